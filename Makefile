@@ -1,0 +1,34 @@
+# Two commands: `make demo` and `make test`. Everything goes into .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test install lint docs clean
+
+demo: install
+	$(BIN)/poolgrad demo
+
+install: .venv/installed
+
+.venv/installed: pyproject.toml CMakeLists.txt $(shell find src -name '*.py' -o -name '*.pyi' -o -name '*.cpp' -o -name '*.hpp' -o -name '*.png')
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install -q --disable-pip-version-check .
+	touch $@
+
+.venv/tools: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install -q --disable-pip-version-check $$($(PYTHON) -c "import tomllib; print(' '.join(repr(r) for r in tomllib.load(open('pyproject.toml','rb'))['project']['optional-dependencies']['test']))")
+	touch $@
+
+test: lint install
+	$(BIN)/python -m pytest
+
+lint: install .venv/tools
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+docs: install
+	$(BIN)/python tools/docs.py
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache

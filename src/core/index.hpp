@@ -1,0 +1,38 @@
+// Gather and scatter by positions that the caller supplies. Each position is read once and checked where it is used.
+#pragma once
+#include "select.hpp"
+
+namespace poolgrad::PG_ISA {
+
+/// Images [i0, i1): out[k] = v[index[k]]; positions count from the image's first cell, or from the array's if absolute.
+/// Returns the first k whose position is outside the array, or -1.
+template <class T, class Index>
+int64_t gather_items(const T* v, const Index* index, T* out, int64_t n, int64_t m, int64_t total, bool absolute, int64_t i0, int64_t i1) {
+  for (int64_t i = i0; i < i1; ++i) {
+    const int64_t base = absolute ? 0 : i * n;
+    for (int64_t k = i * m; k < (i + 1) * m; ++k) {
+      const int64_t at = index[k];
+      if (at < 0 || at >= total - base) return k;
+      out[k] = v[base + at];
+    }
+  }
+  return -1;
+}
+
+/// Images [i0, i1): out[index[k]] += g[k] in ascending order of k; out is zero before. Only the cells of these images are
+/// written. Returns the first k that is outside them, or -1.
+template <class T, class Index>
+int64_t scatter_items(const T* g, const Index* index, T* out, int64_t n, int64_t m, int64_t total, bool absolute, int64_t i0, int64_t i1) {
+  const int64_t lo = i0 * n, hi = i1 * n < total ? i1 * n : total;
+  for (int64_t i = i0; i < i1; ++i) {
+    const int64_t base = absolute ? 0 : i * n;
+    for (int64_t k = i * m; k < (i + 1) * m; ++k) {
+      const int64_t at = index[k];
+      if (at < 0 || at < lo - base || at >= hi - base) return k;
+      out[base + at] = sum_of(out[base + at], g[k]);
+    }
+  }
+  return -1;
+}
+
+}  // namespace poolgrad::PG_ISA

@@ -1,0 +1,72 @@
+// The table of one ISA level. This file is compiled once per level, each time into a namespace of its own.
+#include "kernels.hpp"
+
+#include "fold.hpp"
+#include "index.hpp"
+#include "select.hpp"
+
+namespace poolgrad {
+namespace PG_ISA {
+
+template <class T>
+const T* in(const void* p) {
+  return static_cast<const T*>(p);
+}
+template <class T>
+T* out(void* p) {
+  return static_cast<T*>(p);
+}
+
+template <class T>
+constexpr bool folds = is_real<T> || (std::is_integral_v<T> && !std::is_same_v<T, uint32_t> && !std::is_same_v<T, uint64_t>);
+template <class T>
+constexpr bool spreads = is_real<T> || std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>;
+
+template <class T>
+Verbs make() {
+  Verbs v{};
+  if constexpr (folds<T>)
+    v.fold = [](const Plan& plan, const Arrays& a, Mean mean, Piece p) { fold_rows<T>(plan, in<T>(a.x), out<T>(a.out), mean, p.begin, p.end, p.j0, p.j1); };
+  if constexpr (spreads<T>)
+    v.spread = [](const Plan& plan, const Arrays& a, Share share, bool reversed, Piece p) {
+      if (reversed) spread_rows<T, true>(plan, in<T>(a.g), out<T>(a.out), share, p.begin, p.end, p.j0, p.j1);
+      else spread_rows<T, false>(plan, in<T>(a.g), out<T>(a.out), share, p.begin, p.end, p.j0, p.j1);
+    };
+  v.near = [](const Plan& plan, const Arrays& a, double eps, Piece p) {
+    near_rows<T>(plan, in<T>(a.x), in<T>(a.y), in<T>(a.g), out<T>(a.out), eps, p.begin, p.end, p.j0, p.j1);
+  };
+  v.select = [](const Plan& plan, const Arrays& a, Start start, Piece p) { select_rows<T>(plan, in<T>(a.x), out<T>(a.out), start, p.begin, p.end, p.j0, p.j1); };
+  v.argmax = [](const Plan& plan, const Arrays& a, bool wide, int64_t modulo, Piece p) {
+    if (wide) argmax_rows<T>(plan, in<T>(a.x), out<T>(a.out), out<int64_t>(a.out_index), modulo, p.begin, p.end, p.j0, p.j1);
+    else argmax_rows<T>(plan, in<T>(a.x), out<T>(a.out), out<int32_t>(a.out_index), modulo, p.begin, p.end, p.j0, p.j1);
+  };
+  v.route = [](const Plan& plan, const Arrays& a, Piece p) {
+    return route_rows<T>(plan, in<T>(a.x), in<T>(a.y), in<T>(a.g), out<T>(a.out), p.begin, p.end, p.j0, p.j1);
+  };
+  v.recall = [](const Plan& plan, const Arrays& a, Piece p) {
+    recall_rows<T>(plan, in<T>(a.x), in<T>(a.y), in<T>(a.g), out<T>(a.out), p.begin, p.end, p.j0, p.j1);
+  };
+  v.gather = [](const Arrays& a, bool wide, int64_t n, int64_t m, int64_t total, bool absolute, int64_t i0, int64_t i1) {
+    return wide ? gather_items<T>(in<T>(a.g), in<int64_t>(a.index), out<T>(a.out), n, m, total, absolute, i0, i1)
+                : gather_items<T>(in<T>(a.g), in<int32_t>(a.index), out<T>(a.out), n, m, total, absolute, i0, i1);
+  };
+  v.scatter = [](const Arrays& a, bool wide, int64_t n, int64_t m, int64_t total, bool absolute, int64_t i0, int64_t i1) {
+    return wide ? scatter_items<T>(in<T>(a.g), in<int64_t>(a.index), out<T>(a.out), n, m, total, absolute, i0, i1)
+                : scatter_items<T>(in<T>(a.g), in<int32_t>(a.index), out<T>(a.out), n, m, total, absolute, i0, i1);
+  };
+  return v;
+}
+
+const Verbs* table(Dtype dtype) {
+  static const Verbs verbs[] = {make<f16>(),     make<bf16>(),     make<float>(),   make<double>(),   make<int8_t>(),  make<uint8_t>(),
+                                make<int16_t>(), make<uint16_t>(), make<int32_t>(), make<uint32_t>(), make<int64_t>(), make<uint64_t>()};
+  return &verbs[static_cast<int>(dtype)];
+}
+
+}  // namespace PG_ISA
+
+#define PG_JOIN2(a, b) a##b
+#define PG_JOIN(a, b) PG_JOIN2(a, b)
+const Verbs* PG_JOIN(verbs_, PG_ISA)(Dtype dtype) { return PG_ISA::table(dtype); }
+
+}  // namespace poolgrad

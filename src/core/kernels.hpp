@@ -1,0 +1,43 @@
+// What an ISA level offers: one table of functions per element type. A null entry means the type cannot do it.
+#pragma once
+#include "dtype.hpp"
+#include "plan.hpp"
+
+namespace poolgrad {
+
+/// A piece of the work: destination rows [begin, end), cells [j0, j1) of each.
+struct Piece {
+  int64_t begin, end, j0, j1;
+};
+
+/// A verb's arrays; which of them it reads, its own function says.
+struct Arrays {
+  const void* x = nullptr;
+  const void* y = nullptr;
+  const void* g = nullptr;
+  const void* index = nullptr;
+  void* out = nullptr;
+  void* out_index = nullptr;
+};
+
+struct Verbs {
+  void (*fold)(const Plan&, const Arrays&, Mean, Piece);
+  void (*spread)(const Plan&, const Arrays&, Share, bool reversed, Piece);
+  void (*near)(const Plan&, const Arrays&, double eps, Piece);
+  void (*select)(const Plan&, const Arrays&, Start, Piece);
+  void (*argmax)(const Plan&, const Arrays&, bool wide, int64_t modulo, Piece);
+  int64_t (*route)(const Plan&, const Arrays&, Piece);  // begin, end: items; j0, j1: cells of the first axis
+  void (*recall)(const Plan&, const Arrays&, Piece);
+  int64_t (*gather)(const Arrays&, bool wide, int64_t n, int64_t m, int64_t total, bool absolute, int64_t i0, int64_t i1);
+  int64_t (*scatter)(const Arrays&, bool wide, int64_t n, int64_t m, int64_t total, bool absolute, int64_t i0, int64_t i1);
+};
+
+using VerbTable = const Verbs* (*)(Dtype);
+
+const Verbs* verbs_baseline(Dtype);
+#if defined(PG_X86)
+const Verbs* verbs_v3(Dtype);
+const Verbs* verbs_v4(Dtype);
+#endif
+
+}  // namespace poolgrad

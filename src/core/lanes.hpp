@@ -1,0 +1,199 @@
+// Vectors: all knowledge of vector width, half types and instruction sets is in this file.
+// Compiled once per ISA level into its own namespace, so no two levels share a symbol.
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
+#include "dtype.hpp"
+
+namespace poolgrad::PG_ISA {
+
+#if defined(__AVX512BW__)
+constexpr int kBytes = 64;
+#elif defined(__AVX2__)
+constexpr int kBytes = 32;
+#else
+constexpr int kBytes = 16;
+#endif
+
+#define PG_INLINE [[gnu::always_inline]] inline
+
+template <class W, int L>
+struct VecOf {
+  typedef W type __attribute__((vector_size(sizeof(W) * L)));
+};
+template <class W, int L>
+using Vec = typename VecOf<W, L>::type;
+
+template <class T>
+constexpr bool is_half = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
+
+/// The type in which a cell of type T is computed.
+template <class T>
+using Wide = std::conditional_t<is_half<T>, float, T>;
+
+template <class T>
+constexpr bool is_real = is_half<T> || std::is_floating_point_v<T>;
+
+template <int Size>
+struct UintOf;
+template <>
+struct UintOf<1> { using type = uint8_t; };
+template <>
+struct UintOf<2> { using type = uint16_t; };
+template <>
+struct UintOf<4> { using type = uint32_t; };
+template <>
+struct UintOf<8> { using type = uint64_t; };
+
+/// A tap number as wide as the lane that it accompanies.
+template <class T>
+using TapLane = typename UintOf<sizeof(Wide<T>)>::type;
+
+template <class T>
+constexpr int kLanes = kBytes / static_cast<int>(sizeof(Wide<T>));
+
+template <int L>
+struct Lane {
+  static constexpr int count = L;
+};
+
+template <class To, class From>
+PG_INLINE To bitcast(From v) {
+  static_assert(sizeof(To) == sizeof(From));
+  To r;
+  std::memcpy(&r, &v, sizeof r);
+  return r;
+}
+
+template <class W, int L>
+PG_INLINE Vec<W, L> all(W value) {
+  return Vec<W, L>{} + value;
+}
+
+// ---- half types: every conversion rounds to nearest even and keeps NaN a NaN
+
+template <int L>
+PG_INLINE Vec<float, L> widen(Vec<uint16_t, L> h, f16) {
+#if defined(__AVX512F__)
+  if constexpr (L == 16) return bitcast<Vec<float, L>>(_mm512_maskz_cvtph_ps(0xffff, bitcast<__m256i>(h)));
+#endif
+#if defined(__F16C__)
+  if constexpr (L == 8) return bitcast<Vec<float, L>>(_mm256_cvtph_ps(bitcast<__m128i>(h)));
+#endif
+  using U = Vec<uint32_t, L>;
+  const U u = __builtin_convertvector(h, U);
+  const U sign = (u & 0x8000u) << 16, mag = (u & 0x7fffu) << 13;
+  // A shift of the exponent as a product: exact, subnormals included.
+  const Vec<float, L> scaled = bitcast<Vec<float, L>>(mag) * 0x1p112f;
+  const U special = mag | 0x7f800000u | ((mag & 0x7fffffu) != 0 ? U{} + 0x400000u : U{});
+  return bitcast<Vec<float, L>>(sign | (mag >= 0x0f800000u ? special : bitcast<U>(scaled)));
+}
+
+template <int L>
+PG_INLINE Vec<float, L> widen(Vec<uint16_t, L> h, bf16) {
+  return bitcast<Vec<float, L>>(__builtin_convertvector(h, Vec<uint32_t, L>) << 16);
+}
+
+template <int L>
+PG_INLINE Vec<uint16_t, L> narrow(Vec<float, L> v, f16) {
+#if defined(__AVX512F__)
+  if constexpr (L == 16) return bitcast<Vec<uint16_t, L>>(_mm512_maskz_cvtps_ph(0xffff, bitcast<__m512>(v), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+#endif
+#if defined(__F16C__)
+  if constexpr (L == 8) return bitcast<Vec<uint16_t, L>>(_mm256_cvtps_ph(bitcast<__m256>(v), _MM_FROUND_TO_NEAREST_INT));
+#endif
+  using U = Vec<uint32_t, L>;
+  const U u = bitcast<U>(v), sign = (u >> 16) & 0x8000u, mag = u & 0x7fffffffu;
+  // Near 0.5 a float's last place is 2^-24, the spacing of half's subnormals.
+  const U tiny = bitcast<U>(bitcast<Vec<float, L>>(mag) + 0.5f) - 0x3f000000u;
+  const U normal = (mag + 0xfffu + ((mag >> 13) & 1u) - (112u << 23)) >> 13;
+  const U special = mag > 0x7f800000u ? 0x7e00u | ((mag >> 13) & 0x3ffu) : U{} + 0x7c00u;
+  const U h = mag >= 0x47800000u ? special : mag < 0x38800000u ? tiny : normal;
+  return __builtin_convertvector(sign | h, Vec<uint16_t, L>);
+}
+
+template <int L>
+PG_INLINE Vec<uint32_t, L> round_bits(Vec<float, L> v, bf16) {
+  using U = Vec<uint32_t, L>;
+  const U u = bitcast<U>(v);
+  return (u & 0x7fffffffu) > 0x7f800000u ? u | 0x400000u : u + 0x7fffu + ((u >> 16) & 1u);
+}
+
+template <int L>
+PG_INLINE Vec<uint16_t, L> narrow(Vec<float, L> v, bf16) {
+  return __builtin_convertvector(round_bits<L>(v, bf16{}) >> 16, Vec<uint16_t, L>);
+}
+
+/// The value rounded to T, still as wide as it is computed.
+template <class T, int L>
+PG_INLINE Vec<Wide<T>, L> rounded(Vec<Wide<T>, L> v) {
+  if constexpr (std::is_same_v<T, bf16>) return bitcast<Vec<float, L>>(round_bits<L>(v, bf16{}) & 0xffff0000u);
+  else if constexpr (std::is_same_v<T, f16>) return widen<L>(narrow<L>(v, f16{}), f16{});
+  else return v;
+}
+
+// ---- memory
+
+template <int L, class T>
+PG_INLINE Vec<Wide<T>, L> load(const T* p) {
+  if constexpr (is_half<T>) {
+    Vec<uint16_t, L> h;
+    std::memcpy(&h, p, sizeof h);
+    return widen<L>(h, T{});
+  } else {
+    Vec<T, L> v;
+    std::memcpy(&v, p, sizeof v);
+    return v;
+  }
+}
+
+template <int L, class T>
+PG_INLINE void store(T* p, Vec<Wide<T>, L> v) {
+  if constexpr (is_half<T>) {
+    const Vec<uint16_t, L> h = narrow<L>(v, T{});
+    std::memcpy(p, &h, sizeof h);
+  } else {
+    std::memcpy(p, &v, sizeof v);
+  }
+}
+
+/// Calls f(Lane<L>, c) so that n lanes are covered: full vectors, then quarters, then single lanes.
+template <class T, class F>
+PG_INLINE void for_lanes(int64_t n, F&& f) {
+  constexpr int V = kLanes<T>;
+  int64_t c = 0;
+  for (; c + V <= n; c += V) f(Lane<V>{}, c);
+  if constexpr (V >= 8)
+    for (; c + V / 4 <= n; c += V / 4) f(Lane<V / 4>{}, c);
+  for (; c < n; ++c) f(Lane<1>{}, c);
+}
+
+// ---- values
+
+template <class T>
+PG_INLINE Wide<T> lowest() {
+  if constexpr (std::is_same_v<T, f16>) return -65504.0f;
+  else if constexpr (std::is_same_v<T, bf16>) return -0x1.fep127f;
+  else return std::numeric_limits<T>::lowest();
+}
+
+template <class T>
+PG_INLINE Wide<T> minus_infinity() {
+  if constexpr (is_real<T>) return -std::numeric_limits<Wide<T>>::infinity();
+  else return std::numeric_limits<T>::lowest();
+}
+
+/// A number rounded to T.
+template <class T>
+PG_INLINE Wide<T> as(double value) {
+  if constexpr (is_half<T>) return rounded<T, 1>(Vec<float, 1>{static_cast<float>(value)})[0];
+  else return static_cast<T>(value);
+}
+
+}  // namespace poolgrad::PG_ISA

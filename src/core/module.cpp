@@ -1,0 +1,386 @@
+// The trust border: everything that comes from Python is checked here, once, before a kernel sees it.
+#define NPY_NO_DEPRECATED_API NPY_1_22_API_VERSION
+#include <nanobind/nanobind.h>
+#include <numpy/arrayobject.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "kernels.hpp"
+#include "owned_plan.hpp"
+#include "threads.hpp"
+
+namespace nb = nanobind;
+
+namespace poolgrad {
+namespace {
+
+struct Level {
+  const char* name;
+  bool supported;
+  VerbTable verbs;
+};
+
+const Level* levels(size_t& count) {
+#if defined(PG_X86)
+  static const Level list[] = {{"x86-64-v4", __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                                                 __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd"),
+                                verbs_v4},
+                               {"x86-64-v3", __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("bmi"), verbs_v3},
+                               {"x86-64-v2", true, verbs_baseline}};
+#else
+  static const Level list[] = {{"baseline", true, verbs_baseline}};
+#endif
+  count = sizeof list / sizeof *list;
+  return list;
+}
+
+/// The highest level that the CPU has and the name, if any, allows.
+const Level& choose_level(const char* highest) {
+  size_t count;
+  const Level* list = levels(count);
+  size_t i = 0;
+  if (highest && *highest) {
+    while (i < count && std::strcmp(list[i].name, highest) != 0) ++i;
+    if (i == count) throw nb::value_error((std::string("POOLGRAD_ISA: there is no level '") + highest + "'").c_str());
+  }
+  while (!list[i].supported) ++i;
+  return list[i];
+}
+
+const Level* level = nullptr;
+int bfloat16_number = -1;
+
+Dtype dtype_of(PyArrayObject* a, const char* name) {
+  const int number = PyArray_TYPE(a);
+  if (number == bfloat16_number) return Dtype::bf16;
+  switch (number) {
+    case NPY_HALF: return Dtype::f16;
+    case NPY_FLOAT: return Dtype::f32;
+    case NPY_DOUBLE: return Dtype::f64;
+    default: break;
+  }
+  if (PyTypeNum_ISINTEGER(number)) {
+    const bool is_signed = PyTypeNum_ISSIGNED(number);
+    switch (PyArray_ITEMSIZE(a)) {
+      case 1: return is_signed ? Dtype::i8 : Dtype::u8;
+      case 2: return is_signed ? Dtype::i16 : Dtype::u16;
+      case 4: return is_signed ? Dtype::i32 : Dtype::u32;
+      case 8: return is_signed ? Dtype::i64 : Dtype::u64;
+      default: break;
+    }
+  }
+  throw nb::type_error((std::string(name) + ": unsupported dtype").c_str());
+}
+
+/// An array as the kernels want it: contiguous, aligned, native byte order, of a known number of elements.
+struct Checked {
+  char* data;
+  int64_t bytes;
+  Dtype dtype;
+};
+
+Checked check(nb::handle object, const char* name, int64_t elements, bool written) {
+  if (!PyArray_Check(object.ptr())) throw nb::type_error((std::string(name) + ": not a NumPy array").c_str());
+  auto* a = reinterpret_cast<PyArrayObject*>(object.ptr());
+  if (!PyArray_IS_C_CONTIGUOUS(a) || !PyArray_ISALIGNED(a) || !PyArray_ISNOTSWAPPED(a))
+    throw nb::value_error((std::string(name) + ": must be C-contiguous, aligned and in native byte order").c_str());
+  if (written && !PyArray_ISWRITEABLE(a)) throw nb::value_error((std::string(name) + ": must be writable").c_str());
+  const Dtype dtype = dtype_of(a, name);
+  if (elements >= 0 && PyArray_SIZE(a) != elements)
+    throw nb::value_error((std::string(name) + ": has " + std::to_string(PyArray_SIZE(a)) + " elements, the plan has " + std::to_string(elements)).c_str());
+  return {static_cast<char*>(PyArray_DATA(a)), PyArray_NBYTES(a), dtype};
+}
+
+void same_type(const Checked& a, const Checked& b, const char* name) {
+  if (a.dtype != b.dtype) throw nb::type_error((std::string(name) + ": its dtype differs from the other arrays'").c_str());
+}
+
+void apart(const Checked& out, const Checked& other) {
+  if (out.bytes && other.bytes && out.data < other.data + other.bytes && other.data < out.data + out.bytes)
+    throw nb::value_error("out: shares memory with another array");
+}
+
+std::atomic<int> thread_limit{1};
+
+/// Below this many bytes a second thread costs more than it brings.
+constexpr int64_t kWorthThreads = 1 << 18;
+
+/// Cuts destination rows into pieces, and runs them without the GIL.
+template <class F>
+void in_pieces(const Plan& plan, int64_t bytes, F&& f) {
+  int64_t rows = plan.outer;
+  for (int a = 0; a + 1 < plan.rank; ++a) rows *= plan.axis[a].m;
+  const int64_t cells = plan.last().m;
+  if (rows == 0 || cells == 0 || plan.inner == 0) return;
+  const int threads = bytes < kWorthThreads ? 1 : thread_limit.load();
+  nb::gil_scoped_release release;
+  if (threads == 1) return f(Piece{0, rows, 0, cells});
+  const int64_t wanted = int64_t{threads} * 8;
+  const int64_t cuts = rows >= wanted ? 1 : std::min(cells, (wanted + rows - 1) / rows);
+  const int64_t blocks = std::min(rows, wanted);
+  parallel_for(blocks * cuts, threads, [&](int64_t task) {
+    const int64_t b = task / cuts, c = task % cuts;
+    f(Piece{rows * b / blocks, rows * (b + 1) / blocks, cells * c / cuts, cells * (c + 1) / cuts});
+  });
+}
+
+/// The first task that found something wrong, in task order, so that the answer never depends on timing.
+class FirstWrong {
+ public:
+  void report(int64_t at) {
+    if (at < 0) return;
+    for (int64_t now = at_; (now < 0 || at < now) && !at_.compare_exchange_weak(now, at);) {
+    }
+  }
+  int64_t get() const { return at_; }
+
+ private:
+  std::atomic<int64_t> at_{-1};
+};
+
+void need(const void* verb) {
+  if (!verb) throw nb::type_error("x: this verb does not exist for its dtype");
+}
+
+void fold(const OwnedPlan& plan, int mean, nb::handle x, nb::handle y) {
+  const Checked in = check(x, "x", plan.source_size(), false), out = check(y, "y", plan.dest_size(), true);
+  same_type(in, out, "y");
+  apart(out, in);
+  const Verbs* verbs = level->verbs(in.dtype);
+  need(reinterpret_cast<const void*>(verbs->fold));
+  if (mean < 0 || mean > 2) throw nb::value_error("mean: unknown");
+  Arrays a;
+  a.x = in.data;
+  a.out = out.data;
+  in_pieces(plan.forward(), in.bytes, [&](Piece p) { verbs->fold(plan.forward(), a, Mean(mean), p); });
+}
+
+void spread(const OwnedPlan& plan, int share, bool reversed, nb::handle g, nb::handle dx) {
+  const Checked in = check(g, "g", plan.dest_size(), false), out = check(dx, "dx", plan.source_size(), true);
+  same_type(in, out, "dx");
+  apart(out, in);
+  const Verbs* verbs = level->verbs(in.dtype);
+  need(reinterpret_cast<const void*>(verbs->spread));
+  if (share < 0 || share > 2) throw nb::value_error("share: unknown");
+  if (in.dtype > Dtype::f64 && Share(share) != Share::quotient) throw nb::type_error("g: integers can only be spread as quotients");
+  Arrays a;
+  a.g = in.data;
+  a.out = out.data;
+  in_pieces(plan.transposed(), out.bytes, [&](Piece p) { verbs->spread(plan.transposed(), a, Share(share), reversed, p); });
+}
+
+/// The arrays of the verbs that see x, y and a third one.
+struct Three {
+  Arrays arrays;
+  const Verbs* verbs;
+  int64_t bytes;
+};
+
+Three three(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle g, nb::handle out, bool g_is_dest, bool out_is_dest) {
+  const int64_t n = plan.source_size(), m = plan.dest_size();
+  const Checked cx = check(x, "x", n, false), cg = check(g, g_is_dest ? "g" : "v", g_is_dest ? m : n, false), co = check(out, "out", out_is_dest ? m : n, true);
+  same_type(cx, cg, "g");
+  same_type(cx, co, "out");
+  apart(co, cx);
+  apart(co, cg);
+  Three r{{}, level->verbs(cx.dtype), cx.bytes};
+  r.arrays.x = cx.data;
+  r.arrays.g = cg.data;
+  r.arrays.out = co.data;
+  if (!y.is_none()) {
+    const Checked cy = check(y, "y", m, false);
+    same_type(cx, cy, "y");
+    apart(co, cy);
+    r.arrays.y = cy.data;
+  }
+  return r;
+}
+
+void near(const OwnedPlan& plan, double eps, nb::handle x, nb::handle y, nb::handle g, nb::handle dx) {
+  if (y.is_none()) throw nb::type_error("y: not a NumPy array");
+  const Three t = three(plan, x, y, g, dx, true, false);
+  in_pieces(plan.transposed(), t.bytes, [&](Piece p) { t.verbs->near(plan.transposed(), t.arrays, eps, p); });
+}
+
+void recall(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle v, nb::handle out) {
+  if (y.is_none()) throw nb::type_error("y: not a NumPy array");
+  const Three t = three(plan, x, y, v, out, false, true);
+  in_pieces(plan.forward(), t.bytes, [&](Piece p) { t.verbs->recall(plan.forward(), t.arrays, p); });
+}
+
+/// Returns the flat position in y that is not the pooled x, or -1.
+int64_t route(const OwnedPlan& owned, nb::handle x, nb::handle y, nb::handle g, nb::handle dx) {
+  const Three t = three(owned, x, y, g, dx, true, false);
+  const Plan& plan = owned.forward();
+  if (owned.source_size() == 0) return -1;
+  const int threads = t.bytes < kWorthThreads ? 1 : thread_limit.load();
+  const int64_t n = plan.axis[0].n;
+  // A piece of the first axis reads the windows that reach over its edge again, so pieces are not made small.
+  const int64_t cuts = plan.outer >= threads ? 1 : std::max<int64_t>(1, std::min<int64_t>(threads, n / std::max<int64_t>(4 * plan.axis[0].widest, 1)));
+  const int64_t blocks = std::min<int64_t>(plan.outer, int64_t{threads} * 8);
+  FirstWrong wrong;
+  nb::gil_scoped_release release;
+  parallel_for(blocks * cuts, threads, [&](int64_t task) {
+    const int64_t b = task / cuts, c = task % cuts;
+    wrong.report(t.verbs->route(plan, t.arrays, Piece{plan.outer * b / blocks, plan.outer * (b + 1) / blocks, n * c / cuts, n * (c + 1) / cuts}));
+  });
+  return wrong.get();
+}
+
+void select_best(const OwnedPlan& plan, int start, nb::handle x, nb::handle y) {
+  const Checked in = check(x, "x", plan.source_size(), false), out = check(y, "y", plan.dest_size(), true);
+  same_type(in, out, "y");
+  apart(out, in);
+  if (start < 0 || start > 2) throw nb::value_error("start: unknown");
+  const Verbs* verbs = level->verbs(in.dtype);
+  Arrays a;
+  a.x = in.data;
+  a.out = out.data;
+  in_pieces(plan.forward(), in.bytes, [&](Piece p) { verbs->select(plan.forward(), a, Start(start), p); });
+}
+
+bool is_wide(const Checked& index, const char* name) {
+  if (index.dtype != Dtype::i32 && index.dtype != Dtype::i64) throw nb::type_error((std::string(name) + ": must be int32 or int64").c_str());
+  return index.dtype == Dtype::i64;
+}
+
+void argmax(const OwnedPlan& plan, int64_t modulo, nb::handle x, nb::handle y, nb::handle index) {
+  const Checked in = check(x, "x", plan.source_size(), false), out = check(y, "y", plan.dest_size(), true);
+  const Checked where = check(index, "index", plan.dest_size(), true);
+  same_type(in, out, "y");
+  apart(out, in);
+  apart(where, in);
+  apart(where, out);
+  const bool wide = is_wide(where, "index");
+  if (modulo <= 0) throw nb::value_error("modulo: must be positive");
+  const Verbs* verbs = level->verbs(in.dtype);
+  Arrays a;
+  a.x = in.data;
+  a.out = out.data;
+  a.out_index = where.data;
+  in_pieces(plan.forward(), in.bytes, [&](Piece p) { verbs->argmax(plan.forward(), a, wide, modulo, p); });
+}
+
+struct Indexed {
+  Arrays arrays;
+  const Verbs* verbs;
+  bool wide;
+  int64_t n, m, total, bytes;
+};
+
+Indexed indexed(int64_t items, nb::handle v, nb::handle index, nb::handle out, bool index_like_v) {
+  const Checked cv = check(v, "v", -1, false), co = check(out, "out", -1, true), ci = check(index, "index", -1, false);
+  same_type(cv, co, "out");
+  apart(co, cv);
+  apart(co, ci);
+  const auto size = [](nb::handle h) { return static_cast<int64_t>(PyArray_SIZE(reinterpret_cast<PyArrayObject*>(h.ptr()))); };
+  if (size(index) != size(index_like_v ? v : out)) throw nb::value_error("index: must have one position per cell");
+  const int64_t source = size(index_like_v ? out : v), dest = size(index);
+  if (items < 0 || (items == 0 && (source || dest)) || (items && (source % items || dest % items))) throw nb::value_error("items: does not divide the arrays");
+  Indexed r{{}, level->verbs(cv.dtype), is_wide(ci, "index"), items ? source / items : 0, items ? dest / items : 0, source, co.bytes + cv.bytes};
+  r.arrays.g = cv.data;
+  r.arrays.index = ci.data;
+  r.arrays.out = co.data;
+  return r;
+}
+
+int64_t gather(int64_t items, bool absolute, nb::handle v, nb::handle index, nb::handle out) {
+  const Indexed k = indexed(items, v, index, out, false);
+  FirstWrong wrong;
+  nb::gil_scoped_release release;
+  parallel_for(items, k.bytes < kWorthThreads ? 1 : thread_limit.load(),
+               [&](int64_t i) { wrong.report(k.verbs->gather(k.arrays, k.wide, k.n, k.m, k.total, absolute, i, i + 1)); });
+  return wrong.get();
+}
+
+/// Images first one by one, each in its own task; where a position leaves its image, all together in one.
+int64_t scatter(int64_t items, bool absolute, nb::handle g, nb::handle index, nb::handle out) {
+  const Indexed k = indexed(items, g, index, out, true);
+  nb::gil_scoped_release release;
+  const auto bytes = static_cast<size_t>(PyArray_NBYTES(reinterpret_cast<PyArrayObject*>(out.ptr())));
+  const int threads = k.bytes < kWorthThreads ? 1 : thread_limit.load();
+  if (threads > 1 && items > 1) {
+    FirstWrong astray;
+    std::memset(k.arrays.out, 0, bytes);
+    parallel_for(items, threads, [&](int64_t i) { astray.report(k.verbs->scatter(k.arrays, k.wide, k.n, k.m, k.total, absolute, i, i + 1)); });
+    if (astray.get() < 0) return -1;
+  }
+  std::memset(k.arrays.out, 0, bytes);
+  return k.verbs->scatter(k.arrays, k.wide, k.n, k.m, k.total, absolute, 0, items);
+}
+
+std::vector<int64_t> int64_vector(nb::handle object, const char* name) {
+  if (!PyArray_Check(object.ptr())) throw nb::type_error((std::string(name) + ": not a NumPy array").c_str());
+  auto* a = reinterpret_cast<PyArrayObject*>(object.ptr());
+  if (PyArray_NDIM(a) != 1) throw nb::value_error((std::string(name) + ": must have one dimension").c_str());
+  const Checked c = check(object, name, -1, false);
+  if (c.dtype != Dtype::i64) throw nb::type_error((std::string(name) + ": must be int64").c_str());
+  std::vector<int64_t> v(static_cast<size_t>(PyArray_SIZE(a)));
+  if (!v.empty()) std::memcpy(v.data(), c.data, v.size() * sizeof(int64_t));
+  return v;
+}
+
+void make_plan(OwnedPlan* self, int64_t outer, int64_t inner, nb::handle axes, bool plain) {
+  std::vector<AxisData> list;
+  for (nb::handle item : axes) {
+    if (!PyTuple_Check(item.ptr()) || PyTuple_Size(item.ptr()) != 4) throw nb::type_error("axes: each must be (n, start, stop, span)");
+    const nb::tuple t = nb::borrow<nb::tuple>(item);
+    AxisData d{nb::cast<int64_t>(t[0]), int64_vector(t[1], "start"), int64_vector(t[2], "stop"), {}};
+    if (!t[3].is_none()) d.span = int64_vector(t[3], "span");
+    list.push_back(std::move(d));
+  }
+  new (self) OwnedPlan(outer, inner, std::move(list), plain);
+}
+
+int import_numpy() {
+  import_array1(-1);
+  return 0;
+}
+
+}  // namespace
+}  // namespace poolgrad
+
+NB_MODULE(_core, m) {
+  using namespace poolgrad;
+  if (import_numpy() < 0) throw nb::python_error();
+  level = &choose_level(std::getenv("POOLGRAD_ISA"));
+  thread_limit = available_threads();
+
+  nb::class_<OwnedPlan>(m, "Plan")
+      .def("__init__", &make_plan, nb::arg("outer"), nb::arg("inner"), nb::arg("axes"), nb::arg("plain") = false)
+      .def_prop_ro("source_size", &OwnedPlan::source_size)
+      .def_prop_ro("dest_size", &OwnedPlan::dest_size);
+  m.def("fold", &fold);
+  m.def("spread", &spread);
+  m.def("near", &near);
+  m.def("select", &select_best);
+  m.def("argmax", &argmax);
+  m.def("route", &route, nb::arg("plan"), nb::arg("x"), nb::arg("y").none(), nb::arg("g"), nb::arg("dx"));
+  m.def("recall", &recall);
+  m.def("gather", &gather);
+  m.def("scatter", &scatter);
+  m.def("get_num_threads", [] { return thread_limit.load(); });
+  m.def("set_num_threads", [](int n) {
+    if (n < 1 || n > 1024) throw nb::value_error(("threads: got " + std::to_string(n) + ", wanted 1 to 1024").c_str());
+    thread_limit = n;
+  });
+  m.def("available_threads", &available_threads);
+  m.def("use_bfloat16", [](nb::handle array) {
+    if (!PyArray_Check(array.ptr())) throw nb::type_error("array: not a NumPy array");
+    bfloat16_number = PyArray_TYPE(reinterpret_cast<PyArrayObject*>(array.ptr()));
+  });
+  m.def("isa", [] { return level->name; });
+  m.def("isa_levels", [] {
+    size_t count;
+    const Level* list = levels(count);
+    nb::list names;
+    for (size_t i = 0; i < count; ++i)
+      if (list[i].supported) names.append(list[i].name);
+    return names;
+  });
+  m.attr("compiler") = __VERSION__;
+}

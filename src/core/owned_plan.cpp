@@ -1,0 +1,105 @@
+#include "owned_plan.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace poolgrad {
+namespace {
+
+int64_t product(int64_t a, int64_t b) {
+  int64_t r;
+  if (__builtin_mul_overflow(a, b, &r) || r < 0) throw std::invalid_argument("plan: the number of elements overflows 64 bits");
+  return r;
+}
+
+void check(const AxisData& axis) {
+  if (axis.n < 0) throw std::invalid_argument("plan: an axis has a negative length");
+  if (axis.stop.size() != axis.start.size() || (!axis.span.empty() && axis.span.size() != axis.start.size()))
+    throw std::invalid_argument("plan: start, stop and span differ in length");
+  for (size_t j = 0; j < axis.start.size(); ++j) {
+    const bool inside = 0 <= axis.start[j] && axis.start[j] <= axis.stop[j] && axis.stop[j] <= axis.n;
+    const bool rising = j == 0 || (axis.start[j - 1] <= axis.start[j] && axis.stop[j - 1] <= axis.stop[j]);
+    if (!inside) throw std::invalid_argument("plan: window " + std::to_string(j) + " is outside its axis");
+    if (!rising) throw std::invalid_argument("plan: window " + std::to_string(j) + " begins or ends before its predecessor");
+  }
+}
+
+/// Finds the longest stretch in which windows repeat with the given period and step.
+void find_repeats(Axis& axis, int64_t period, int64_t step) {
+  const auto same = [&](int64_t j) {
+    const int64_t k = j + period, width = axis.stop[j] - axis.start[j];
+    if (axis.start[k] != axis.start[j] + step || axis.stop[k] - axis.start[k] != width) return false;
+    if (axis.span && axis.span[k] != axis.span[j]) return false;
+    if (axis.count)
+      for (int64_t t = 0; t < width; ++t)
+        if (axis.count[axis.start[k] + t] != axis.count[axis.start[j] + t]) return false;
+    return true;
+  };
+  axis.period = period;
+  axis.step = step;
+  for (int64_t j = 0; j + period < axis.m;) {
+    if (!same(j)) {
+      ++j;
+      continue;
+    }
+    int64_t end = j;
+    while (end + period < axis.m && same(end)) ++end;
+    if (end + period - j > axis.hi - axis.lo) {
+      axis.lo = j;
+      axis.hi = end + period;
+    }
+    j = end;
+  }
+}
+
+int64_t widest(const Axis& axis) {
+  int64_t most = 0;
+  for (int64_t j = 0; j < axis.m; ++j) most = std::max(most, axis.stop[j] - axis.start[j]);
+  return most;
+}
+
+}  // namespace
+
+OwnedPlan::OwnedPlan(int64_t outer, int64_t inner, std::vector<AxisData> axes, bool plain) : axes_(std::move(axes)) {
+  if (outer < 0 || inner < 0) throw std::invalid_argument("plan: a negative size");
+  if (axes_.empty() || axes_.size() > static_cast<size_t>(kMaxRank)) throw std::invalid_argument("plan: 1 to 16 axes are pooled");
+  forward_.outer = transposed_.outer = outer;
+  forward_.inner = transposed_.inner = inner;
+  forward_.rank = transposed_.rank = static_cast<int>(axes_.size());
+  forward_.plain = transposed_.plain = plain;
+  source_size_ = dest_size_ = product(outer, inner);
+  transposed_axes_.resize(axes_.size());
+  for (size_t a = 0; a < axes_.size(); ++a) {
+    const AxisData& data = axes_[a];
+    check(data);
+    const int64_t m = static_cast<int64_t>(data.start.size());
+    source_size_ = product(source_size_, data.n);
+    dest_size_ = product(dest_size_, m);
+
+    Axis& f = forward_.axis[a];
+    f = Axis{data.n, m, data.start.data(), data.stop.data(), data.span.empty() ? nullptr : data.span.data(), nullptr, 0, 0, 0, 1, 1};
+    f.widest = widest(f);
+    const int64_t step = m > 1 ? data.start[static_cast<size_t>(m / 2)] - data.start[static_cast<size_t>(m / 2 - 1)] : 0;
+    if (step > 0) find_repeats(f, 1, step);
+
+    // The windows that cover cell i: those that end behind it and begin no later than it.
+    Transposed& t = transposed_axes_[a];
+    t.start.resize(static_cast<size_t>(data.n));
+    t.stop.resize(static_cast<size_t>(data.n));
+    t.count.resize(static_cast<size_t>(m));
+    for (size_t j = 0; j < data.start.size(); ++j) t.count[j] = data.stop[j] - data.start[j];
+    int64_t first = 0, last = 0;
+    for (int64_t i = 0; i < data.n; ++i) {
+      while (first < m && data.stop[static_cast<size_t>(first)] <= i) ++first;
+      while (last < m && data.start[static_cast<size_t>(last)] <= i) ++last;
+      t.start[static_cast<size_t>(i)] = std::min(first, last);
+      t.stop[static_cast<size_t>(i)] = last;
+    }
+    Axis& b = transposed_.axis[a];
+    b = Axis{m, data.n, t.start.data(), t.stop.data(), nullptr, t.count.data(), 0, 0, 0, 1, 1};
+    b.widest = widest(b);
+    if (step > 0) find_repeats(b, step, 1);
+  }
+}
+
+}  // namespace poolgrad

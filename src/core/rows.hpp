@@ -1,0 +1,303 @@
+// From a plan to runs of lanes: which source rows a destination row reads, and in which order.
+#pragma once
+#include <cstdlib>
+#include <new>
+
+#include "lanes.hpp"
+#include "plan.hpp"
+
+namespace poolgrad::PG_ISA {
+
+/// Memory for one task, from the stack while it is small.
+template <class T, int Small = 64>
+class Scratch {
+ public:
+  explicit Scratch(int64_t count) {
+    if (count <= Small) return;
+    p_ = static_cast<T*>(std::malloc(static_cast<size_t>(count) * sizeof(T)));
+    if (!p_) throw std::bad_alloc();
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() {
+    if (p_ != small_) std::free(p_);
+  }
+  T* get() { return p_; }
+  T& operator[](int64_t i) { return p_[i]; }
+
+ private:
+  T small_[Small];
+  T* p_ = small_;
+};
+
+/// Element offset of each tap within a row: a table, or a constant step.
+struct Offsets {
+  const int64_t* table = nullptr;
+  int64_t step = 0;
+  PG_INLINE int64_t operator[](int64_t t) const { return table ? table[t] : t * step; }
+};
+
+/// What one run of lanes reads: tap t of row r is at rows[r] + off[t].
+struct Reach {
+  const int64_t* rows = nullptr;
+  int64_t nrows = 0;
+  Offsets off;
+  int64_t width = 0;
+  bool cut = false;                     ///< the window was cut off at an edge
+  const int64_t* row_count = nullptr;   ///< transposed: product of the other axes' window lengths, per row
+  const int64_t* col_count = nullptr;   ///< transposed: window length along the last axis, per tap
+};
+
+/// The source rows of one destination row after the other.
+class Rows {
+ public:
+  Rows(const Plan& plan, bool reversed)
+      : plan_(plan), reversed_(reversed), rows_(capacity(plan)), counts_(capacity(plan)) {
+    int64_t stride = plan.last().n * plan.inner;
+    for (int a = plan.rank - 2; a >= 0; --a) {
+      stride_[a] = stride;
+      stride *= plan.axis[a].n;
+    }
+    item_ = stride;
+  }
+
+  /// Rows per outer item in the destination, and elements per outer item in the source.
+  static int64_t per_item(const Plan& plan) {
+    int64_t rows = 1;
+    for (int a = 0; a + 1 < plan.rank; ++a) rows *= plan.axis[a].m;
+    return rows;
+  }
+  int64_t item() const { return item_; }
+
+  /// The widest list this plan can ask for.
+  static int64_t capacity(const Plan& plan) {
+    int64_t rows = 1;
+    for (int a = 0; a + 1 < plan.rank; ++a) rows *= plan.axis[a].widest;
+    return rows;
+  }
+
+  /// Moves to destination row u of an item.
+  void seek(int64_t u, Reach& reach) {
+    int64_t at[kMaxRank], digit[kMaxRank], len[kMaxRank];
+    const int upper = plan_.rank - 1;
+    int64_t total = 1;
+    reach.cut = false;
+    for (int a = upper - 1; a >= 0; --a) {
+      const Axis& axis = plan_.axis[a];
+      const int64_t j = u % axis.m;
+      u /= axis.m;
+      at[a] = axis.start[j];
+      len[a] = axis.stop[j] - axis.start[j];
+      digit[a] = 0;
+      total *= len[a];
+      if (axis.span) reach.cut |= axis.span[j] != len[a];
+    }
+    for (int64_t i = 0; i < total; ++i) {
+      int64_t offset = 0, count = 1;
+      for (int a = 0; a < upper; ++a) {
+        offset += (at[a] + digit[a]) * stride_[a];
+        if (plan_.axis[a].count) count *= plan_.axis[a].count[at[a] + digit[a]];
+      }
+      rows_[i] = offset;
+      counts_[i] = count;
+      advance(digit, len, upper);
+    }
+    reach.rows = rows_.get();
+    reach.row_count = counts_.get();
+    reach.nrows = total;
+  }
+
+ private:
+  void advance(int64_t* digit, const int64_t* len, int upper) const {
+    for (int i = 0; i < upper; ++i) {
+      const int a = reversed_ ? i : upper - 1 - i;
+      if (++digit[a] < len[a]) return;
+      digit[a] = 0;
+    }
+  }
+
+  const Plan& plan_;
+  bool reversed_;
+  Scratch<int64_t> rows_, counts_;
+  int64_t stride_[kMaxRank];
+  int64_t item_ = 0;
+};
+
+/// Calls f(row, tap) over a reach: row by row, or, reversed, tap by tap.
+template <bool Reversed, class F>
+PG_INLINE void each_tap(const Reach& reach, F&& f) {
+  if constexpr (Reversed) {
+    for (int64_t t = 0; t < reach.width; ++t)
+      for (int64_t r = 0; r < reach.nrows; ++r) f(r, t);
+  } else {
+    for (int64_t r = 0; r < reach.nrows; ++r)
+      for (int64_t t = 0; t < reach.width; ++t) f(r, t);
+  }
+}
+
+/// Sorts the cells of a row by their position modulo S: phase p holds cells p, p + S, ...
+template <class T>
+void split(const T* row, int64_t cells, int64_t inner, int64_t S, int64_t phase, T* out) {
+  for (int64_t p = 0; p < S; ++p) {
+    T* to = out + p * phase;
+    const T* from = row + p * inner;
+    const int64_t count = p < cells ? (cells - p + S - 1) / S : 0;
+    if (inner == 1 && S == 2)
+      for (int64_t q = 0; q < count; ++q) to[q] = from[2 * q];
+    else if (inner == 1)
+      for (int64_t q = 0; q < count; ++q) to[q] = from[q * S];
+    else
+      for (int64_t q = 0; q < count; ++q) std::memcpy(to + q * inner, from + q * S * inner, static_cast<size_t>(inner) * sizeof(T));
+  }
+}
+
+/// Puts every P-th cell back in place.
+template <class T>
+void join(const T* from, int64_t count, int64_t inner, int64_t P, T* to) {
+  if (inner == 1)
+    for (int64_t q = 0; q < count; ++q) to[q * P] = from[q];
+  else
+    for (int64_t q = 0; q < count; ++q) std::memcpy(to + q * P * inner, from + q * inner, static_cast<size_t>(inner) * sizeof(T));
+}
+
+/// The arrays of one row: sources that windows read, partners cell by cell with the destination.
+template <class T, int Sources, int Partners>
+struct RowArrays {
+  const T* source[Sources];
+  const T* partner[Partners ? Partners : 1];
+  T* out;
+};
+
+/// Runs a cell kernel over destination rows. Two lane modes: across the inner elements of one cell, or,
+/// where those are few and the windows repeat, along neighbouring cells of the row.
+///
+/// cell(reach, arrays, at, lanes): arrays point at the run's first lane; at is its place in the row.
+template <class T, int Sources, int Partners>
+class RowRunner {
+ public:
+  using Arrays = RowArrays<T, Sources, Partners>;
+
+  explicit RowRunner(const Plan& plan)
+      : axis_(plan.last()),
+        inner_(plan.inner),
+        along_(worth(plan)),
+        slots_(along_ && axis_.step > 1 ? Rows::capacity(plan) : 0),
+        by_row_(plan.rank == 2),
+        phase_((axis_.n + axis_.step - 1) / axis_.step * plan.inner),
+        split_(slots_ * Sources * phase_ * axis_.step),
+        tags_(slots_),
+        slot_rows_(slots_),
+        join_(along_ && axis_.period > 1 ? (Partners + 1) * (axis_.m / axis_.period + 1) * inner_ : 0),
+        table_(along_ ? axis_.widest : 0) {
+    for (int64_t i = 0; i < slots_; ++i) tags_[i] = nullptr;
+  }
+
+  template <class Cell>
+  void run(Reach& reach, const Arrays& a, int64_t j0, int64_t j1, Cell&& cell) {
+    const bool upper_cut = reach.cut;
+    const int64_t lo = along_ ? clamp(axis_.lo, j0, j1) : j1, hi = along_ ? clamp(axis_.hi, j0, j1) : j1;
+    across(reach, a, j0, lo, upper_cut, cell);
+    if (lo < hi) along(reach, a, lo, hi, upper_cut, cell);
+    across(reach, a, hi, j1, upper_cut, cell);
+    reach.cut = upper_cut;
+  }
+
+ private:
+  static bool worth(const Plan& plan) {
+    const Axis& axis = plan.last();
+    return !plan.plain && plan.inner < kLanes<T> && (axis.hi - axis.lo) / axis.period * plan.inner >= kLanes<T>;
+  }
+  static int64_t clamp(int64_t v, int64_t lo, int64_t hi) { return v < lo ? lo : v > hi ? hi : v; }
+
+  template <class Cell>
+  void across(Reach& reach, const Arrays& a, int64_t j0, int64_t j1, bool upper_cut, Cell& cell) {
+    reach.off = Offsets{nullptr, inner_};
+    for (int64_t j = j0; j < j1; ++j) {
+      aim(reach, j, upper_cut);
+      Arrays here = a;
+      for (auto& s : here.source) s += axis_.start[j] * inner_;
+      if constexpr (Partners > 0)
+        for (auto& p : here.partner) p += j * inner_;
+      here.out += j * inner_;
+      cell(reach, here, j * inner_, inner_);
+    }
+  }
+
+  void aim(Reach& reach, int64_t j, bool upper_cut) const {
+    reach.width = axis_.stop[j] - axis_.start[j];
+    reach.cut = upper_cut || (axis_.span && axis_.span[j] != reach.width);
+    reach.col_count = axis_.count ? axis_.count + axis_.start[j] : nullptr;
+  }
+
+  template <class Cell>
+  void along(Reach& reach, const Arrays& a, int64_t lo, int64_t hi, bool upper_cut, Cell& cell) {
+    Arrays base = a;
+    const Reach whole = reach;
+    if (axis_.step > 1) regroup(reach, base);
+    for (int64_t p = 0; p < axis_.period && lo + p < hi; ++p) {
+      const int64_t first = lo + p, count = (hi - first + axis_.period - 1) / axis_.period;
+      aim(reach, first, upper_cut);
+      for (int64_t t = 0; t < reach.width; ++t) {
+        const int64_t s = axis_.start[first] + t;
+        table_[t] = axis_.step > 1 ? s % axis_.step * phase_ + s / axis_.step * inner_ : s * inner_;
+      }
+      reach.off = Offsets{table_.get(), 0};
+      if (axis_.period == 1) {
+        Arrays here = base;
+        if constexpr (Partners > 0)
+          for (auto& q : here.partner) q += first * inner_;
+        here.out += first * inner_;
+        cell(reach, here, first * inner_, count * inner_);
+      } else {
+        interleaved(reach, base, first, count, cell);
+      }
+    }
+    reach.rows = whole.rows;
+  }
+
+  /// One residue class of destination cells, through contiguous scratch.
+  template <class Cell>
+  void interleaved(Reach& reach, const Arrays& base, int64_t first, int64_t count, Cell& cell) {
+    Arrays here = base;
+    if constexpr (Partners > 0)
+      for (int i = 0; i < Partners; ++i) {
+        T* to = join_.get() + (i + 1) * (axis_.m / axis_.period + 1) * inner_;
+        for (int64_t q = 0; q < count; ++q)
+          std::memcpy(to + q * inner_, base.partner[i] + (first + q * axis_.period) * inner_, static_cast<size_t>(inner_) * sizeof(T));
+        here.partner[i] = to;
+      }
+    here.out = join_.get();
+    cell(reach, here, first * inner_, count * inner_);
+    join(join_.get(), count, inner_, axis_.period, base.out + first * inner_);
+  }
+
+  /// Source rows sorted by phase, kept from one destination row to the next.
+  void regroup(Reach& reach, Arrays& base) {
+    const int64_t length = axis_.n * inner_, slot_size = phase_ * axis_.step;
+    for (int64_t r = 0; r < reach.nrows; ++r) {
+      const int64_t slot = by_row_ ? reach.rows[r] / length % slots_ : r;
+      const T* row = base.source[0] + reach.rows[r];
+      slot_rows_[r] = slot * slot_size;
+      if (tags_[slot] == row) continue;
+      tags_[slot] = row;
+      for (int i = 0; i < Sources; ++i)
+        split(base.source[i] + reach.rows[r], axis_.n, inner_, axis_.step, phase_, split_.get() + (i * slots_ + slot) * slot_size);
+    }
+    for (int i = 0; i < Sources; ++i) base.source[i] = split_.get() + i * slots_ * slot_size;
+    reach.rows = slot_rows_.get();
+  }
+
+  const Axis& axis_;
+  const int64_t inner_;
+  const bool along_;
+  const int64_t slots_;
+  const bool by_row_;
+  const int64_t phase_;
+  Scratch<T> split_;
+  Scratch<const T*> tags_;
+  Scratch<int64_t> slot_rows_;
+  Scratch<T> join_;
+  Scratch<int64_t> table_;
+};
+
+}  // namespace poolgrad::PG_ISA

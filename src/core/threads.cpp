@@ -1,0 +1,132 @@
+#include "threads.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace poolgrad {
+namespace {
+
+/// Default rounding and subnormals while in scope, whatever the calling program has set.
+class FloatState {
+#if defined(__x86_64__)
+ public:
+  FloatState() : saved_(_mm_getcsr()) { _mm_setcsr(0x1f80); }
+  ~FloatState() { _mm_setcsr(saved_); }
+
+ private:
+  unsigned saved_;
+#endif
+};
+
+struct Job {
+  void (*body)(void*, int64_t);
+  void* context;
+  int64_t tasks;
+  std::atomic<int64_t> next{0};
+  std::atomic<int> helpers{0};  // workers inside this job
+  std::mutex failure_lock;
+  std::exception_ptr failure;
+
+  void work() {
+    FloatState state;
+    for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) {
+      try {
+        body(context, i);
+      } catch (...) {
+        std::lock_guard lock(failure_lock);
+        if (!failure) failure = std::current_exception();
+        next.store(tasks, std::memory_order_relaxed);
+      }
+    }
+  }
+};
+
+/// Workers wait for a job; one job at a time. A second caller does its work alone rather than wait.
+class Pool {
+ public:
+  bool run(Job& job, int helpers) {
+    std::unique_lock busy(busy_, std::try_to_lock);
+    if (!busy) return false;
+    {
+      std::lock_guard lock(lock_);
+      for (; size_ < helpers; ++size_) std::thread([this, id = size_] { loop(id); }).detach();
+      job_ = &job;
+      wanted_ = helpers;
+      ++round_;
+    }
+    wake_.notify_all();
+    job.work();
+    std::unique_lock lock(lock_);
+    job_ = nullptr;
+    done_.wait(lock, [&] { return job.helpers.load() == 0; });
+    return true;
+  }
+
+ private:
+  void loop(int id) {
+    uint64_t seen = 0;
+    for (;;) {
+      Job* job;
+      {
+        std::unique_lock lock(lock_);
+        wake_.wait(lock, [&] { return round_ != seen; });
+        seen = round_;
+        job = id < wanted_ ? job_ : nullptr;
+        if (!job) continue;
+        ++job->helpers;
+      }
+      job->work();
+      std::lock_guard lock(lock_);
+      if (--job->helpers == 0) done_.notify_all();
+    }
+  }
+
+  std::mutex busy_, lock_;
+  std::condition_variable wake_, done_;
+  Job* job_ = nullptr;
+  uint64_t round_ = 0;
+  int wanted_ = 0, size_ = 0;
+};
+
+// Never destroyed: workers may outlive the interpreter. A forked child has no workers, so it starts a new pool.
+std::atomic<Pool*> the_pool{nullptr};
+
+Pool& pool() {
+  static const bool once = [] {
+    the_pool = new Pool;
+    pthread_atfork(nullptr, nullptr, [] { the_pool = new Pool; });
+    return true;
+  }();
+  (void)once;
+  return *the_pool.load();
+}
+
+}  // namespace
+
+void parallel_for(int64_t tasks, int threads, void (*body)(void*, int64_t), void* context) {
+  Job job;
+  job.body = body;
+  job.context = context;
+  job.tasks = tasks;
+  const int64_t helpers = (threads < tasks ? threads : tasks) - 1;
+  if (helpers <= 0 || !pool().run(job, static_cast<int>(helpers))) job.work();
+  if (job.failure) std::rethrow_exception(job.failure);
+}
+
+int available_threads() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+  const unsigned n = std::thread::hardware_concurrency();
+  return n ? static_cast<int>(n) : 1;
+}
+
+}  // namespace poolgrad

@@ -1,0 +1,19 @@
+// One small pool of threads behind one function.
+#pragma once
+#include <cstdint>
+
+namespace poolgrad {
+
+/// Runs body(0) … body(tasks - 1), each once, on up to `threads` threads, the caller's among them. Which thread runs
+/// which task never matters: a task owns what it writes. The first exception is thrown again in the caller.
+void parallel_for(int64_t tasks, int threads, void (*body)(void* context, int64_t task), void* context);
+
+template <class F>
+void parallel_for(int64_t tasks, int threads, F&& f) {
+  parallel_for(tasks, threads, [](void* context, int64_t task) { (*static_cast<F*>(context))(task); }, &f);
+}
+
+/// Threads this process may run on.
+int available_threads();
+
+}  // namespace poolgrad

@@ -1,0 +1,21 @@
+"""Pooling operators and their derivatives, with TensorFlow's numbers and without TensorFlow."""
+
+from . import raw_ops
+from .config import __version__, config, get_num_threads, set_num_threads, show_config, threads
+from .windows import Axis, Plan, clip, edges, reach, whole
+
+__all__ = [
+    "Axis",
+    "Plan",
+    "__version__",
+    "clip",
+    "config",
+    "edges",
+    "get_num_threads",
+    "raw_ops",
+    "reach",
+    "set_num_threads",
+    "show_config",
+    "threads",
+    "whole",
+]

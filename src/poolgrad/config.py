@@ -1,0 +1,79 @@
+"""Threads, instruction sets, versions."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import ml_dtypes
+import numpy as np
+
+from . import _core
+
+__version__ = "0.1.0"
+
+
+def get_num_threads() -> int:
+    """How many threads a call may use."""
+    return _core.get_num_threads()
+
+
+def set_num_threads(n: int) -> None:
+    """Sets how many threads a call may use. The results never depend on it."""
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
+        raise TypeError(f"set_num_threads: n: got {n!r}, wanted an integer from 1 to 1024")
+    if not 1 <= n <= 1024:
+        raise ValueError(f"set_num_threads: n: got {n}, wanted an integer from 1 to 1024")
+    _core.set_num_threads(int(n))
+
+
+@contextmanager
+def threads(n: int) -> Iterator[None]:
+    """Within the block, calls use n threads.
+
+    >>> with threads(1):
+    ...     get_num_threads()
+    1
+    """
+    before = get_num_threads()
+    set_num_threads(n)
+    try:
+        yield
+    finally:
+        set_num_threads(before)
+
+
+def config() -> dict[str, object]:
+    """What show_config prints, as a dictionary."""
+    return {
+        "poolgrad": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "ml_dtypes": ml_dtypes.__version__,
+        "compiler": _core.compiler,
+        "machine": platform.machine(),
+        "isa": _core.isa(),
+        "isa levels": ", ".join(_core.isa_levels()),
+        "threads": get_num_threads(),
+        "threads available": _core.available_threads(),
+    }
+
+
+def show_config() -> None:
+    """Prints version, instruction sets, threads and compiler."""
+    for name, value in config().items():
+        print(f"{name:18} {value}")
+
+
+def _from_environment() -> None:
+    text = os.environ.get("POOLGRAD_NUM_THREADS", "").strip()
+    if not text:
+        return
+    if not text.isdecimal() or not 1 <= int(text) <= 1024:
+        raise ValueError(f"POOLGRAD_NUM_THREADS: got {text!r}, wanted an integer from 1 to 1024")
+    set_num_threads(int(text))
+
+
+_from_environment()

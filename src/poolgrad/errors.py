@@ -1,0 +1,58 @@
+"""The one builder of error messages: op, argument, what came, what was wanted."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+
+class Problems:
+    """Collects what is wrong with a call and raises it as one error.
+
+    >>> p = Problems("MaxPool")
+    >>> p.add("ksize", "[1, 0, 2, 1]", "positive integers")
+    >>> p.add("padding", "'same'", "'SAME' or 'VALID'")
+    >>> p.settle()
+    Traceback (most recent call last):
+    ValueError: MaxPool: ksize: got [1, 0, 2, 1], wanted positive integers; padding: got 'same', wanted 'SAME' or 'VALID'
+    """
+
+    def __init__(self, op: str) -> None:
+        self.op = op
+        self._found: list[tuple[str, str, type[Exception]]] = []
+
+    def add(self, argument: str, got: object, wanted: str, kind: type[Exception] = ValueError) -> None:
+        """Notes a problem; an argument that is already blamed is not blamed again."""
+        if not self.blames(argument):
+            self._found.append((argument, f"{argument}: got {got}, wanted {wanted}", kind))
+
+    def blames(self, *arguments: str) -> bool:
+        """Whether any of these arguments has been blamed."""
+        return any(argument in arguments for argument, _, _ in self._found)
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def settle(self) -> None:
+        """Raises if anything was found; the first problem decides the type."""
+        if self._found:
+            raise self._found[0][2](f"{self.op}: " + "; ".join(text for _, text, _ in self._found))
+
+    def fail(self, argument: str, got: object, wanted: str, kind: type[Exception] = ValueError) -> NoReturn:
+        """Adds a last problem and raises."""
+        self.add(argument, got, wanted, kind)
+        self.settle()
+        raise AssertionError("unreachable")
+
+
+def brief(value: object, limit: int = 80) -> str:
+    """A short text for a value of any kind, whatever its own repr does.
+
+    >>> brief(list(range(100)))
+    '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, ...'
+    """
+    try:
+        text = repr(value[:64]) if isinstance(value, (list, tuple, str, bytes)) else repr(value)
+    except Exception:
+        text = f"<{type(value).__name__}>"
+    text = " ".join(text.split())
+    return text if len(text) <= limit else text[: limit - 3].rstrip() + "..."

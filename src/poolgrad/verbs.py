@@ -1,0 +1,107 @@
+"""The verbs on arrays: allocate the result, call the native core. `reference` has the same functions in plain NumPy.
+
+Arrays come in contiguous, aligned and in native byte order; a plan comes in as valid as `Plan` makes it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from . import _core
+from .rules import Mean, Share, Start
+from .windows import Plan
+
+Array = npt.NDArray[Any]
+
+_core.use_bfloat16(np.empty(0, ml_dtypes.bfloat16))
+
+
+class Astray(ValueError):
+    """A position outside its array, or a value that is not the pooled input, at flat place `at`."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__(f"at flat position {at}")
+        self.at = at
+
+
+def native(plan: Plan, plain: bool = False) -> _core.Plan:
+    """The plan as the core keeps it, made once; plain takes the core's generic path."""
+    made: _core.Plan | None = plan.__dict__.get("_native")
+    if made is None or plain:
+        axes = [(axis.length, axis.start, axis.stop, axis.span) for axis in plan.axes]
+        made = _core.Plan(plan.outer, plan.inner, axes, plain)
+        object.__setattr__(plan, "_native", made)
+    return made
+
+
+def fold(plan: Plan, mean: Mean, x: Array) -> Array:
+    """y[i] = mean of x over window i."""
+    y = np.empty(plan.dest, x.dtype)
+    _core.fold(native(plan), mean, x, y)
+    return y
+
+
+def spread(plan: Plan, share: Share, reversed: bool, g: Array) -> Array:
+    """dx[j] = sum of g[i]/count[i] over the windows i that cover j."""
+    dx = np.empty(plan.source, g.dtype)
+    _core.spread(native(plan), share, reversed, g, dx)
+    return dx
+
+
+def near(plan: Plan, eps: float, x: Array, y: Array, g: Array) -> Array:
+    """dx[j] = sum of g[i] over the windows i that cover j and have abs(x[j] - y[i]) < eps."""
+    dx = np.empty(plan.source, x.dtype)
+    _core.near(native(plan), eps, x, y, g, dx)
+    return dx
+
+
+def select(plan: Plan, start: Start, x: Array) -> Array:
+    """y[i] = maximum of x over window i."""
+    y = np.empty(plan.dest, x.dtype)
+    _core.select(native(plan), start, x, y)
+    return y
+
+
+def argmax(plan: Plan, modulo: int, index: npt.DTypeLike, x: Array) -> tuple[Array, Array]:
+    """The maximum of each window and its flat position modulo `modulo`."""
+    y, where = np.empty(plan.dest, x.dtype), np.empty(plan.dest, index)
+    _core.argmax(native(plan), modulo, x, y, where)
+    return y, where
+
+
+def route(plan: Plan, x: Array, g: Array, y: Array | None = None) -> Array:
+    """dx[tap] += g[i], tap being the first maximum of window i; y, if given, must be the pooled x."""
+    dx = np.empty(plan.source, x.dtype)
+    wrong = _core.route(native(plan), x, y, g, dx)
+    if wrong >= 0:
+        raise Astray(wrong)
+    return dx
+
+
+def recall(plan: Plan, x: Array, y: Array, v: Array) -> Array:
+    """out[i] = v at the first cell of window i where x equals y[i], else 0."""
+    out = np.empty(plan.dest, x.dtype)
+    _core.recall(native(plan), x, y, v, out)
+    return out
+
+
+def scatter(plan: Plan, items: int, absolute: bool, g: Array, index: Array) -> Array:
+    """dx[index[k]] += g[k]; positions count from their image, or from the array's beginning if absolute."""
+    dx = np.empty(plan.source, g.dtype)
+    wrong = _core.scatter(items, absolute, g, index, dx)
+    if wrong >= 0:
+        raise Astray(wrong)
+    return dx
+
+
+def gather(plan: Plan, items: int, absolute: bool, v: Array, index: Array) -> Array:
+    """out[k] = v[index[k]]."""
+    out = np.empty(plan.dest, v.dtype)
+    wrong = _core.gather(items, absolute, v, index, out)
+    if wrong >= 0:
+        raise Astray(wrong)
+    return out

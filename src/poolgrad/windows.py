@@ -1,0 +1,189 @@
+"""Where windows are: per axis, which source cells each destination cell reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+
+
+def _frozen(values: npt.ArrayLike) -> Ints:
+    array = np.array(values, np.int64).reshape(-1)
+    array.flags.writeable = False
+    return array
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """Cell i of the result reads start[i]:stop[i] of an axis of `length`; span[i] is that window's length before it was cut.
+
+    >>> axis = Axis(5, [0, 1, 3], [2, 4, 5])
+    >>> axis.pairs()
+    [(0, 2), (1, 4), (3, 5)]
+    >>> axis.transpose().pairs()
+    [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)]
+    """
+
+    length: int
+    start: Ints
+    stop: Ints
+    span: Ints | None = None
+    count: Ints = field(init=False)
+
+    def __init__(self, length: int, start: npt.ArrayLike, stop: npt.ArrayLike, span: npt.ArrayLike | None = None) -> None:
+        put = object.__setattr__
+        put(self, "length", int(length))
+        put(self, "start", _frozen(start))
+        put(self, "stop", _frozen(stop))
+        put(self, "count", _frozen(self.stop - self.start))
+        put(self, "span", self.count if span is None else _frozen(np.broadcast_to(np.asarray(span), self.start.shape)))
+        self._check()
+
+    def _check(self) -> None:
+        if self.start.shape != self.stop.shape:
+            raise ValueError(f"Axis: start: got {len(self.start)} windows, wanted {len(self.stop)}, as in stop")
+        if self.length < 0 or (self.start < 0).any() or (self.stop > self.length).any() or (self.count < 0).any():
+            raise ValueError(f"Axis: start, stop: got windows {self.pairs()[:8]}, wanted them inside 0:{self.length}")
+        if (np.diff(self.start) < 0).any() or (np.diff(self.stop) < 0).any():
+            raise ValueError(f"Axis: start, stop: got windows {self.pairs()[:8]}, wanted them in ascending order")
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return iter(self.pairs())
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """The windows as (start, stop)."""
+        return list(zip(self.start.tolist(), self.stop.tolist(), strict=True))
+
+    @property
+    def identity(self) -> bool:
+        """Whether each cell reads just itself."""
+        return len(self) == self.length and bool((self.count == 1).all())
+
+    def transpose(self) -> Axis:
+        """The axis read backwards: for each source cell, the windows that cover it."""
+        cells = np.arange(self.length)
+        first = np.searchsorted(self.stop, cells, side="right")
+        last = np.searchsorted(self.start, cells, side="right")
+        return Axis(len(self), np.minimum(first, last), last)
+
+    def cut(self, i0: int, i1: int) -> tuple[slice, Axis]:
+        """The source slice that result cells i0:i1 need, and the axis re-based to it.
+
+        >>> Axis(5, [0, 1, 3], [2, 4, 5]).cut(1, 3)[0]
+        slice(1, 5, None)
+        """
+        start, stop = self.start[i0:i1], self.stop[i0:i1]
+        lo, hi = (int(start[0]), int(stop[-1])) if len(start) else (0, 0)
+        span = None if self.span is None else self.span[i0:i1]
+        return slice(lo, hi), Axis(hi - lo, start - lo, stop - lo, span)
+
+
+@lru_cache(4096)
+def clip(n: int, k: int, s: int, pad: int, m: int) -> Axis:
+    """Windows of k every s, cut off at the edges.
+
+    >>> clip(5, k=3, s=2, pad=1, m=3).pairs()
+    [(0, 2), (1, 4), (3, 5)]
+    """
+    first = np.arange(m) * s - pad
+    stop = np.minimum(first + k, n)
+    return Axis(n, np.minimum(np.maximum(first, 0), stop), stop, k)
+
+
+@lru_cache(4096)
+def reach(n: int, k: int, s: int, pad: int, m: int) -> Axis:
+    """As clip, but where k > n a window that begins before the axis reaches its end.
+
+    >>> clip(4, k=5, s=1, pad=2, m=4).pairs(), reach(4, k=5, s=1, pad=2, m=4).pairs()
+    ([(0, 3), (0, 4), (0, 4), (1, 4)], [(0, 4), (0, 4), (0, 4), (1, 4)])
+    """
+    axis = clip(n, k, s, pad, m)
+    if k <= n:
+        return axis
+    return Axis(n, axis.start, np.where(np.arange(m) * s < pad, n, axis.stop))
+
+
+def edges(n: int, sequence: npt.ArrayLike, overlapping: bool = False) -> Axis:
+    """Windows between the entries of a sequence; overlapping ones share the cell at the border.
+
+    >>> edges(5, [0, 2, 4], overlapping=True).pairs()
+    [(0, 3), (2, 5)]
+    """
+    border = np.asarray(sequence, np.int64)
+    return Axis(n, border[:-1], np.minimum(border[1:] + bool(overlapping), n))
+
+
+def whole(n: int) -> Axis:
+    """One window over everything."""
+    return Axis(n, [0], [n])
+
+
+def itself(n: int) -> Axis:
+    """The axis that is not pooled."""
+    cells = np.arange(n)
+    return Axis(n, cells, cells + 1)
+
+
+def valid_length(n: int, k: int, s: int) -> int:
+    """Windows of k every s that fit into n, by division toward zero: 0 down to s short, else negative.
+
+    >>> valid_length(5, 2, 2), valid_length(2, 3, 2), valid_length(2, 5, 2), valid_length(1, 6, 2)
+    (2, 0, 0, -1)
+    """
+    over = n - k + s
+    return over // s if over >= 0 else -(-over // s)
+
+
+def same_length(n: int, s: int) -> int:
+    """Windows every s that cover n."""
+    return -(-n // s)
+
+
+def same_pad(n: int, k: int, s: int) -> int:
+    """Cells before the axis under SAME; negative where the windows leave cells over."""
+    total = (same_length(n, s) - 1) * s + k - n
+    return total // 2 if total >= 0 else -(-total // 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """An axis per dimension of an array, and the same as (outer, pooled axes, inner).
+
+    >>> plan = Plan((2, 4, 4, 3), {1: clip(4, 2, 2, 0, 2), 2: clip(4, 2, 2, 0, 2)})
+    >>> plan.dest, plan.outer, plan.inner, len(plan.axes)
+    ((2, 2, 2, 3), 2, 3, 2)
+    """
+
+    source: tuple[int, ...]
+    dest: tuple[int, ...]
+    outer: int
+    inner: int
+    axes: tuple[Axis, ...]
+
+    def __init__(self, source: Sequence[int], pooled: dict[int, Axis]) -> None:
+        put = object.__setattr__
+        put(self, "source", tuple(source))
+        put(self, "dest", tuple(len(pooled[d]) if d in pooled else n for d, n in enumerate(source)))
+        for d, axis in pooled.items():
+            if axis.length != source[d]:
+                raise ValueError(f"Plan: source: got length {source[d]} in dimension {d}, wanted {axis.length}, as its windows")
+        kept = [d for d in sorted(pooled) if not pooled[d].identity] or sorted(pooled)[-1:] or [len(source) - 1]
+        first, last = kept[0], kept[-1]
+        put(self, "outer", _product(self.source[:first]))
+        put(self, "inner", _product(self.source[last + 1 :]))
+        put(self, "axes", tuple(pooled[d] if d in pooled else itself(source[d]) for d in range(first, last + 1)))
+
+
+def _product(sizes: Sequence[int]) -> int:
+    total = 1
+    for size in sizes:
+        total *= size
+    return total
