@@ -1,6 +1,6 @@
 // Sums over windows, and their transposes: sums over the windows that cover a cell.
 #pragma once
-#include "rows.hpp"
+#include "planes.hpp"
 
 namespace poolgrad::PG_ISA {
 
@@ -40,14 +40,8 @@ PG_INLINE Wide<T> divisor(int64_t count, Mean mean) {
 
 /// y[i] = mean of x over window i, added cell by cell in row-major order: the order fixes the rounding.
 template <class T>
-void fold_rows(const Plan& plan, const T* x, T* y, Mean mean, int64_t begin, int64_t end, int64_t j0, int64_t j1) {
-  Rows rows(plan, false);
-  RowRunner<T, 1, 0> runner(plan);
-  Reach reach;
-  const int64_t per = Rows::per_item(plan), out_row = plan.last().m * plan.inner;
-  for (int64_t u = begin; u < end; ++u) {
-    rows.seek(u % per, reach);
-    runner.run(reach, {{x + u / per * rows.item()}, {}, y + u * out_row}, j0, j1,
+void fold_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Mean mean, Piece piece) {
+  over_rows<T>(plan, arrays, false, piece,
                [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
                  const int64_t count = w.nrows * w.width;
                  const Wide<T> by = divisor<T>(count, mean);
@@ -67,7 +61,6 @@ void fold_rows(const Plan& plan, const T* x, T* y, Mean mean, int64_t begin, int
                    store<L>(a.out + c, sum);
                  });
                });
-  }
 }
 
 /// float64 sums to T; what no integer of type T can hold becomes its lowest value.
@@ -84,18 +77,12 @@ PG_INLINE Vec<Wide<T>, L> settle(Vec<double, L> sum) {
 
 /// dx[i] = sum of g over the windows that cover i, each weighed by the length of its window.
 template <class T, bool Reversed>
-void spread_rows(const Plan& plan, const T* g, T* dx, Share share, int64_t begin, int64_t end, int64_t j0, int64_t j1) {
-  Rows rows(plan, Reversed);
-  RowRunner<T, 1, 0> runner(plan);
-  Reach reach;
+void spread_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share share, Piece piece) {
   PerCount<Wide<T>> weight;
   const auto reciprocal = [share](int64_t n) {
     return as<T>(share == Share::short_reciprocal ? static_cast<double>(1.0f / static_cast<float>(n)) : 1.0 / static_cast<double>(n));
   };
-  const int64_t per = Rows::per_item(plan), out_row = plan.last().m * plan.inner;
-  for (int64_t u = begin; u < end; ++u) {
-    rows.seek(u % per, reach);
-    runner.run(reach, {{g + u / per * rows.item()}, {}, dx + u * out_row}, j0, j1,
+  over_rows<T>(plan, arrays, Reversed, piece,
                [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
                  for_lanes<T>(lanes, [&](auto lane, int64_t c) {
                    constexpr int L = decltype(lane)::count;
@@ -116,21 +103,13 @@ void spread_rows(const Plan& plan, const T* g, T* dx, Share share, int64_t begin
                    }
                  });
                });
-  }
 }
 
 /// dx[i] = sum of g over the windows that cover i and whose y is nearer to x[i] than eps.
 template <class T>
-void near_rows(const Plan& plan, const T* x, const T* y, const T* g, T* dx, double eps, int64_t begin, int64_t end, int64_t j0, int64_t j1) {
-  Rows rows(plan, true);
-  RowRunner<T, 2, 1> runner(plan);
-  Reach reach;
+void near_piece(const Plan& plan, const RowArrays<T, 2, 1>& arrays, double eps, Piece piece) {
   const Wide<T> near = as<T>(eps);
-  const int64_t per = Rows::per_item(plan), out_row = plan.last().m * plan.inner;
-  for (int64_t u = begin; u < end; ++u) {
-    rows.seek(u % per, reach);
-    const int64_t item = u / per * rows.item();
-    runner.run(reach, {{y + item, g + item}, {x + u * out_row}, dx + u * out_row}, j0, j1,
+  over_rows<T>(plan, arrays, true, piece,
                [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
                  for_lanes<T>(lanes, [&](auto lane, int64_t c) {
                    constexpr int L = decltype(lane)::count;
@@ -150,7 +129,6 @@ void near_rows(const Plan& plan, const T* x, const T* y, const T* g, T* dx, doub
                    store<L>(a.out + c, sum);
                  });
                });
-  }
 }
 
 }  // namespace poolgrad::PG_ISA

@@ -1,6 +1,6 @@
 // Gather and scatter by positions that the caller supplies. Each position is read once and checked where it is used.
 #pragma once
-#include "select.hpp"
+#include "route.hpp"
 
 namespace poolgrad::PG_ISA {
 

@@ -3,7 +3,6 @@
 
 #include "fold.hpp"
 #include "index.hpp"
-#include "select.hpp"
 
 namespace poolgrad {
 namespace PG_ISA {
@@ -26,26 +25,22 @@ template <class T>
 Verbs make() {
   Verbs v{};
   if constexpr (folds<T>)
-    v.fold = [](const Plan& plan, const Arrays& a, Mean mean, Piece p) { fold_rows<T>(plan, in<T>(a.x), out<T>(a.out), mean, p.begin, p.end, p.j0, p.j1); };
+    v.fold = [](const Plan& plan, const Arrays& a, Mean mean, Piece p) { fold_piece<T>(plan, {{in<T>(a.x)}, {}, out<T>(a.out)}, mean, p); };
   if constexpr (spreads<T>)
     v.spread = [](const Plan& plan, const Arrays& a, Share share, bool reversed, Piece p) {
-      if (reversed) spread_rows<T, true>(plan, in<T>(a.g), out<T>(a.out), share, p.begin, p.end, p.j0, p.j1);
-      else spread_rows<T, false>(plan, in<T>(a.g), out<T>(a.out), share, p.begin, p.end, p.j0, p.j1);
+      if (reversed) spread_piece<T, true>(plan, {{in<T>(a.g)}, {}, out<T>(a.out)}, share, p);
+      else spread_piece<T, false>(plan, {{in<T>(a.g)}, {}, out<T>(a.out)}, share, p);
     };
-  v.near = [](const Plan& plan, const Arrays& a, double eps, Piece p) {
-    near_rows<T>(plan, in<T>(a.x), in<T>(a.y), in<T>(a.g), out<T>(a.out), eps, p.begin, p.end, p.j0, p.j1);
-  };
-  v.select = [](const Plan& plan, const Arrays& a, Start start, Piece p) { select_rows<T>(plan, in<T>(a.x), out<T>(a.out), start, p.begin, p.end, p.j0, p.j1); };
+  v.near = [](const Plan& plan, const Arrays& a, double eps, Piece p) { near_piece<T>(plan, {{in<T>(a.y), in<T>(a.g)}, {in<T>(a.x)}, out<T>(a.out)}, eps, p); };
+  v.select = [](const Plan& plan, const Arrays& a, Start start, Piece p) { select_piece<T>(plan, {{in<T>(a.x)}, {}, out<T>(a.out)}, start, p); };
   v.argmax = [](const Plan& plan, const Arrays& a, bool wide, int64_t modulo, Piece p) {
-    if (wide) argmax_rows<T>(plan, in<T>(a.x), out<T>(a.out), out<int64_t>(a.out_index), modulo, p.begin, p.end, p.j0, p.j1);
-    else argmax_rows<T>(plan, in<T>(a.x), out<T>(a.out), out<int32_t>(a.out_index), modulo, p.begin, p.end, p.j0, p.j1);
+    if (wide) argmax_piece<T>(plan, in<T>(a.x), out<T>(a.out), out<int64_t>(a.out_index), modulo, p);
+    else argmax_piece<T>(plan, in<T>(a.x), out<T>(a.out), out<int32_t>(a.out_index), modulo, p);
   };
-  v.route = [](const Plan& plan, const Arrays& a, Piece p) {
-    return route_rows<T>(plan, in<T>(a.x), in<T>(a.y), in<T>(a.g), out<T>(a.out), p.begin, p.end, p.j0, p.j1);
+  v.route = [](const Plan& plan, const Plan& transposed, const Arrays& a, Piece p) {
+    return route_piece<T>(plan, transposed, in<T>(a.x), in<T>(a.y), in<T>(a.g), out<T>(a.out), p);
   };
-  v.recall = [](const Plan& plan, const Arrays& a, Piece p) {
-    recall_rows<T>(plan, in<T>(a.x), in<T>(a.y), in<T>(a.g), out<T>(a.out), p.begin, p.end, p.j0, p.j1);
-  };
+  v.recall = [](const Plan& plan, const Arrays& a, Piece p) { recall_piece<T>(plan, {{in<T>(a.x), in<T>(a.g)}, {in<T>(a.y)}, out<T>(a.out)}, p); };
   v.gather = [](const Arrays& a, bool wide, int64_t n, int64_t m, int64_t total, bool absolute, int64_t i0, int64_t i1) {
     return wide ? gather_items<T>(in<T>(a.g), in<int64_t>(a.index), out<T>(a.out), n, m, total, absolute, i0, i1)
                 : gather_items<T>(in<T>(a.g), in<int32_t>(a.index), out<T>(a.out), n, m, total, absolute, i0, i1);

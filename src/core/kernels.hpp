@@ -5,11 +5,6 @@
 
 namespace poolgrad {
 
-/// A piece of the work: destination rows [begin, end), cells [j0, j1) of each.
-struct Piece {
-  int64_t begin, end, j0, j1;
-};
-
 /// A verb's arrays; which of them it reads, its own function says.
 struct Arrays {
   const void* x = nullptr;
@@ -26,7 +21,7 @@ struct Verbs {
   void (*near)(const Plan&, const Arrays&, double eps, Piece);
   void (*select)(const Plan&, const Arrays&, Start, Piece);
   void (*argmax)(const Plan&, const Arrays&, bool wide, int64_t modulo, Piece);
-  int64_t (*route)(const Plan&, const Arrays&, Piece);  // begin, end: items; j0, j1: cells of the first axis
+  int64_t (*route)(const Plan&, const Plan& transposed, const Arrays&, Piece);  // a piece of the transposed plan
   void (*recall)(const Plan&, const Arrays&, Piece);
   int64_t (*gather)(const Arrays&, bool wide, int64_t n, int64_t m, int64_t total, bool absolute, int64_t i0, int64_t i1);
   int64_t (*scatter)(const Arrays&, bool wide, int64_t n, int64_t m, int64_t total, bool absolute, int64_t i0, int64_t i1);

@@ -109,22 +109,22 @@ std::atomic<int> thread_limit{1};
 /// Below this many bytes a second thread costs more than it brings.
 constexpr int64_t kWorthThreads = 1 << 18;
 
-/// Cuts destination rows into pieces, and runs them without the GIL.
+/// Cuts the destination into pieces, by outer items and by cells of the first axis, and runs them without the GIL.
 template <class F>
 void in_pieces(const Plan& plan, int64_t bytes, F&& f) {
-  int64_t rows = plan.outer;
-  for (int a = 0; a + 1 < plan.rank; ++a) rows *= plan.axis[a].m;
-  const int64_t cells = plan.last().m;
-  if (rows == 0 || cells == 0 || plan.inner == 0) return;
+  const int64_t cells = plan.axis[0].m;
+  int64_t work = plan.outer * plan.inner * cells;
+  for (int a = 1; a < plan.rank; ++a) work *= plan.axis[a].m;
+  if (work == 0) return;
   const int threads = bytes < kWorthThreads ? 1 : thread_limit.load();
   nb::gil_scoped_release release;
-  if (threads == 1) return f(Piece{0, rows, 0, cells});
-  const int64_t wanted = int64_t{threads} * 8;
-  const int64_t cuts = rows >= wanted ? 1 : std::min(cells, (wanted + rows - 1) / rows);
-  const int64_t blocks = std::min(rows, wanted);
+  // Items are kept together, up to 64, since neighbours may be computed side by side; then each is cut into stretches of rows.
+  const int64_t wanted = threads == 1 ? 1 : int64_t{threads} * 4;
+  const int64_t blocks = std::clamp<int64_t>(plan.inner < 64 ? plan.outer / 64 : plan.outer, 1, wanted);
+  const int64_t cuts = std::clamp<int64_t>(cells / std::max<int64_t>(2 * plan.axis[0].widest, 1), 1, (wanted + blocks - 1) / blocks);
   parallel_for(blocks * cuts, threads, [&](int64_t task) {
     const int64_t b = task / cuts, c = task % cuts;
-    f(Piece{rows * b / blocks, rows * (b + 1) / blocks, cells * c / cuts, cells * (c + 1) / cuts});
+    f(Piece{plan.outer * b / blocks, plan.outer * (b + 1) / blocks, cells * c / cuts, cells * (c + 1) / cuts});
   });
 }
 
@@ -215,19 +215,8 @@ void recall(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle v, nb:
 /// Returns the flat position in y that is not the pooled x, or -1.
 int64_t route(const OwnedPlan& owned, nb::handle x, nb::handle y, nb::handle g, nb::handle dx) {
   const Three t = three(owned, x, y, g, dx, true, false);
-  const Plan& plan = owned.forward();
-  if (owned.source_size() == 0) return -1;
-  const int threads = t.bytes < kWorthThreads ? 1 : thread_limit.load();
-  const int64_t n = plan.axis[0].n;
-  // A piece of the first axis reads the windows that reach over its edge again, so pieces are not made small.
-  const int64_t cuts = plan.outer >= threads ? 1 : std::max<int64_t>(1, std::min<int64_t>(threads, n / std::max<int64_t>(4 * plan.axis[0].widest, 1)));
-  const int64_t blocks = std::min<int64_t>(plan.outer, int64_t{threads} * 8);
   FirstWrong wrong;
-  nb::gil_scoped_release release;
-  parallel_for(blocks * cuts, threads, [&](int64_t task) {
-    const int64_t b = task / cuts, c = task % cuts;
-    wrong.report(t.verbs->route(plan, t.arrays, Piece{plan.outer * b / blocks, plan.outer * (b + 1) / blocks, n * c / cuts, n * (c + 1) / cuts}));
-  });
+  in_pieces(owned.transposed(), t.bytes, [&](Piece p) { wrong.report(t.verbs->route(owned.forward(), owned.transposed(), t.arrays, p)); });
   return wrong.get();
 }
 

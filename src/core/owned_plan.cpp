@@ -30,9 +30,11 @@ void find_repeats(Axis& axis, int64_t period, int64_t step) {
     const int64_t k = j + period, width = axis.stop[j] - axis.start[j];
     if (axis.start[k] != axis.start[j] + step || axis.stop[k] - axis.start[k] != width) return false;
     if (axis.span && axis.span[k] != axis.span[j]) return false;
-    if (axis.count)
-      for (int64_t t = 0; t < width; ++t)
-        if (axis.count[axis.start[k] + t] != axis.count[axis.start[j] + t]) return false;
+    if (!axis.count) return true;
+    for (int64_t t = 0; t < width; ++t) {
+      const int64_t a = axis.start[j] + t, b = axis.start[k] + t;
+      if (axis.count[a] != axis.count[b] || axis.base[b] - axis.base[a] != period) return false;
+    }
     return true;
   };
   axis.period = period;
@@ -77,9 +79,14 @@ OwnedPlan::OwnedPlan(int64_t outer, int64_t inner, std::vector<AxisData> axes, b
     dest_size_ = product(dest_size_, m);
 
     Axis& f = forward_.axis[a];
-    f = Axis{data.n, m, data.start.data(), data.stop.data(), data.span.empty() ? nullptr : data.span.data(), nullptr, 0, 0, 0, 1, 1};
+    f.n = data.n;
+    f.m = m;
+    f.start = data.start.data();
+    f.stop = data.stop.data();
+    f.span = data.span.empty() ? nullptr : data.span.data();
     f.widest = widest(f);
-    const int64_t step = m > 1 ? data.start[static_cast<size_t>(m / 2)] - data.start[static_cast<size_t>(m / 2 - 1)] : 0;
+    const size_t middle = static_cast<size_t>(m > 2 ? m / 2 : 0);
+    const int64_t step = m > 1 ? data.start[middle + 1] - data.start[middle] : 0;
     if (step > 0) find_repeats(f, 1, step);
 
     // The windows that cover cell i: those that end behind it and begin no later than it.
@@ -96,7 +103,12 @@ OwnedPlan::OwnedPlan(int64_t outer, int64_t inner, std::vector<AxisData> axes, b
       t.stop[static_cast<size_t>(i)] = last;
     }
     Axis& b = transposed_.axis[a];
-    b = Axis{m, data.n, t.start.data(), t.stop.data(), nullptr, t.count.data(), 0, 0, 0, 1, 1};
+    b.n = m;
+    b.m = data.n;
+    b.start = t.start.data();
+    b.stop = t.stop.data();
+    b.count = t.count.data();
+    b.base = data.start.data();
     b.widest = widest(b);
     if (step > 0) find_repeats(b, step, 1);
   }

@@ -1,33 +1,30 @@
 // From a plan to runs of lanes: which source rows a destination row reads, and in which order.
 #pragma once
-#include <cstdlib>
-#include <new>
-
 #include "lanes.hpp"
 #include "plan.hpp"
+#include "threads.hpp"
 
 namespace poolgrad::PG_ISA {
 
-/// Memory for one task, from the stack while it is small.
+/// Memory for one task, from the stack while it is small. Destroyed in reverse order of construction.
 template <class T, int Small = 64>
 class Scratch {
  public:
-  explicit Scratch(int64_t count) {
-    if (count <= Small) return;
-    p_ = static_cast<T*>(std::malloc(static_cast<size_t>(count) * sizeof(T)));
-    if (!p_) throw std::bad_alloc();
-  }
+  explicit Scratch(int64_t count) : count_(count), p_(count <= Small ? small_ : static_cast<T*>(borrow(bytes()))) {}
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
   ~Scratch() {
-    if (p_ != small_) std::free(p_);
+    if (p_ != small_) give_back(p_, bytes());
   }
   T* get() { return p_; }
   T& operator[](int64_t i) { return p_[i]; }
 
  private:
+  int64_t bytes() const { return count_ * static_cast<int64_t>(sizeof(T)); }
+
+  int64_t count_;
   T small_[Small];
-  T* p_ = small_;
+  T* p_;
 };
 
 /// Element offset of each tap within a row: a table, or a constant step.
@@ -44,30 +41,28 @@ struct Reach {
   Offsets off;
   int64_t width = 0;
   bool cut = false;                     ///< the window was cut off at an edge
-  const int64_t* row_count = nullptr;   ///< transposed: product of the other axes' window lengths, per row
-  const int64_t* col_count = nullptr;   ///< transposed: window length along the last axis, per tap
+  // Of a transposed plan only, about the windows that cover a cell:
+  const int64_t* row_count = nullptr;  ///< product of the other axes' window lengths, per row
+  const int64_t* row_tap = nullptr;    ///< the cell's place in the window, by all axes but the last, per row
+  const int64_t* col_count = nullptr;  ///< window length along the last axis, per tap
+  const int64_t* col_base = nullptr;   ///< where the window begins along the last axis, per tap
+  int64_t cell = 0;                    ///< the cell along the last axis
+
+  /// Which tap of the covering window the cell is.
+  PG_INLINE int64_t tap(int64_t r, int64_t t) const { return row_tap[r] * col_count[t] + cell - col_base[t]; }
 };
 
 /// The source rows of one destination row after the other.
 class Rows {
  public:
   Rows(const Plan& plan, bool reversed)
-      : plan_(plan), reversed_(reversed), rows_(capacity(plan)), counts_(capacity(plan)) {
+      : plan_(plan), reversed_(reversed), rows_(capacity(plan)), counts_(capacity(plan)), taps_(capacity(plan)) {
     int64_t stride = plan.last().n * plan.inner;
     for (int a = plan.rank - 2; a >= 0; --a) {
       stride_[a] = stride;
       stride *= plan.axis[a].n;
     }
-    item_ = stride;
   }
-
-  /// Rows per outer item in the destination, and elements per outer item in the source.
-  static int64_t per_item(const Plan& plan) {
-    int64_t rows = 1;
-    for (int a = 0; a + 1 < plan.rank; ++a) rows *= plan.axis[a].m;
-    return rows;
-  }
-  int64_t item() const { return item_; }
 
   /// The widest list this plan can ask for.
   static int64_t capacity(const Plan& plan) {
@@ -78,7 +73,7 @@ class Rows {
 
   /// Moves to destination row u of an item.
   void seek(int64_t u, Reach& reach) {
-    int64_t at[kMaxRank], digit[kMaxRank], len[kMaxRank];
+    int64_t at[kMaxRank], digit[kMaxRank], len[kMaxRank], cell[kMaxRank];
     const int upper = plan_.rank - 1;
     int64_t total = 1;
     reach.cut = false;
@@ -87,23 +82,30 @@ class Rows {
       const int64_t j = u % axis.m;
       u /= axis.m;
       at[a] = axis.start[j];
-      len[a] = axis.stop[j] - axis.start[j];
+      cell[a] = axis.first + j;
+      len[a] = axis.length(j);
       digit[a] = 0;
       total *= len[a];
       if (axis.span) reach.cut |= axis.span[j] != len[a];
     }
     for (int64_t i = 0; i < total; ++i) {
-      int64_t offset = 0, count = 1;
+      int64_t offset = 0, count = 1, tap = 0;
       for (int a = 0; a < upper; ++a) {
-        offset += (at[a] + digit[a]) * stride_[a];
-        if (plan_.axis[a].count) count *= plan_.axis[a].count[at[a] + digit[a]];
+        const Axis& axis = plan_.axis[a];
+        const int64_t source = at[a] + digit[a];
+        offset += (source - axis.origin) * stride_[a];
+        if (!axis.count) continue;
+        count *= axis.count[source];
+        tap = tap * axis.count[source] + cell[a] - axis.base[source];
       }
       rows_[i] = offset;
       counts_[i] = count;
+      taps_[i] = tap;
       advance(digit, len, upper);
     }
     reach.rows = rows_.get();
     reach.row_count = counts_.get();
+    reach.row_tap = taps_.get();
     reach.nrows = total;
   }
 
@@ -118,9 +120,8 @@ class Rows {
 
   const Plan& plan_;
   bool reversed_;
-  Scratch<int64_t> rows_, counts_;
+  Scratch<int64_t> rows_, counts_, taps_;
   int64_t stride_[kMaxRank];
-  int64_t item_ = 0;
 };
 
 /// Calls f(row, tap) over a reach: row by row, or, reversed, tap by tap.
@@ -160,6 +161,17 @@ void join(const T* from, int64_t count, int64_t inner, int64_t P, T* to) {
     for (int64_t q = 0; q < count; ++q) std::memcpy(to + q * P * inner, from + q * inner, static_cast<size_t>(inner) * sizeof(T));
 }
 
+/// Calls f(item, row of the item, j0, j1) for every destination row of a piece.
+template <class F>
+PG_INLINE void each_row(const Plan& plan, Piece p, F&& f) {
+  const int64_t per = plan.rows_per_slab(), cells = plan.last().m;
+  for (int64_t i = p.i0; i < p.i1; ++i) {
+    if (plan.rank == 1) f(i, 0, p.h0, p.h1);
+    else
+      for (int64_t u = p.h0 * per; u < p.h1 * per; ++u) f(i, u, 0, cells);
+  }
+}
+
 /// The arrays of one row: sources that windows read, partners cell by cell with the destination.
 template <class T, int Sources, int Partners>
 struct RowArrays {
@@ -183,7 +195,8 @@ class RowRunner {
         along_(worth(plan)),
         slots_(along_ && axis_.step > 1 ? Rows::capacity(plan) : 0),
         by_row_(plan.rank == 2),
-        phase_((axis_.n + axis_.step - 1) / axis_.step * plan.inner),
+        cells_(axis_.m ? axis_.stop[axis_.m - 1] - axis_.origin : 0),
+        phase_((cells_ + axis_.step - 1) / axis_.step * plan.inner),
         split_(slots_ * Sources * phase_ * axis_.step),
         tags_(slots_),
         slot_rows_(slots_),
@@ -215,7 +228,7 @@ class RowRunner {
     for (int64_t j = j0; j < j1; ++j) {
       aim(reach, j, upper_cut);
       Arrays here = a;
-      for (auto& s : here.source) s += axis_.start[j] * inner_;
+      for (auto& s : here.source) s += axis_.from(j) * inner_;
       if constexpr (Partners > 0)
         for (auto& p : here.partner) p += j * inner_;
       here.out += j * inner_;
@@ -224,9 +237,12 @@ class RowRunner {
   }
 
   void aim(Reach& reach, int64_t j, bool upper_cut) const {
-    reach.width = axis_.stop[j] - axis_.start[j];
+    reach.width = axis_.length(j);
     reach.cut = upper_cut || (axis_.span && axis_.span[j] != reach.width);
-    reach.col_count = axis_.count ? axis_.count + axis_.start[j] : nullptr;
+    if (!axis_.count) return;
+    reach.col_count = axis_.count + axis_.start[j];
+    reach.col_base = axis_.base + axis_.start[j];
+    reach.cell = axis_.first + j;
   }
 
   template <class Cell>
@@ -238,7 +254,7 @@ class RowRunner {
       const int64_t first = lo + p, count = (hi - first + axis_.period - 1) / axis_.period;
       aim(reach, first, upper_cut);
       for (int64_t t = 0; t < reach.width; ++t) {
-        const int64_t s = axis_.start[first] + t;
+        const int64_t s = axis_.from(first) + t;
         table_[t] = axis_.step > 1 ? s % axis_.step * phase_ + s / axis_.step * inner_ : s * inner_;
       }
       reach.off = Offsets{table_.get(), 0};
@@ -281,7 +297,7 @@ class RowRunner {
       if (tags_[slot] == row) continue;
       tags_[slot] = row;
       for (int i = 0; i < Sources; ++i)
-        split(base.source[i] + reach.rows[r], axis_.n, inner_, axis_.step, phase_, split_.get() + (i * slots_ + slot) * slot_size);
+        split(base.source[i] + reach.rows[r], cells_, inner_, axis_.step, phase_, split_.get() + (i * slots_ + slot) * slot_size);
     }
     for (int i = 0; i < Sources; ++i) base.source[i] = split_.get() + i * slots_ * slot_size;
     reach.rows = slot_rows_.get();
@@ -292,6 +308,7 @@ class RowRunner {
   const bool along_;
   const int64_t slots_;
   const bool by_row_;
+  const int64_t cells_;  // of a source row, up to the last that is read
   const int64_t phase_;
   Scratch<T> split_;
   Scratch<const T*> tags_;

@@ -1,6 +1,6 @@
 // The best tap of each window, and what is done with it: kept, followed back, or followed forth.
 #pragma once
-#include "rows.hpp"
+#include "planes.hpp"
 
 namespace poolgrad::PG_ISA {
 
@@ -24,78 +24,87 @@ PG_INLINE void best_values(const Reach& w, const T* x, T* y, int64_t lanes, Star
   });
 }
 
-/// Best value and its tap number; the first cell is taken whatever it is.
+/// Best value and its tap number, kept as Tap; the first cell is taken whatever it is.
 template <class T, class Tap>
 PG_INLINE void best_taps(const Reach& w, const T* x, T* y, Tap* taps, int64_t lanes) {
+  using Count = std::conditional_t<(sizeof(Tap) > sizeof(TapLane<T>)), Tap, TapLane<T>>;
   for_lanes<T>(lanes, [&](auto lane, int64_t c) {
     constexpr int L = decltype(lane)::count;
     Vec<Wide<T>, L> best = w.nrows * w.width > 0 ? load<L>(x + w.rows[0] + w.off[0] + c) : all<Wide<T>, L>(lowest<T>());
-    Vec<Tap, L> tap{};
-    Tap k = 0;
+    Vec<Count, L> tap{};
+    Count k = 0;
     each_tap<false>(w, [&](int64_t r, int64_t t) {
       const Vec<Wide<T>, L> v = load<L>(x + w.rows[r] + w.off[t] + c);
       const auto better = best < v;
       best = better ? v : best;
-      using Mask = Vec<std::make_signed_t<Tap>, L>;
+      using Mask = Vec<std::make_signed_t<Count>, L>;
       const Mask mask = __builtin_convertvector(better, Mask);
-      tap = mask ? all<Tap, L>(k) : tap;
+      tap = mask ? all<Count, L>(k) : tap;
       ++k;
     });
     if (y) store<L>(y + c, best);
-    std::memcpy(taps + c, &tap, sizeof tap);
+    const Vec<Tap, L> kept = __builtin_convertvector(tap, Vec<Tap, L>);
+    std::memcpy(taps + c, &kept, sizeof kept);
   });
 }
 
 template <class T>
-void select_rows(const Plan& plan, const T* x, T* y, Start start, int64_t begin, int64_t end, int64_t j0, int64_t j1) {
-  Rows rows(plan, false);
-  RowRunner<T, 1, 0> runner(plan);
-  Reach reach;
-  const int64_t per = Rows::per_item(plan), out_row = plan.last().m * plan.inner;
-  for (int64_t u = begin; u < end; ++u) {
-    rows.seek(u % per, reach);
-    runner.run(reach, {{x + u / per * rows.item()}, {}, y + u * out_row}, j0, j1,
+void select_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Start start, Piece piece) {
+  over_rows<T>(plan, arrays, false, piece,
                [&](const Reach& w, const auto& a, int64_t, int64_t lanes) { best_values<T>(w, a.source[0], a.out, lanes, start); });
-  }
+}
+
+/// out[i] = v at the first tap of window i where x equals y[i], 0 if there is none.
+template <class T>
+void recall_piece(const Plan& plan, const RowArrays<T, 2, 1>& arrays, Piece piece) {
+  over_rows<T>(plan, arrays, false, piece, [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
+    for_lanes<T>(lanes, [&](auto lane, int64_t c) {
+      constexpr int L = decltype(lane)::count;
+      const Vec<Wide<T>, L> best = load<L>(a.partner[0] + c);
+      Vec<Wide<T>, L> found{};
+      // Backwards, so that the first match is written last.
+      for (int64_t r = w.nrows; r-- > 0;)
+        for (int64_t t = w.width; t-- > 0;) {
+          const int64_t at = w.rows[r] + w.off[t] + c;
+          found = (load<L>(a.source[0] + at) == best) ? load<L>(a.source[1] + at) : found;
+        }
+      store<L>(a.out + c, found);
+    });
+  });
 }
 
 /// Row after row of taps, and where each tap is in the source.
 template <class T, class Tap>
 class TapRows {
  public:
-  explicit TapRows(const Plan& plan)
-      : plan_(plan), rows_(plan, false), runner_(plan), taps_(plan.last().m * plan.inner),
-        jump_(table_size(plan)) {}
+  explicit TapRows(const Plan& plan) : plan_(plan), rows_(plan, false), runner_(plan), jump_(table_size(plan)) {}
 
   /// Finds the taps of destination row u; y, if given, receives the values.
-  void find(const T* x_item, int64_t u, T* y, int64_t j0, int64_t j1) {
+  void find(const T* x_item, int64_t u, Tap* taps, T* y, int64_t j0, int64_t j1) {
     rows_.seek(u, reach_);
     width_ = -1;
-    T* none = nullptr;
-    runner_.run(reach_, {{x_item}, {}, y ? y : none}, j0, j1, [&](const Reach& w, const auto& a, int64_t at, int64_t lanes) {
-      best_taps<T, Tap>(w, a.source[0], y ? a.out : nullptr, taps_.get() + at, lanes);
+    runner_.run(reach_, {{x_item}, {}, y}, j0, j1, [&](const Reach& w, const auto& a, int64_t at, int64_t lanes) {
+      best_taps<T, Tap>(w, a.source[0], y ? a.out : nullptr, taps + at, lanes);
     });
   }
 
   /// Calls f(lane in the row, element offset in the item) for cells j0 to j1 - 1 of the row just found.
   template <class F>
-  PG_INLINE void each(int64_t j0, int64_t j1, F&& f) {
+  PG_INLINE void each(const Tap* taps, int64_t j0, int64_t j1, F&& f) {
     const Axis& axis = plan_.last();
     const int64_t inner = plan_.inner;
     for (int64_t j = j0; j < j1; ++j) {
-      const int64_t width = axis.stop[j] - axis.start[j], base = axis.start[j] * inner;
+      const int64_t width = axis.length(j), base = axis.from(j) * inner;
       if (width * reach_.nrows == 0) continue;
-      const Tap* taps = taps_.get() + j * inner;
+      const Tap* here = taps + j * inner;
       if (width * reach_.nrows > kTable) {
-        for (int64_t c = 0; c < inner; ++c) f(j * inner + c, base + place(taps[c], width) + c);
+        for (int64_t c = 0; c < inner; ++c) f(j * inner + c, base + place(here[c], width) + c);
         continue;
       }
       if (width != width_) tabulate(width);
-      for (int64_t c = 0; c < inner; ++c) f(j * inner + c, base + jump_[static_cast<int64_t>(taps[c])] + c);
+      for (int64_t c = 0; c < inner; ++c) f(j * inner + c, base + jump_[static_cast<int64_t>(here[c])] + c);
     }
   }
-
-  const Rows& rows() const { return rows_; }
 
  private:
   static constexpr int64_t kTable = 4096;
@@ -118,12 +127,11 @@ class TapRows {
   Rows rows_;
   RowRunner<T, 1, 0> runner_;
   Reach reach_;
-  Scratch<Tap> taps_;
   Scratch<int64_t> jump_;
   int64_t width_ = -1;
 };
 
-/// Calls f(Tap{}) with the narrowest tap type that holds every tap of the plan.
+/// Calls f(Tap{}) with the lane's own tap type if it holds every tap of the plan, else with a wider one.
 template <class T, class F>
 void with_tap_type(const Plan& plan, F&& f) {
   using Own = TapLane<T>;
@@ -134,134 +142,19 @@ void with_tap_type(const Plan& plan, F&& f) {
 
 /// Values and flat positions of the best taps; modulo keeps a position within its image.
 template <class T, class Index>
-void argmax_rows(const Plan& plan, const T* x, T* y, Index* index, int64_t modulo, int64_t begin, int64_t end, int64_t j0, int64_t j1) {
+void argmax_piece(const Plan& plan, const T* x, T* y, Index* index, int64_t modulo, Piece piece) {
   with_tap_type<T>(plan, [&](auto tag) {
-    TapRows<T, decltype(tag)> taps(plan);
-    const int64_t per = Rows::per_item(plan), out_row = plan.last().m * plan.inner;
-    for (int64_t u = begin; u < end; ++u) {
-      const int64_t item = u / per * taps.rows().item();
-      taps.find(x + item, u % per, y + u * out_row, j0, j1);
-      Index* out = index + u * out_row;
-      taps.each(j0, j1, [&](int64_t lane, int64_t at) { out[lane] = static_cast<Index>((item + at) % modulo); });
-    }
+    using Tap = decltype(tag);
+    TapRows<T, Tap> rows(plan);
+    const int64_t size = plan.axis[0].n * plan.source_slab(), per = plan.rows_per_item(), out_row = plan.last().m * plan.inner;
+    Scratch<Tap> taps(out_row);
+    each_row(plan, piece, [&](int64_t i, int64_t u, int64_t j0, int64_t j1) {
+      const int64_t row = (i * per + u) * out_row;
+      rows.find(x + i * size, u, taps.get(), y + row, j0, j1);
+      Index* out = index + row;
+      rows.each(taps.get(), j0, j1, [&](int64_t lane, int64_t at) { out[lane] = static_cast<Index>((i * size + at) % modulo); });
+    });
   });
-}
-
-/// The destination rows whose windows touch source cells [h0, h1) of the first axis.
-inline void touching(const Axis& axis, int64_t h0, int64_t h1, int64_t& first, int64_t& last) {
-  first = 0;
-  while (first < axis.m && axis.stop[first] <= h0) ++first;
-  last = first;
-  while (last < axis.m && axis.start[last] < h1) ++last;
-}
-
-template <class T>
-PG_INLINE T sum_of(T a, T b) {
-  if constexpr (is_half<T>) {
-    T r;
-    store<1>(&r, load<1>(&a) + load<1>(&b));
-    return r;
-  } else {
-    return static_cast<T>(a + b);
-  }
-}
-
-/// The smallest normal number: a forward pass that flushes subnormals may have returned 0 for anything smaller.
-template <class T>
-PG_INLINE Wide<T> smallest_normal() {
-  if constexpr (std::is_same_v<T, f16>) return 0x1p-14f;
-  else if constexpr (is_real<T>) return std::numeric_limits<Wide<T>>::min();
-  else return 0;
-}
-
-/// Whether y is what a forward pass may have returned for a window whose best is `best`: equal, NaN for NaN, both too
-/// small to tell, or the maximum that starts from the lowest finite value and ignores NaN.
-template <class T>
-bool agrees(T y, T best, const Reach& w, const T* x) {
-  const Wide<T> got = load<1>(&y)[0], want = load<1>(&best)[0];
-  if (got == want || (got != got && want != want)) return true;
-  const Wide<T> tiny = smallest_normal<T>();
-  if (is_real<T> && got < tiny && got > -tiny && want < tiny && want > -tiny) return true;
-  T forward;
-  best_values<T>(w, x, &forward, 1, Start::lowest);
-  return got == load<1>(&forward)[0];
-}
-
-/// Items [i0, i1), source cells [h0, h1) of the first axis: dx = g put where x has its maxima. If y is given it must
-/// be the pooled x; the first flat position where it is not is returned, else -1.
-template <class T>
-int64_t route_rows(const Plan& plan, const T* x, const T* y, const T* g, T* dx, int64_t i0, int64_t i1, int64_t h0, int64_t h1) {
-  int64_t wrong = -1;
-  with_tap_type<T>(plan, [&](auto tag) {
-    TapRows<T, decltype(tag)> taps(plan);
-    Rows rows(plan, false);
-    Scratch<T> values(y ? plan.last().m * plan.inner : 0);
-    const int64_t item = taps.rows().item(), per = Rows::per_item(plan), cells = plan.last().m;
-    const int64_t slab = item / (plan.axis[0].n ? plan.axis[0].n : 1), lo = h0 * slab, size = (h1 - h0) * slab;
-    const bool flat = plan.rank == 1;
-    const int64_t per_slab = flat ? 1 : per / (plan.axis[0].m ? plan.axis[0].m : 1);
-    int64_t first, last;
-    touching(plan.axis[0], h0, h1, first, last);
-    for (int64_t i = i0; i < i1; ++i) {
-      T* out = dx + i * item;
-      std::memset(static_cast<void*>(out + lo), 0, static_cast<size_t>(size) * sizeof(T));
-      const int64_t u0 = flat ? 0 : first * per_slab, u1 = flat ? 1 : last * per_slab;
-      const int64_t j0 = flat ? first : 0, j1 = flat ? last : cells;
-      for (int64_t u = u0; u < u1; ++u) {
-        const int64_t row = (i * per + u) * cells * plan.inner;
-        taps.find(x + i * item, u, y ? values.get() : nullptr, j0, j1);
-        if (y && wrong < 0) wrong = compare(plan, rows, x + i * item, y, values.get(), u, row, j0, j1);
-        const T* from = g + row;
-        taps.each(j0, j1, [&](int64_t lane, int64_t at) {
-          if (static_cast<uint64_t>(at - lo) < static_cast<uint64_t>(size)) out[at] = sum_of(out[at], from[lane]);
-        });
-      }
-    }
-  });
-  return wrong;
-}
-
-template <class T>
-int64_t compare(const Plan& plan, Rows& rows, const T* x, const T* y, const T* values, int64_t u, int64_t row, int64_t j0, int64_t j1) {
-  const Axis& axis = plan.last();
-  for (int64_t j = j0; j < j1; ++j)
-    for (int64_t lane = j * plan.inner; lane < (j + 1) * plan.inner; ++lane) {
-      if (load<1>(y + row + lane)[0] == load<1>(values + lane)[0]) continue;
-      Reach w;
-      rows.seek(u, w);
-      w.off = Offsets{nullptr, plan.inner};
-      w.width = axis.stop[j] - axis.start[j];
-      if (!agrees(y[row + lane], values[lane], w, x + axis.start[j] * plan.inner + lane % plan.inner)) return row + lane;
-    }
-  return -1;
-}
-
-/// out[i] = v at the first tap of window i where x equals y[i], 0 if there is none.
-template <class T>
-void recall_rows(const Plan& plan, const T* x, const T* y, const T* v, T* out, int64_t begin, int64_t end, int64_t j0, int64_t j1) {
-  Rows rows(plan, false);
-  RowRunner<T, 2, 1> runner(plan);
-  Reach reach;
-  const int64_t per = Rows::per_item(plan), out_row = plan.last().m * plan.inner;
-  for (int64_t u = begin; u < end; ++u) {
-    rows.seek(u % per, reach);
-    const int64_t item = u / per * rows.item();
-    runner.run(reach, {{x + item, v + item}, {y + u * out_row}, out + u * out_row}, j0, j1,
-               [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
-                 for_lanes<T>(lanes, [&](auto lane, int64_t c) {
-                   constexpr int L = decltype(lane)::count;
-                   const Vec<Wide<T>, L> best = load<L>(a.partner[0] + c);
-                   Vec<Wide<T>, L> found{};
-                   // Backwards, so that the first match is written last.
-                   for (int64_t r = w.nrows; r-- > 0;)
-                     for (int64_t t = w.width; t-- > 0;) {
-                       const int64_t at = w.rows[r] + w.off[t] + c;
-                       found = (load<L>(a.source[0] + at) == best) ? load<L>(a.source[1] + at) : found;
-                     }
-                   store<L>(a.out + c, found);
-                 });
-               });
-  }
 }
 
 }  // namespace poolgrad::PG_ISA

@@ -5,8 +5,10 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdlib>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <thread>
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -97,6 +99,36 @@ class Pool {
   int wanted_ = 0, size_ = 0;
 };
 
+/// A stack of memory. What does not fit comes from the heap.
+class Arena {
+ public:
+  ~Arena() { std::free(memory_); }
+
+  void* push(int64_t bytes) {
+    const int64_t size = rounded(bytes);
+    if (!memory_) memory_ = static_cast<char*>(std::aligned_alloc(64, kSize));
+    if (memory_ && used_ + size <= kSize) {
+      used_ += size;
+      return memory_ + used_ - size;
+    }
+    void* p = std::aligned_alloc(64, static_cast<size_t>(size));
+    if (!p) throw std::bad_alloc();
+    return p;
+  }
+  void pop(void* p, int64_t bytes) {
+    if (memory_ <= p && p < memory_ + kSize) used_ -= rounded(bytes);
+    else std::free(p);
+  }
+
+ private:
+  static constexpr int64_t kSize = 1 << 20;
+  static int64_t rounded(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+  char* memory_ = nullptr;
+  int64_t used_ = 0;
+};
+
+thread_local Arena arena;
+
 // Never destroyed: workers may outlive the interpreter. A forked child has no workers, so it starts a new pool.
 std::atomic<Pool*> the_pool{nullptr};
 
@@ -121,6 +153,9 @@ void parallel_for(int64_t tasks, int threads, void (*body)(void*, int64_t), void
   if (helpers <= 0 || !pool().run(job, static_cast<int>(helpers))) job.work();
   if (job.failure) std::rethrow_exception(job.failure);
 }
+
+void* borrow(int64_t bytes) { return arena.push(bytes); }
+void give_back(void* memory, int64_t bytes) { arena.pop(memory, bytes); }
 
 int available_threads() {
   cpu_set_t set;

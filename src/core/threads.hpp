@@ -13,6 +13,10 @@ void parallel_for(int64_t tasks, int threads, F&& f) {
   parallel_for(tasks, threads, [](void* context, int64_t task) { (*static_cast<F*>(context))(task); }, &f);
 }
 
+/// Working memory of the calling thread, given back in reverse order. It is kept between calls, up to 1 MiB a thread.
+void* borrow(int64_t bytes);
+void give_back(void* memory, int64_t bytes);
+
 /// Threads this process may run on.
 int available_threads();
 

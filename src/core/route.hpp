@@ -1,0 +1,188 @@
+// Select, then scatter: each gradient goes to the tap that its window chose. No index array outlives a strip of rows.
+#pragma once
+#include "select.hpp"
+
+namespace poolgrad::PG_ISA {
+
+/// The destination cells whose windows touch source cells [h0, h1).
+inline void touching(const Axis& axis, int64_t h0, int64_t h1, int64_t& first, int64_t& last) {
+  first = 0;
+  while (first < axis.m && axis.stop[first] <= h0) ++first;
+  last = first;
+  while (last < axis.m && axis.start[last] < h1) ++last;
+}
+
+template <class T>
+PG_INLINE T sum_of(T a, T b) {
+  if constexpr (is_half<T>) {
+    T r;
+    store<1>(&r, load<1>(&a) + load<1>(&b));
+    return r;
+  } else {
+    return static_cast<T>(a + b);
+  }
+}
+
+/// The smallest normal number: a forward pass that flushes subnormals may have returned 0 for anything smaller.
+template <class T>
+PG_INLINE Wide<T> smallest_normal() {
+  if constexpr (std::is_same_v<T, f16>) return 0x1p-14f;
+  else if constexpr (is_real<T>) return std::numeric_limits<Wide<T>>::min();
+  else return 0;
+}
+
+/// Whether y is what a forward pass may have returned for a window whose best is `best`: equal, NaN for NaN, both too
+/// small to tell, or the maximum that starts from the lowest finite value and ignores NaN.
+template <class T>
+bool agrees(T y, T best, const Reach& w, const T* x) {
+  const Wide<T> got = load<1>(&y)[0], want = load<1>(&best)[0];
+  if (got == want || (got != got && want != want)) return true;
+  const Wide<T> tiny = smallest_normal<T>();
+  if (is_real<T> && got < tiny && got > -tiny && want < tiny && want > -tiny) return true;
+  T forward;
+  best_values<T>(w, x, &forward, 1, Start::lowest);
+  return got == load<1>(&forward)[0];
+}
+
+/// The first lane of cells [j0, j1) of row u where y is not the pooled x, or -1.
+template <class T>
+int64_t disagreement(const Plan& plan, const T* x, const T* y, const T* values, int64_t u, int64_t j0, int64_t j1) {
+  const Axis& axis = plan.last();
+  for (int64_t j = j0; j < j1; ++j)
+    for (int64_t lane = j * plan.inner; lane < (j + 1) * plan.inner; ++lane) {
+      if (load<1>(y + lane)[0] == load<1>(values + lane)[0]) continue;
+      Rows rows(plan, false);
+      Reach w;
+      rows.seek(u, w);
+      w.off = Offsets{nullptr, plan.inner};
+      w.width = axis.length(j);
+      if (!agrees(y[lane], values[lane], w, x + axis.from(j) * plan.inner + lane % plan.inner)) return lane;
+    }
+  return -1;
+}
+
+/// One strip: source cells [a, b) of the first axis, and the destination cells [first, last) whose windows touch them.
+/// x begins at source cell `origin`, y and g at destination cell `first`, dx at source cell a.
+template <class T>
+struct Strip {
+  const Plan& plan;
+  const Plan& transposed;
+  int64_t a, b, first, last, origin;
+  const T *x, *y, *g;
+  T* dx;
+
+  int64_t rows() const { return plan.rank == 1 ? 1 : (last - first) * plan.rows_per_slab(); }
+  int64_t row() const { return (plan.rank == 1 ? last - first : plan.last().m) * plan.inner; }
+};
+
+/// dx by asking for each cell which of the windows that cover it chose it: no zero fill, one write per cell.
+template <class T>
+int64_t claim(const Strip<T>& s) {
+  const Plan forward = strip(s.plan, s.first, s.last, s.origin), backward = strip(s.transposed, s.a, s.b, s.first);
+  const int64_t row = s.row(), rows = s.rows();
+  Scratch<uint8_t> taps(rows * row);
+  Scratch<T> values(s.y ? row : 0);
+  TapRows<T, uint8_t> finder(forward);
+  for (int64_t u = 0; u < rows; ++u) {
+    finder.find(s.x, u, taps.get() + u * row, s.y ? values.get() : nullptr, 0, forward.last().m);
+    if (!s.y) continue;
+    const int64_t lane = disagreement(forward, s.x, s.y + u * row, values.get(), u, 0, forward.last().m);
+    if (lane >= 0) return u * row + lane;
+  }
+  Rows covering(backward, false);
+  RowRunner<T, 1, 0> runner(backward);
+  Reach reach;
+  const int64_t out_row = backward.last().m * backward.inner;
+  each_row(backward, Piece{0, 1, 0, backward.axis[0].m}, [&](int64_t, int64_t u, int64_t j0, int64_t j1) {
+    covering.seek(u, reach);
+    runner.run(reach, {{s.g}, {}, s.dx + u * out_row}, j0, j1, [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
+      const uint8_t* chosen = taps.get() + (a.source[0] - s.g);
+      for_lanes<T>(lanes, [&](auto lane, int64_t c) {
+        constexpr int L = decltype(lane)::count;
+        Vec<Wide<T>, L> sum{};
+        const Vec<Wide<T>, L> zero{};
+        each_tap<false>(w, [&](int64_t r, int64_t t) {
+          const int64_t at = w.rows[r] + w.off[t] + c;
+          Vec<uint8_t, L> tap;
+          std::memcpy(&tap, chosen + at, sizeof tap);
+          using Codes = Vec<TapLane<T>, L>;
+          const auto mine = __builtin_convertvector(tap, Codes) == static_cast<TapLane<T>>(w.tap(r, t));
+          sum = rounded<T, L>(sum + (mine ? load<L>(a.source[0] + at) : zero));
+        });
+        store<L>(a.out + c, sum);
+      });
+    });
+  });
+  return -1;
+}
+
+/// dx by adding each gradient where its window chose: the cost does not grow with the window.
+template <class T>
+int64_t deal(const Strip<T>& s) {
+  int64_t wrong = -1;
+  const Plan forward = strip(s.plan, s.first, s.last, s.origin);
+  const int64_t slab = s.plan.source_slab(), size = (s.b - s.a) * slab, shift = (s.origin - s.a) * slab, row = s.row(), cells = forward.last().m;
+  std::memset(static_cast<void*>(s.dx), 0, static_cast<size_t>(size) * sizeof(T));
+  with_tap_type<T>(s.plan, [&](auto tag) {
+    using Tap = decltype(tag);
+    TapRows<T, Tap> finder(forward);
+    Scratch<Tap> taps(row);
+    Scratch<T> values(s.y ? row : 0);
+    for (int64_t u = 0; u < s.rows() && wrong < 0; ++u) {
+      finder.find(s.x, u, taps.get(), s.y ? values.get() : nullptr, 0, cells);
+      const int64_t lane = s.y ? disagreement(forward, s.x, s.y + u * row, values.get(), u, 0, cells) : -1;
+      if (lane >= 0) wrong = u * row + lane;
+      const T* from = s.g + u * row;
+      finder.each(taps.get(), 0, cells, [&](int64_t k, int64_t at) {
+        const int64_t to = at + shift;
+        if (static_cast<uint64_t>(to) < static_cast<uint64_t>(size)) s.dx[to] = sum_of(s.dx[to], from[k]);
+      });
+    }
+  });
+  return wrong;
+}
+
+/// Few enough windows per cell to ask each, and taps that fit a byte.
+inline bool claimable(const Plan& plan, const Plan& transposed) {
+  return !plan.plain && Rows::capacity(plan) * plan.last().widest <= 255 && Rows::capacity(transposed) * transposed.last().widest <= 32;
+}
+
+/// A piece of the transposed plan: dx = g put where x has its maxima. If y is given it must be the pooled x; the first
+/// flat position where it is not is returned, else -1.
+template <class T>
+int64_t route_piece(const Plan& plan, const Plan& transposed, const T* x, const T* y, const T* g, T* dx, Piece p) {
+  const Axis& axis = plan.axis[0];
+  const int64_t slab = plan.source_slab(), d_slab = plan.dest_slab(), item = axis.n * slab, d_item = axis.m * d_slab;
+  const int64_t group = y ? 1 : side_by_side<T>(plan, p.i1 - p.i0);
+  const int64_t cells = group > 1 ? tile_cells<T>(transposed, group, 3) : tile_cells<T>(transposed, 1, 2);
+  const bool asks = claimable(plan, transposed);
+  Plan forward = plan, backward = transposed;
+  forward.outer = backward.outer = 1;
+  forward.inner = backward.inner = plan.inner * group;
+  for (int64_t i = p.i0; i < p.i1; i += group) {
+    const int64_t valid = i + group < p.i1 ? group : p.i1 - i;
+    for (int64_t a = p.h0; a < p.h1; a += cells) {
+      const int64_t b = a + cells < p.h1 ? a + cells : p.h1;
+      int64_t first, last;
+      touching(axis, a, b, first, last);
+      const int64_t x0 = last > first ? axis.start[first] : a, x1 = last > first ? axis.stop[last - 1] : a;
+      Strip<T> s{forward, backward, a, b, first, last, x0, x + i * item + x0 * slab, nullptr, g + i * d_item + first * d_slab, dx + i * item + a * slab};
+      if (y) s.y = y + i * d_item + first * d_slab;
+      int64_t wrong;
+      if (group == 1) {
+        wrong = asks ? claim(s) : deal(s);
+      } else {
+        Tile<T> tx((x1 - x0) * slab, group), tg((last - first) * d_slab, group), td((b - a) * slab, group);
+        s.x = tx.read(x + i * item, item, x0 * slab, (x1 - x0) * slab, valid);
+        s.g = tg.read(g + i * d_item, d_item, first * d_slab, (last - first) * d_slab, valid);
+        s.dx = td.get();
+        wrong = asks ? claim(s) : deal(s);
+        td.write(dx + i * item, item, a * slab, (b - a) * slab, valid);
+      }
+      if (wrong >= 0) return i * d_item + first * d_slab + wrong;
+    }
+  }
+  return -1;
+}
+
+}  // namespace poolgrad::PG_ISA
