@@ -50,7 +50,7 @@ void fold_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Mean mean, P
                    if constexpr (!is_real<T>) {
                      if (mean == Mean::wide) {
                        Vec<int64_t, L> sum{};
-                       each_tap<false>(w, [&](int64_t r, int64_t t) { sum += __builtin_convertvector(load<L>(a.source[0] + w.rows[r] + w.off[t] + c), Vec<int64_t, L>); });
+                       each_tap<false>(w, [&](int64_t r, int64_t t) { sum += convert<int64_t, L, T>(load<L>(a.source[0] + w.rows[r] + w.off[t] + c)); });
                        store<L>(a.out + c, __builtin_convertvector(count ? sum / count : sum, Vec<T, L>));
                        return;
                      }
@@ -84,6 +84,11 @@ void spread_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share shar
   };
   over_rows<T>(plan, arrays, Reversed, piece,
                [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
+                 Scratch<Wide<T>> weights(w.nrows * w.width);
+                 if (is_real<T> && share != Share::quotient) {
+                   int64_t k = 0;
+                   each_tap<Reversed>(w, [&](int64_t r, int64_t t) { weights[k++] = weight(w.row_count[r] * w.col_count[t], reciprocal); });
+                 }
                  for_lanes<T>(lanes, [&](auto lane, int64_t c) {
                    constexpr int L = decltype(lane)::count;
                    if (share == Share::quotient) {
@@ -95,9 +100,9 @@ void spread_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share shar
                      store<L>(a.out + c, settle<T, L>(sum));
                    } else if constexpr (is_real<T>) {
                      Vec<Wide<T>, L> sum{};
+                     const Wide<T>* q = weights.get();
                      each_tap<Reversed>(w, [&](int64_t r, int64_t t) {
-                       const Wide<T> q = weight(w.row_count[r] * w.col_count[t], reciprocal);
-                       sum = rounded<T, L>(sum + rounded<T, L>(load<L>(a.source[0] + w.rows[r] + w.off[t] + c) * q));
+                       sum = rounded<T, L>(sum + rounded<T, L>(load<L>(a.source[0] + w.rows[r] + w.off[t] + c) * *q++));
                      });
                      store<L>(a.out + c, sum);
                    }

@@ -76,6 +76,18 @@ PG_INLINE Vec<W, L> all(W value) {
   return Vec<W, L>{} + value;
 }
 
+/// Lane by lane to another type. Integers grow twofold at a time: GCC 12 takes a longer step lane by lane.
+template <class To, int L, class From>
+PG_INLINE Vec<To, L> convert(Vec<From, L> v) {
+  if constexpr (std::is_integral_v<From> && sizeof(To) > 2 * sizeof(From)) {
+    using Wider = typename UintOf<2 * sizeof(From)>::type;
+    using Next = std::conditional_t<std::is_signed_v<From>, std::make_signed_t<Wider>, Wider>;
+    return convert<To, L, Next>(__builtin_convertvector(v, Vec<Next, L>));
+  } else {
+    return __builtin_convertvector(v, Vec<To, L>);
+  }
+}
+
 // ---- half types: every conversion rounds to nearest even and keeps NaN a NaN
 
 template <int L>

@@ -299,7 +299,9 @@ int64_t scatter(int64_t items, bool absolute, nb::handle g, nb::handle index, nb
     if (astray.get() < 0) return -1;
   }
   std::memset(k.arrays.out, 0, bytes);
-  return k.verbs->scatter(k.arrays, k.wide, k.n, k.m, k.total, absolute, 0, items);
+  FirstWrong wrong;
+  parallel_for(1, 1, [&](int64_t) { wrong.report(k.verbs->scatter(k.arrays, k.wide, k.n, k.m, k.total, absolute, 0, items)); });
+  return wrong.get();
 }
 
 std::vector<int64_t> int64_vector(nb::handle object, const char* name) {

@@ -134,7 +134,7 @@ template <class T, int Sources, int Partners, class Cell>
 void over_rows(const Plan& whole, const RowArrays<T, Sources, Partners>& arrays, bool reversed, Piece piece, Cell&& cell) {
   in_tiles<T>(whole, arrays, piece, [&](const Plan& plan, const RowArrays<T, Sources, Partners>& a, Piece p) {
     Rows rows(plan, reversed);
-    RowRunner<T, Sources, Partners> runner(plan);
+    RowRunner<T, Sources, Partners> runner(plan, reversed);
     Reach reach;
     const int64_t item = plan.axis[0].n * plan.source_slab(), per = plan.rows_per_item(), row = plan.last().m * plan.inner;
     each_row(plan, p, [&](int64_t i, int64_t u, int64_t j0, int64_t j1) {

@@ -61,6 +61,9 @@ int64_t disagreement(const Plan& plan, const T* x, const T* y, const T* values, 
   return -1;
 }
 
+/// The most windows over one cell that are asked one by one.
+constexpr int kMostWindows = 32;
+
 /// One strip: source cells [a, b) of the first axis, and the destination cells [first, last) whose windows touch them.
 /// x begins at source cell `origin`, y and g at destination cell `first`, dx at source cell a.
 template <class T>
@@ -97,16 +100,19 @@ int64_t claim(const Strip<T>& s) {
     covering.seek(u, reach);
     runner.run(reach, {{s.g}, {}, s.dx + u * out_row}, j0, j1, [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
       const uint8_t* chosen = taps.get() + (a.source[0] - s.g);
+      TapLane<T> codes[kMostWindows];
+      int64_t k = 0;
+      each_tap<false>(w, [&](int64_t r, int64_t t) { codes[k++] = static_cast<TapLane<T>>(w.tap(r, t)); });
       for_lanes<T>(lanes, [&](auto lane, int64_t c) {
         constexpr int L = decltype(lane)::count;
         Vec<Wide<T>, L> sum{};
         const Vec<Wide<T>, L> zero{};
+        const TapLane<T>* code = codes;
         each_tap<false>(w, [&](int64_t r, int64_t t) {
           const int64_t at = w.rows[r] + w.off[t] + c;
           Vec<uint8_t, L> tap;
           std::memcpy(&tap, chosen + at, sizeof tap);
-          using Codes = Vec<TapLane<T>, L>;
-          const auto mine = __builtin_convertvector(tap, Codes) == static_cast<TapLane<T>>(w.tap(r, t));
+          const auto mine = convert<TapLane<T>, L, uint8_t>(tap) == *code++;
           sum = rounded<T, L>(sum + (mine ? load<L>(a.source[0] + at) : zero));
         });
         store<L>(a.out + c, sum);
@@ -144,7 +150,7 @@ int64_t deal(const Strip<T>& s) {
 
 /// Few enough windows per cell to ask each, and taps that fit a byte.
 inline bool claimable(const Plan& plan, const Plan& transposed) {
-  return !plan.plain && Rows::capacity(plan) * plan.last().widest <= 255 && Rows::capacity(transposed) * transposed.last().widest <= 32;
+  return !plan.plain && Rows::capacity(plan) * plan.last().widest <= 255 && Rows::capacity(transposed) * transposed.last().widest <= kMostWindows;
 }
 
 /// A piece of the transposed plan: dx = g put where x has its maxima. If y is given it must be the pooled x; the first
@@ -154,8 +160,9 @@ int64_t route_piece(const Plan& plan, const Plan& transposed, const T* x, const 
   const Axis& axis = plan.axis[0];
   const int64_t slab = plan.source_slab(), d_slab = plan.dest_slab(), item = axis.n * slab, d_item = axis.m * d_slab;
   const int64_t group = y ? 1 : side_by_side<T>(plan, p.i1 - p.i0);
-  const int64_t cells = group > 1 ? tile_cells<T>(transposed, group, 3) : tile_cells<T>(transposed, 1, 2);
   const bool asks = claimable(plan, transposed);
+  const int64_t by_taps = kTileBytes / 2 / (d_slab + 1) * (axis.n / (axis.m ? axis.m : 1) + 1);
+  const int64_t cells = group > 1 ? tile_cells<T>(transposed, group, 3) : !asks ? p.h1 - p.h0 + 1 : by_taps > 4 * axis.widest ? by_taps : 4 * axis.widest;
   Plan forward = plan, backward = transposed;
   forward.outer = backward.outer = 1;
   forward.inner = backward.inner = plan.inner * group;

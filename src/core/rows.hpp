@@ -189,8 +189,9 @@ class RowRunner {
  public:
   using Arrays = RowArrays<T, Sources, Partners>;
 
-  explicit RowRunner(const Plan& plan)
+  explicit RowRunner(const Plan& plan, bool reversed = false)
       : axis_(plan.last()),
+        reversed_(reversed),
         inner_(plan.inner),
         along_(worth(plan)),
         slots_(along_ && axis_.step > 1 ? Rows::capacity(plan) : 0),
@@ -201,7 +202,11 @@ class RowRunner {
         tags_(slots_),
         slot_rows_(slots_),
         join_(along_ && axis_.period > 1 ? (Partners + 1) * (axis_.m / axis_.period + 1) * inner_ : 0),
-        table_(along_ ? axis_.widest : 0) {
+        table_(along_ ? axis_.widest : 0),
+        taps_(flat_size(plan)),
+        at_(taps_ * (kKept + 1)),
+        counts_(axis_.count ? taps_ * (kKept + 1) : 0),
+        places_(axis_.count ? taps_ * (kKept + 1) : 0) {
     for (int64_t i = 0; i < slots_; ++i) tags_[i] = nullptr;
   }
 
@@ -209,6 +214,7 @@ class RowRunner {
   void run(Reach& reach, const Arrays& a, int64_t j0, int64_t j1, Cell&& cell) {
     const bool upper_cut = reach.cut;
     const int64_t lo = along_ ? clamp(axis_.lo, j0, j1) : j1, hi = along_ ? clamp(axis_.hi, j0, j1) : j1;
+    for (bool& kept : kept_) kept = false;
     across(reach, a, j0, lo, upper_cut, cell);
     if (lo < hi) along(reach, a, lo, hi, upper_cut, cell);
     across(reach, a, hi, j1, upper_cut, cell);
@@ -220,6 +226,11 @@ class RowRunner {
     const Axis& axis = plan.last();
     return !plan.plain && plan.inner < kLanes<T> && (axis.hi - axis.lo) / axis.period * plan.inner >= kLanes<T>;
   }
+  /// Windows of moderate size are listed tap by tap, so that kernels run one loop over them.
+  static int64_t flat_size(const Plan& plan) {
+    const int64_t taps = Rows::capacity(plan) * plan.last().widest;
+    return taps <= 4096 ? taps : 0;
+  }
   static int64_t clamp(int64_t v, int64_t lo, int64_t hi) { return v < lo ? lo : v > hi ? hi : v; }
 
   template <class Cell>
@@ -227,13 +238,48 @@ class RowRunner {
     reach.off = Offsets{nullptr, inner_};
     for (int64_t j = j0; j < j1; ++j) {
       aim(reach, j, upper_cut);
+      const Reach& run = flatten(reach, j);
       Arrays here = a;
       for (auto& s : here.source) s += axis_.from(j) * inner_;
       if constexpr (Partners > 0)
         for (auto& p : here.partner) p += j * inner_;
       here.out += j * inner_;
-      cell(reach, here, j * inner_, inner_);
+      cell(run, here, j * inner_, inner_);
     }
+  }
+
+  /// The reach of cell j as a single row of taps, kept for the cells of this row that have the same.
+  const Reach& flatten(const Reach& reach, int64_t j) {
+    if (!taps_) return reach;
+    const bool repeats = axis_.lo <= j && j < axis_.hi && axis_.period <= kKept;
+    const int64_t slot = repeats ? (j - axis_.lo) % axis_.period : kKept;
+    Reach& flat = flat_[slot];
+    if (!repeats || !kept_[slot]) list(reach, flat, slot * taps_);
+    kept_[slot] = repeats;
+    flat.cut = reach.cut;
+    return flat;
+  }
+
+  void list(const Reach& reach, Reach& flat, int64_t begin) {
+    int64_t k = begin;
+    const auto add = [&](int64_t r, int64_t t) {
+      at_[k] = reach.rows[r] + reach.off[t];
+      if (axis_.count) {
+        counts_[k] = reach.row_count[r] * reach.col_count[t];
+        places_[k] = -reach.tap(r, t);
+      }
+      ++k;
+    };
+    if (reversed_) each_tap<true>(reach, add);
+    else each_tap<false>(reach, add);
+    static constexpr int64_t zero = 0, one = 1;
+    flat.rows = flat.row_tap = &zero;
+    flat.nrows = 1;
+    flat.row_count = &one;
+    flat.off = Offsets{at_.get() + begin, 0};
+    flat.width = k - begin;
+    flat.col_count = counts_.get() + begin;
+    flat.col_base = places_.get() + begin;
   }
 
   void aim(Reach& reach, int64_t j, bool upper_cut) const {
@@ -258,14 +304,17 @@ class RowRunner {
         table_[t] = axis_.step > 1 ? s % axis_.step * phase_ + s / axis_.step * inner_ : s * inner_;
       }
       reach.off = Offsets{table_.get(), 0};
+      if (taps_) list(reach, flat_[kKept], kKept * taps_);
+      flat_[kKept].cut = reach.cut;
+      const Reach& run = taps_ ? flat_[kKept] : reach;
       if (axis_.period == 1) {
         Arrays here = base;
         if constexpr (Partners > 0)
           for (auto& q : here.partner) q += first * inner_;
         here.out += first * inner_;
-        cell(reach, here, first * inner_, count * inner_);
+        cell(run, here, first * inner_, count * inner_);
       } else {
-        interleaved(reach, base, first, count, cell);
+        interleaved(run, base, first, count, cell);
       }
     }
     reach.rows = whole.rows;
@@ -273,7 +322,7 @@ class RowRunner {
 
   /// One residue class of destination cells, through contiguous scratch.
   template <class Cell>
-  void interleaved(Reach& reach, const Arrays& base, int64_t first, int64_t count, Cell& cell) {
+  void interleaved(const Reach& reach, const Arrays& base, int64_t first, int64_t count, Cell& cell) {
     Arrays here = base;
     if constexpr (Partners > 0)
       for (int i = 0; i < Partners; ++i) {
@@ -304,6 +353,7 @@ class RowRunner {
   }
 
   const Axis& axis_;
+  const bool reversed_;
   const int64_t inner_;
   const bool along_;
   const int64_t slots_;
@@ -315,6 +365,11 @@ class RowRunner {
   Scratch<int64_t> slot_rows_;
   Scratch<T> join_;
   Scratch<int64_t> table_;
+  const int64_t taps_;
+  static constexpr int kKept = 4;  // lists of taps for cells that repeat, and one more for those that do not
+  Scratch<int64_t> at_, counts_, places_;
+  Reach flat_[kKept + 1];
+  bool kept_[kKept + 1] = {};
 };
 
 }  // namespace poolgrad::PG_ISA

@@ -37,13 +37,12 @@ PG_INLINE void best_taps(const Reach& w, const T* x, T* y, Tap* taps, int64_t la
       const Vec<Wide<T>, L> v = load<L>(x + w.rows[r] + w.off[t] + c);
       const auto better = best < v;
       best = better ? v : best;
-      using Mask = Vec<std::make_signed_t<Count>, L>;
-      const Mask mask = __builtin_convertvector(better, Mask);
+      const auto mask = convert<std::make_signed_t<Count>, L, std::make_signed_t<TapLane<T>>>(better);
       tap = mask ? all<Count, L>(k) : tap;
       ++k;
     });
     if (y) store<L>(y + c, best);
-    const Vec<Tap, L> kept = __builtin_convertvector(tap, Vec<Tap, L>);
+    const Vec<Tap, L> kept = convert<Tap, L, Count>(tap);
     std::memcpy(taps + c, &kept, sizeof kept);
   });
 }
