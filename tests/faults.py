@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+
 from poolgrad import reference, verbs
 from poolgrad.rules import Mean, Share, Start
 from poolgrad.windows import Axis, Plan
@@ -47,8 +48,10 @@ def last_tie(true: Verb) -> Verb:
 
     def route(plan: Plan, x: Any, g: Any, y: Any = None) -> Any:
         flip = (slice(None), *(slice(None, None, -1) for _ in plan.axes), slice(None))
-        back = Plan((plan.outer, *(a.length for a in plan.axes), plan.inner),
-                    {d + 1: Axis(a.length, a.length - a.stop[::-1], a.length - a.start[::-1]) for d, a in enumerate(plan.axes)})  # fmt: skip
+        back = Plan(
+            (plan.outer, *(a.length for a in plan.axes), plan.inner),
+            {d + 1: Axis(a.length, a.length - a.stop[::-1], a.length - a.start[::-1]) for d, a in enumerate(plan.axes)},
+        )
         turned = [np.ascontiguousarray(v[flip]) for v in (reference._source(x, plan), reference._dest(g, plan))]
         return np.ascontiguousarray(true(back, *turned)[flip]).reshape(plan.source)
 
@@ -68,7 +71,9 @@ def count_with_padding(true: Verb) -> Verb:
         if y.dtype.kind == "f" and all(axis.span is not None for axis in plan.axes):
             for d, axis in enumerate(plan.axes):
                 share = (axis.count / axis.span).astype(y.dtype)
-                reference._dest(y, plan)[...] *= share.reshape([-1 if e == d + 1 else 1 for e in range(len(plan.axes) + 2)])
+                reference._dest(y, plan)[...] *= share.reshape(
+                    [-1 if e == d + 1 else 1 for e in range(len(plan.axes) + 2)]
+                )
         return y
 
     return fold
@@ -132,21 +137,38 @@ def wide_accumulator(true: Verb) -> Verb:
     """Half types are summed in float32 and rounded once."""
 
     def fold(plan: Plan, mean: Mean, x: Any) -> Any:
-        return true(plan, mean, x.astype(np.float32)).astype(x.dtype) if x.dtype.itemsize == 2 and x.dtype.kind != "i" else true(plan, mean, x)
+        return (
+            true(plan, mean, x.astype(np.float32)).astype(x.dtype)
+            if x.dtype.itemsize == 2 and x.dtype.kind != "i"
+            else true(plan, mean, x)
+        )
 
     return fold
 
 
 def double_reciprocal(true: Verb) -> Verb:
     """The reciprocal that is to be rounded to float32 is taken in float64."""
-    return lambda plan, share, reversed, g: true(plan, Share.RECIPROCAL if share is Share.SHORT_RECIPROCAL else share, reversed, g)
+    return lambda plan, share, reversed, g: true(
+        plan, Share.RECIPROCAL if share is Share.SHORT_RECIPROCAL else share, reversed, g
+    )
 
 
 VERB_OF: dict[Verb, str] = {
-    shifted_window: "select", contagious_nan: "select", zero_start: "select", dropped_tap: "fold", count_with_padding: "fold",
-    wide_accumulator: "fold", last_tie: "route", swapped_order: "spread", double_reciprocal: "spread", wrong_index_base: "argmax",
-    one_based_index: "argmax", first_near_only: "near", recall_of_maximum: "recall", overwriting_scatter: "scatter",
-}  # fmt: skip
+    shifted_window: "select",
+    contagious_nan: "select",
+    zero_start: "select",
+    dropped_tap: "fold",
+    count_with_padding: "fold",
+    wide_accumulator: "fold",
+    last_tie: "route",
+    swapped_order: "spread",
+    double_reciprocal: "spread",
+    wrong_index_base: "argmax",
+    one_based_index: "argmax",
+    first_near_only: "near",
+    recall_of_maximum: "recall",
+    overwriting_scatter: "scatter",
+}
 FAULTS = {fault.__name__: fault for fault in VERB_OF}
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+
 import poolgrad
 from poolgrad import raw_ops, reference, verbs
 from poolgrad.philox import Philox, sequence
@@ -95,8 +96,10 @@ class Case:
         if self.row.family[0] == "f":
             return n, *(len(s) - 1 for s in self.drawn), c
         pads = self.pad if isinstance(self.pad, tuple) else ((0, 0),) * len(space)
-        sizes = [out_length(a, k, s, self.pad if self.pad == "SAME" else "VALID", p)
-                 for a, k, s, p in zip(space, self.window, self.stride, pads, strict=True)]  # fmt: skip
+        sizes = [
+            out_length(a, k, s, self.pad if self.pad == "SAME" else "VALID", p)
+            for a, k, s, p in zip(space, self.window, self.stride, pads, strict=True)
+        ]
         return self.order((n, *sizes, c // self.depth))
 
 
@@ -127,7 +130,17 @@ def draw(rng: np.random.Generator, dtype: str, shape: Shape, data: str) -> np.nd
         info = np.iinfo(kind)
         return rng.integers(info.min, info.max, shape, kind, endpoint=True)
     info = ml_dtypes.finfo(kind)
-    special = [np.nan, np.inf, -np.inf, -0.0, 0.0, info.smallest_subnormal, -info.smallest_subnormal, info.min, info.max]
+    special = [
+        np.nan,
+        np.inf,
+        -np.inf,
+        -0.0,
+        0.0,
+        info.smallest_subnormal,
+        -info.smallest_subnormal,
+        info.min,
+        info.max,
+    ]
     values = (rng.standard_normal(shape) * 10.0 ** rng.integers(-2, 3, shape)).astype(kind)
     hit = rng.random(shape) < 0.05
     values[hit] = rng.choice(np.array(special, kind), int(hit.sum()))
@@ -147,8 +160,12 @@ def arguments(case: Case) -> dict[str, Any]:
 
 def _argument(case: Case, p: Any, given: dict[str, Any], rng: np.random.Generator) -> Any:
     sizes = {"ksize": (1, *case.window, case.depth), "strides": (1, *case.stride, case.depth)}
-    flags = {"overlapping": case.overlapping, "pseudo_random": case.pseudo, "deterministic": True,
-             "include_batch_in_index": case.batched}  # fmt: skip
+    flags = {
+        "overlapping": case.overlapping,
+        "pseudo_random": case.pseudo,
+        "deterministic": True,
+        "include_batch_in_index": case.batched,
+    }
     axes = {"row_pooling_sequence": 0, "col_pooling_sequence": 1}
     explicit = isinstance(case.pad, tuple)
     match p.kind:
@@ -275,5 +292,12 @@ def none_wrong(cases: list[Case]) -> None:
 def python(*args: str, timeout: float = 300, **env: str) -> subprocess.CompletedProcess[str]:
     """Runs Python in a process of its own, with this package and these tests on its path."""
     path = os.pathsep.join([str(PACKAGE.parent), str(ROOT / "tests")])
-    return subprocess.run([sys.executable, *args], env={**os.environ, "PYTHONPATH": path, **env}, cwd=ROOT,
-                          capture_output=True, text=True, timeout=timeout, check=False)  # fmt: skip
+    return subprocess.run(
+        [sys.executable, *args],
+        env={**os.environ, "PYTHONPATH": path, **env},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )

@@ -2,7 +2,7 @@
 
     python tools/grid.py
 
-A cell says how many calls gave the reference's bits; a type that an op does not take says that it was refused, as it must be.
+A cell says how many calls gave the reference's bits, or that the op refused a type that its row does not have.
 Exit status 1 if any cell differs.
 """
 
@@ -15,12 +15,19 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from poolgrad.table import OPS, REALS, Op
 from support import FAST, Case, arguments, dtype_of, wrong
 
+from poolgrad.table import OPS, REALS, Op
+
 GEOMETRY = {
-    2: [{"x": (2, 5, 6, 3), "k": (3, 2), "s": (2, 1), "pad": "SAME"}, {"x": (1, 6, 4, 9), "k": (2, 2), "s": (2, 2), "pad": "VALID"}],
-    3: [{"x": (1, 3, 4, 5, 2), "k": (2, 3, 2), "s": (1, 2, 1), "pad": "SAME"}, {"x": (1, 2, 4, 4, 9), "k": (2, 2, 2), "pad": "VALID"}],
+    2: [
+        {"x": (2, 5, 6, 3), "k": (3, 2), "s": (2, 1), "pad": "SAME"},
+        {"x": (1, 6, 4, 9), "k": (2, 2), "s": (2, 2), "pad": "VALID"},
+    ],
+    3: [
+        {"x": (1, 3, 4, 5, 2), "k": (2, 3, 2), "s": (1, 2, 1), "pad": "SAME"},
+        {"x": (1, 2, 4, 4, 9), "k": (2, 2, 2), "pad": "VALID"},
+    ],
 }
 DRAWN = [{"x": (2, 7, 6, 3), "ratio": (1.5, 2.0)}, {"x": (1, 5, 9, 9), "ratio": (1.3, 1.7), "overlapping": True}]
 
@@ -38,7 +45,9 @@ def cell(op: Op, dtype: str, first: bool) -> tuple[str, list[str]]:
 def refusal(case: Case, dtype: str) -> tuple[str, list[str]]:
     """A type that the row does not have must be a TypeError."""
     args = {
-        name: value.astype(dtype_of(dtype)) if isinstance(value, np.ndarray) and value.dtype == dtype_of(case.dtype) and value.ndim > 1 else value
+        name: value.astype(dtype_of(dtype))
+        if isinstance(value, np.ndarray) and value.dtype == dtype_of(case.dtype) and value.ndim > 1
+        else value
         for name, value in arguments(case).items()
     }
     try:

@@ -1,4 +1,4 @@
-"""Makes tests/data/corpus: a small, varied part of the recorded TensorFlow calls, so that the tests need no other files.
+"""Makes tests/data/corpus: a small, varied part of the recorded TensorFlow calls, for tests without the whole.
 
     python tools/sample_corpus.py [CORPUS]
 
@@ -28,7 +28,8 @@ WORD = {"float16": np.uint16, "bfloat16": np.uint16, "bool": np.uint8}
 def load_replay(path: Path) -> ModuleType:
     """The replay script beside the corpus: it reads the form and knows the deviations."""
     spec = importlib.util.spec_from_file_location("replay_corpus", path)
-    assert spec and spec.loader
+    assert spec
+    assert spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

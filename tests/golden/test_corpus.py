@@ -1,4 +1,4 @@
-"""Recorded TensorFlow calls give TensorFlow's answers: a bundled sample in this process, the whole corpus where it is."""
+"""Recorded TensorFlow calls give TensorFlow's answers: a bundled sample here, the whole corpus where it is."""
 
 import json
 from functools import cache
@@ -6,12 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from poolgrad.table import OPS
 from support import FAST, ROOT, SHARED, SLOW, difference, dtype_of, python
+
+from poolgrad.table import OPS
 
 SAMPLE = ROOT / "tests" / "data" / "corpus"
 REPLAY = SHARED / "corpus" / "replay_corpus.py"
-KNOWN = dict(line.split("\t") for line in (Path(__file__).parent / "known.txt").read_text().splitlines() if line[0] != "#")
+KNOWN = dict(
+    line.split("\t") for line in (Path(__file__).parent / "known.txt").read_text().splitlines() if line[0] != "#"
+)
 
 
 @cache
@@ -60,7 +63,9 @@ def replay(call: dict, run: dict) -> str:
 @pytest.mark.parametrize("op", OPS)
 def test_the_sample_gives_the_recorded_bits(op, run, request):
     if op == "FractionalAvgPool" and run is SLOW:
-        request.applymarker(pytest.mark.xfail(reason="reference._toward_zero turns the lowest int64 round: abs of it is itself"))
+        request.applymarker(
+            pytest.mark.xfail(reason="reference._toward_zero turns the lowest int64 round: abs of it is itself")
+        )
     calls = sample()[op]
     assert len(calls) >= 30
     assert sum("outputs" in c or "alt_outputs" in c for c in calls) >= 25
@@ -91,12 +96,16 @@ SOME = ("MaxPoolGrad", "AvgPool3DGrad", "FractionalMaxPoolGrad", "MaxPoolWithArg
 
 
 @needs_corpus
-@pytest.mark.parametrize("options", [("--layout", "strided"), ("--layout", "f"), ("--quantized", "structured")], ids="-".join)
+@pytest.mark.parametrize(
+    "options", [("--layout", "strided"), ("--layout", "f"), ("--quantized", "structured")], ids="-".join
+)
 def test_the_corpus_does_not_depend_on_how_arrays_are_handed_over(tmp_path, options):
     ops = ("QuantizedAvgPool", "QuantizedMaxPool") if "structured" in options else SOME
     bad, count = failing(tmp_path, *options, *(word for op in ops for word in ("--op", op)))
     assert count > 900
-    assert not bad - set(KNOWN), f"python {REPLAY} {' '.join(options)} " + " ".join(f"--id {i}" for i in sorted(bad)[:8])
+    assert not bad - set(KNOWN), f"python {REPLAY} {' '.join(options)} " + " ".join(
+        f"--id {i}" for i in sorted(bad)[:8]
+    )
 
 
 def test_every_known_deviation_has_a_reason():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from poolgrad import raw_ops, windows
 from poolgrad.rules import Mean, Start
 from poolgrad.verbs import fold, select
@@ -69,18 +70,34 @@ def test_the_overlapping_example_with_a_last_window_of_three():
     column = np.array([1, 9, 9, 0, 0], F32).reshape(1, 5, 1, 1)
     y = values(9, 9, shape=(1, 2, 1, 1))
     rows, cols = np.array([0, 2, 5]), np.array([0, 1])
-    dx = raw_ops.FractionalMaxPoolGrad(orig_input=column, orig_output=y, out_backprop=values(6, 12, shape=(1, 2, 1, 1)),
-                                       row_pooling_sequence=rows, col_pooling_sequence=cols, overlapping=True)  # fmt: skip
+    dx = raw_ops.FractionalMaxPoolGrad(
+        orig_input=column,
+        orig_output=y,
+        out_backprop=values(6, 12, shape=(1, 2, 1, 1)),
+        row_pooling_sequence=rows,
+        col_pooling_sequence=cols,
+        overlapping=True,
+    )
     assert dx.ravel().tolist() == [0, 6, 12, 0, 0]
 
 
 def test_shared_gradients_by_hand():
     grads = values(1, 2, 3, 4, shape=(1, 2, 2, 1))
-    dx = raw_ops.AvgPoolGrad(orig_input_shape=np.array([1, 3, 3, 1], np.int32), grad=grads, ksize=[1, 2, 2, 1],
-                             strides=[1, 2, 2, 1], padding="SAME")  # fmt: skip
+    dx = raw_ops.AvgPoolGrad(
+        orig_input_shape=np.array([1, 3, 3, 1], np.int32),
+        grad=grads,
+        ksize=[1, 2, 2, 1],
+        strides=[1, 2, 2, 1],
+        padding="SAME",
+    )
     assert dx.ravel().tolist() == [0.25, 0.25, 1, 0.25, 0.25, 1, 1.5, 1.5, 4]
-    row = raw_ops.AvgPoolGrad(orig_input_shape=np.array([1, 1, 3, 1], np.int32), grad=values(6, 12, 18, shape=(1, 1, 3, 1)),
-                              ksize=[1, 1, 3, 1], strides=[1, 1, 1, 1], padding="SAME")  # fmt: skip
+    row = raw_ops.AvgPoolGrad(
+        orig_input_shape=np.array([1, 1, 3, 1], np.int32),
+        grad=values(6, 12, 18, shape=(1, 1, 3, 1)),
+        ksize=[1, 1, 3, 1],
+        strides=[1, 1, 1, 1],
+        padding="SAME",
+    )
     assert row.ravel().tolist() == [7, 16, 13]
 
 
@@ -92,7 +109,9 @@ def grad3(y: np.ndarray) -> np.ndarray:
 
 
 def test_seed003_as_pictured_is_an_error_at_orig_output():
-    with pytest.raises(ValueError, match=r"^MaxPool3DGrad: orig_output: got shape \[2, 2, 2, 2, 2\], wanted \[2, 1, 1, 1, 2\]") as caught:
+    with pytest.raises(
+        ValueError, match=r"^MaxPool3DGrad: orig_output: got shape \[2, 2, 2, 2, 2\], wanted \[2, 1, 1, 1, 2\]"
+    ) as caught:
         grad3(np.ones((2, 2, 2, 2, 2), F32))
     assert "grad: " not in str(caught.value)
 
@@ -160,7 +179,9 @@ def test_pictured_max_pool_with_argmax():
     assert where.dtype == np.int64
 
 
-@pytest.mark.parametrize(("name", "wanted"), [("FractionalMaxPool", [7, 8, 15, 16]), ("FractionalAvgPool", [4, 5, 12, 13])])
+@pytest.mark.parametrize(
+    ("name", "wanted"), [("FractionalMaxPool", [7, 8, 15, 16]), ("FractionalAvgPool", [4, 5, 12, 13])]
+)
 def test_pictured_fractional_pools(name, wanted):
     y, rows, cols = getattr(raw_ops, name)(value=X4, pooling_ratio=[1.0, 1.44, 1.73, 1.0])
     assert (y.shape, y.ravel().tolist()) == (CELLS, wanted)
@@ -169,7 +190,9 @@ def test_pictured_fractional_pools(name, wanted):
 
 def test_pictured_max_pool_3d_grad_grad():
     pictured = {"orig_input": X5_SLIP, "orig_output": values(1, 2, 3, 4, shape=CELLS3), **WIDE3}
-    with pytest.raises(ValueError, match=r"^MaxPool3DGradGrad: grad: got shape \[2, 1, 1, 1, 2\], wanted \[2, 2, 2, 2, 2\]"):
+    with pytest.raises(
+        ValueError, match=r"^MaxPool3DGradGrad: grad: got shape \[2, 1, 1, 1, 2\], wanted \[2, 2, 2, 2, 2\]"
+    ):
         raw_ops.MaxPool3DGradGrad(**pictured, grad=np.full(CELLS3, 2, F32))
     twos = np.full_like(X5, 2)
     assert raw_ops.MaxPool3DGradGrad(**pictured, grad=twos).ravel().tolist() == [2, 2, 0, 0]
@@ -178,15 +201,21 @@ def test_pictured_max_pool_3d_grad_grad():
 
 
 def test_pictured_avg_pool_3d_grad():
-    with pytest.raises(ValueError, match=r"^AvgPool3DGrad: grad: got shape \[2, 2, 2, 2, 2\], wanted \[2, 1, 1, 1, 2\]"):
+    with pytest.raises(
+        ValueError, match=r"^AvgPool3DGrad: grad: got shape \[2, 2, 2, 2, 2\], wanted \[2, 1, 1, 1, 2\]"
+    ):
         raw_ops.AvgPool3DGrad(orig_input_shape=np.array(CELLS3, np.int32), grad=X5, **WIDE3)
-    dx = raw_ops.AvgPool3DGrad(orig_input_shape=np.array(X5.shape, np.int32), grad=values(3, 4, 5, 6, shape=CELLS3), **WIDE3)
+    dx = raw_ops.AvgPool3DGrad(
+        orig_input_shape=np.array(X5.shape, np.int32), grad=values(3, 4, 5, 6, shape=CELLS3), **WIDE3
+    )
     assert dx.reshape(2, 8, 2).tolist() == [[[0.375, 0.5]] * 8, [[0.625, 0.75]] * 8]
 
 
 def test_pictured_max_pool_grad_grad_with_argmax():
     flat = np.array([1, 2, 3, 4])
-    with pytest.raises(ValueError, match=r"^MaxPoolGradGradWithArgmax: argmax: got 1 dimensions, shape \[4\], wanted 4 dimensions"):
+    with pytest.raises(
+        ValueError, match=r"^MaxPoolGradGradWithArgmax: argmax: got 1 dimensions, shape \[4\], wanted 4 dimensions"
+    ):
         raw_ops.MaxPoolGradGradWithArgmax(input=X4, grad=X4, argmax=flat, **WIDE)
     y = raw_ops.MaxPoolGradGradWithArgmax(input=X4, grad=X4, argmax=flat.reshape(CELLS), **WIDE)
     assert (y.shape, y.ravel().tolist()) == (CELLS, [2, 3, 12, 13])

@@ -4,9 +4,10 @@ from math import lcm, prod
 
 import numpy as np
 import pytest
+from support import FAST, Case, arguments, draw, outputs, rng_of
+
 from poolgrad import raw_ops
 from poolgrad.table import OPS
-from support import FAST, Case, arguments, draw, outputs, rng_of
 
 FLAT = [
     {"x": (2, 6, 7, 3), "k": (2, 2), "s": (2, 2), "pad": "VALID"},
@@ -20,7 +21,11 @@ SOLID = [
     {"x": (2, 3, 5, 4, 3), "k": (2, 3, 2), "s": (1, 2, 1), "pad": "SAME"},
     {"x": (1, 3, 4, 5, 2), "k": (3, 2, 2), "s": (2, 1, 2), "pad": "SAME", "first": True},
 ]
-DRAWN = [{"x": (2, 9, 8, 3), "ratio": (1.6, 1.4), "overlapping": over, "pseudo": pseudo} for over in (False, True) for pseudo in (False, True)]
+DRAWN = [
+    {"x": (2, 9, 8, 3), "ratio": (1.6, 1.4), "overlapping": over, "pseudo": pseudo}
+    for over in (False, True)
+    for pseudo in (False, True)
+]
 
 
 def dot(a: np.ndarray, b: np.ndarray) -> float:
@@ -33,7 +38,11 @@ def whole(text: str, shape: tuple[int, ...], factor: int = 1) -> np.ndarray:
 
 
 def sizes(case: Case) -> dict:
-    return {k: v for k, v in arguments(case).items() if k in ("ksize", "strides", "padding", "explicit_paddings", "data_format")}
+    return {
+        k: v
+        for k, v in arguments(case).items()
+        if k in ("ksize", "strides", "padding", "explicit_paddings", "data_format")
+    }
 
 
 def divisor(case: Case) -> int:
@@ -41,7 +50,11 @@ def divisor(case: Case) -> int:
     return lcm(*range(1, max(case.window) + 1)) ** len(case.window)
 
 
-@pytest.mark.parametrize("case", [Case("AvgPool", "float64", **g) for g in FLAT] + [Case("AvgPool3D", "float64", **g) for g in SOLID], ids=repr)
+@pytest.mark.parametrize(
+    "case",
+    [Case("AvgPool", "float64", **g) for g in FLAT] + [Case("AvgPool3D", "float64", **g) for g in SOLID],
+    ids=repr,
+)
 def test_averages_and_their_gradients_are_adjoint(case):
     forward = "value" if case.op == "AvgPool" else "input"
     x, g = whole(f"x{case!r}", case.source, divisor(case)), whole(f"g{case!r}", case.dest)
@@ -49,7 +62,7 @@ def test_averages_and_their_gradients_are_adjoint(case):
     dx = FAST[case.op + "Grad"](orig_input_shape=np.array(case.source, np.int32), grad=g, **sizes(case))
     left, right = dot(y, g), dot(x, dx)
     assert y.tolist() == np.round(y).tolist(), "the mean of multiples is whole"
-    # A tolerance because the gradients multiply by a rounded 1/count (in the 3-D op rounded to float32): exact only for powers of two.
+    # The gradients multiply by a rounded 1/count (in the 3-D op rounded to float32): exact only for powers of two.
     bound = (1e-15 if case.op == "AvgPool" else 1e-7) * float(np.abs(x).sum() * np.abs(g).max())
     assert abs(left - right) <= bound, f"{left} != {right}: {case!r}"
 
@@ -70,8 +83,13 @@ def test_fractional_averages_and_their_gradients_are_adjoint(case):
     args = arguments(case)
     x, g = whole("x", case.source, 36), whole("g", case.dest, 36)
     y, rows, cols = raw_ops.FractionalAvgPool(**{**args, "value": x})
-    dx = raw_ops.FractionalAvgPoolGrad(orig_input_tensor_shape=np.array(case.source), out_backprop=g, row_pooling_sequence=rows,
-                                       col_pooling_sequence=cols, overlapping=case.overlapping)  # fmt: skip
+    dx = raw_ops.FractionalAvgPoolGrad(
+        orig_input_tensor_shape=np.array(case.source),
+        out_backprop=g,
+        row_pooling_sequence=rows,
+        col_pooling_sequence=cols,
+        overlapping=case.overlapping,
+    )
     assert dot(y, g) == dot(x, dx), repr(case)
 
 
@@ -83,8 +101,14 @@ def distinct(text: str, shape: tuple[int, ...]) -> np.ndarray:
 def test_the_fractional_maximum_is_the_transpose_of_its_gradient_at_x(case):
     x, g = distinct("x", case.source), whole("g", case.dest)
     y, rows, cols = raw_ops.FractionalMaxPool(**{**arguments(case), "value": x})
-    dx = raw_ops.FractionalMaxPoolGrad(orig_input=x, orig_output=y, out_backprop=g, row_pooling_sequence=rows,
-                                       col_pooling_sequence=cols, overlapping=case.overlapping)  # fmt: skip
+    dx = raw_ops.FractionalMaxPoolGrad(
+        orig_input=x,
+        orig_output=y,
+        out_backprop=g,
+        row_pooling_sequence=rows,
+        col_pooling_sequence=cols,
+        overlapping=case.overlapping,
+    )
     assert dot(y, g) == dot(x, dx), repr(case)
 
 
@@ -133,12 +157,14 @@ def test_scatter_and_gather_by_positions_are_adjoint(fields, batched):
     assert (dx == raw_ops.MaxPoolGrad(orig_input=x, orig_output=y, grad=g, **sizes(case))).all()
 
 
-STEPS = [name for name, op in OPS.items() if op.order == 0 and not op.family.startswith("q") and name != "MaxPoolWithArgmax"]
+STEPS = [
+    name for name, op in OPS.items() if op.order == 0 and not op.family.startswith("q") and name != "MaxPoolWithArgmax"
+]
 
 
 @pytest.mark.parametrize("name", STEPS)
 def test_finite_differences_away_from_ties_agree(name):
-    """Pooling is linear between ties, so a central difference with a step that divides exactly has no error but rounding."""
+    """Pooling is linear between ties, so a central difference has no error but rounding."""
     op = OPS[name]
     if op.spatial == 3:
         fields: dict = {"x": (1, 3, 4, 3, 2), "k": (2, 2, 2), "s": (1, 2, 1), "pad": "VALID"}
@@ -161,7 +187,16 @@ def test_finite_differences_away_from_ties_agree(name):
 def gradient(case: Case, args: dict, x: np.ndarray, y: np.ndarray, g: np.ndarray) -> np.ndarray:
     """The op's first derivative, whatever it is called and takes."""
     name = "MaxPoolGradV2" if case.op == "MaxPoolV2" else case.op + "Grad"
-    have = {**args, "orig_input": x, "orig_output": y, "grad": g, "out_backprop": g, "orig_input_shape": np.array(case.source, np.int32),
-            "orig_input_tensor_shape": np.array(case.source)}  # fmt: skip
-    have |= dict(zip(("row_pooling_sequence", "col_pooling_sequence"), case.drawn if case.op[0] == "F" else (), strict=False))
+    have = {
+        **args,
+        "orig_input": x,
+        "orig_output": y,
+        "grad": g,
+        "out_backprop": g,
+        "orig_input_shape": np.array(case.source, np.int32),
+        "orig_input_tensor_shape": np.array(case.source),
+    }
+    have |= dict(
+        zip(("row_pooling_sequence", "col_pooling_sequence"), case.drawn if case.op[0] == "F" else (), strict=False)
+    )
     return FAST[name](**{p.name: have[p.name] for p in OPS[name].params if p.name in have})

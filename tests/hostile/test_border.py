@@ -1,13 +1,14 @@
-"""The native module called directly, past every check of Python's: it raises, and touches nothing that is not its own."""
+"""The native module called directly, past every check in Python: it raises, and touches nothing else."""
 
 import threading
 
 import ml_dtypes
 import numpy as np
-import poolgrad
 import pytest
-from poolgrad import _core, raw_ops
 from support import python
+
+import poolgrad
+from poolgrad import _core, raw_ops
 
 F32, I64 = np.float32, np.int64
 

@@ -14,21 +14,55 @@ SEEDS = "tests/golden/test_seeds.py::"
 
 # Which tests must fail for which fault.
 NAMED = {
-    "shifted_window": [ORACLE + "ties[MaxPool-float32]", SAMPLE.format("MaxPool"), POOLING + "test_the_maximum_is_a_cell_of_its_window_and_below_none"],
-    "dropped_tap": [ORACLE + "ties[AvgPool-float64]", SAMPLE.format("QuantizedAvgPool"), SEEDS + "test_pictured_avg_pool"],
-    "last_tie": [ORACLE + "ties[MaxPoolGrad-int8]", SAMPLE.format("MaxPoolGradV2"), POOLING + "test_a_maximum_routes_all_of_the_gradient"],
-    "swapped_order": [ORACLE + "any_values[AvgPool3DGrad-float32]", ORACLE + "any_values[AvgPoolGrad-float16]", SAMPLE.format("AvgPool3DGrad")],
-    "count_with_padding": [ORACLE + "ties[AvgPool-float32]", SAMPLE.format("AvgPool"), SEEDS + "test_pictured_avg_pool"],
-    "contagious_nan": [ORACLE + "any_values[MaxPool-float64]", SAMPLE.format("MaxPoolV2"), SAMPLE.format("FractionalMaxPool")],
+    "shifted_window": [
+        ORACLE + "ties[MaxPool-float32]",
+        SAMPLE.format("MaxPool"),
+        POOLING + "test_the_maximum_is_a_cell_of_its_window_and_below_none",
+    ],
+    "dropped_tap": [
+        ORACLE + "ties[AvgPool-float64]",
+        SAMPLE.format("QuantizedAvgPool"),
+        SEEDS + "test_pictured_avg_pool",
+    ],
+    "last_tie": [
+        ORACLE + "ties[MaxPoolGrad-int8]",
+        SAMPLE.format("MaxPoolGradV2"),
+        POOLING + "test_a_maximum_routes_all_of_the_gradient",
+    ],
+    "swapped_order": [
+        ORACLE + "any_values[AvgPool3DGrad-float32]",
+        ORACLE + "any_values[AvgPoolGrad-float16]",
+        SAMPLE.format("AvgPool3DGrad"),
+    ],
+    "count_with_padding": [
+        ORACLE + "ties[AvgPool-float32]",
+        SAMPLE.format("AvgPool"),
+        SEEDS + "test_pictured_avg_pool",
+    ],
+    "contagious_nan": [
+        ORACLE + "any_values[MaxPool-float64]",
+        SAMPLE.format("MaxPoolV2"),
+        SAMPLE.format("FractionalMaxPool"),
+    ],
     "zero_start": [ORACLE + "ties[MaxPool3D-int16]", SAMPLE.format("MaxPool3D")],
-    "wrong_index_base": [ORACLE + "ties[MaxPoolWithArgmax-float32]", SAMPLE.format("MaxPoolWithArgmax"), SEEDS + "test_pictured_max_pool_with_argmax"],
+    "wrong_index_base": [
+        ORACLE + "ties[MaxPoolWithArgmax-float32]",
+        SAMPLE.format("MaxPoolWithArgmax"),
+        SEEDS + "test_pictured_max_pool_with_argmax",
+    ],
     "one_based_index": [ORACLE + "ties[MaxPoolWithArgmax-uint8]", POOLING + "test_positions_point_at_the_values"],
-    "first_near_only": [ORACLE + "ties[MaxPool3DGrad-float32]", SEEDS + "test_seed003_with_ones_for_orig_output_gives_both_tied_cells_the_gradient"],
+    "first_near_only": [
+        ORACLE + "ties[MaxPool3DGrad-float32]",
+        SEEDS + "test_seed003_with_ones_for_orig_output_gives_both_tied_cells_the_gradient",
+    ],
     "recall_of_maximum": [ORACLE + "ties[MaxPoolGradGrad-float32]", SEEDS + "test_pictured_max_pool_3d_grad_grad"],
     "overwriting_scatter": [ORACLE + "ties[MaxPoolGradWithArgmax-int64]", SAMPLE.format("MaxPoolGradWithArgmax")],
-    "wide_accumulator": [ORACLE + "any_values[AvgPool-bfloat16]", "tests/surface/test_deviations.py::test_a_named_deviation_is_as_it_says"],
+    "wide_accumulator": [
+        ORACLE + "any_values[AvgPool-bfloat16]",
+        "tests/surface/test_deviations.py::test_a_named_deviation_is_as_it_says",
+    ],
     "double_reciprocal": [ORACLE + "any_values[AvgPool3DGrad-float64]"],
-}  # fmt: skip
+}
 
 pytestmark = pytest.mark.skipif("POOLGRAD_TEST_FAULT" in os.environ, reason="this process has a fault itself")
 

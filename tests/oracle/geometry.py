@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from poolgrad.table import OPS, Kind, Op
 from support import Case
+
+from poolgrad.table import OPS, Kind, Op
 
 Fields = dict[str, Any]
 
@@ -61,7 +62,9 @@ def geometries(op: Op) -> list[Fields]:
     """All geometries that an op can take."""
     if op.family[0] == "f":
         return DRAWN
-    flat = SOLID if op.spatial == 3 else FLAT + (DEPTH if op.depthwise else []) + (PADDED if op.param(Kind.PADS) else [])
+    flat = (
+        SOLID if op.spatial == 3 else FLAT + (DEPTH if op.depthwise else []) + (PADDED if op.param(Kind.PADS) else [])
+    )
     return [g for g in flat if op.param(Kind.FORMAT) or not g.get("first")]
 
 
@@ -71,8 +74,10 @@ def cases(name: str, dtype: str, data: str) -> list[Case]:
     plain = [Case(name, dtype, data=data, **g) for g in geometries(op)]
     if not (op.param(Kind.INDEX) or op.param(Kind.INDEX_TYPE)):
         return plain
-    return [Case(name, dtype, data=data, batched=i % 2 == 1, index=("int64", "int32")[i // 2 % 2], **g)
-            for i, g in enumerate(geometries(op))]  # fmt: skip
+    return [
+        Case(name, dtype, data=data, batched=i % 2 == 1, index=("int64", "int32")[i // 2 % 2], **g)
+        for i, g in enumerate(geometries(op))
+    ]
 
 
 def large(name: str, dtype: str) -> list[Case]:
@@ -85,5 +90,7 @@ def large(name: str, dtype: str) -> list[Case]:
         return [Case(name, dtype, x=x, k=(2, 3, 2), s=(1, 2, 2), pad="SAME", first=f) for x, f in shapes]
     firsts = (False, True) if op.param(Kind.FORMAT) else (False, False)
     shapes = [((3, 61, 64, 24), firsts[0]), ((1, 127, 131, 18), firsts[1]), ((1, 19, 515, 33), False)]
-    return [Case(name, dtype, x=x, k=(3, 3), s=s, pad="SAME", first=f)
-            for (x, f), s in zip(shapes, ((2, 2), (1, 1), (3, 1)), strict=True)]  # fmt: skip
+    return [
+        Case(name, dtype, x=x, k=(3, 3), s=s, pad="SAME", first=f)
+        for (x, f), s in zip(shapes, ((2, 2), (1, 1), (3, 1)), strict=True)
+    ]

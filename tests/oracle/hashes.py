@@ -1,12 +1,13 @@
-"""Prints a digest of every op's results on every dtype: the same lines at every instruction set, or something is wrong."""
+"""Prints a digest of every op's results on every dtype: the same lines at every instruction set."""
 
 import hashlib
 
 import numpy as np
-import poolgrad
 from geometry import cases, large
-from poolgrad.table import OPS
 from support import FAST, Case, arguments, outputs
+
+import poolgrad
+from poolgrad.table import OPS
 
 
 def digest(results: list[np.ndarray]) -> str:

@@ -1,15 +1,16 @@
-"""The bits depend on the arguments' elements and on nothing else: not on threads, instruction sets or where memory lies."""
+"""The bits depend on the arguments' elements only: not on threads, instruction sets or where memory lies."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import poolgrad
 import pytest
 from geometry import cases, large
+from support import FAST, PLAIN, ROOT, Case, arguments, difference, python
+
+import poolgrad
 from poolgrad import _core
 from poolgrad.table import ARRAYS, OPS
-from support import FAST, PLAIN, ROOT, Case, arguments, difference, python
 
 PAIRS = [(name, dtype) for name, op in OPS.items() for dtype in op.dtypes]
 
@@ -102,4 +103,6 @@ def test_results_do_not_depend_on_where_memory_lies(name, dtype, form):
         kept = {n: np.array(v, copy=True) for n, v in args.items() if isinstance(v, np.ndarray)}
         text = difference(FAST[name](**args), FAST[name](**arguments(case)))
         assert not text, f"{form}: {text}\n    wrong({case!r})"
-        assert all(np.array_equal(args[n], v, equal_nan=v.dtype.kind == "f") for n, v in kept.items() if v.dtype.kind in "fiu")
+        assert all(
+            np.array_equal(args[n], v, equal_nan=v.dtype.kind == "f") for n, v in kept.items() if v.dtype.kind in "fiu"
+        )

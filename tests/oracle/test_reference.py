@@ -2,8 +2,9 @@
 
 import pytest
 from geometry import cases
-from poolgrad.table import OPS
 from support import Case, none_wrong
+
+from poolgrad.table import OPS
 
 PAIRS = [(name, dtype) for name, op in OPS.items() for dtype in op.dtypes]
 
@@ -38,6 +39,7 @@ def test_windows_of_more_than_65536_cells_do_not_overflow_a_tap(name, dtype):
 @pytest.mark.parametrize("at", [255, 256, 257, 65535, 65536, 65537, 66047])
 def test_a_tap_beyond_a_byte_or_two_is_found_where_it_is(at):
     import numpy as np
+
     from poolgrad import raw_ops
 
     x = np.zeros((1, 258, 256, 1), np.int8)

@@ -3,8 +3,9 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from poolgrad import raw_ops
 from support import out_length
+
+from poolgrad import raw_ops
 
 side = st.integers(1, 9)
 
@@ -36,7 +37,11 @@ def windows_of(x: np.ndarray, sizes: dict) -> list[tuple[tuple[int, int], np.nda
 @given(problems())
 def test_shapes_follow_the_formulas(problem):
     x, sizes = problem
-    want = (x.shape[0], *(out_length(x.shape[d], sizes["ksize"][d], sizes["strides"][d], sizes["padding"]) for d in (1, 2)), x.shape[3])
+    want = (
+        x.shape[0],
+        *(out_length(x.shape[d], sizes["ksize"][d], sizes["strides"][d], sizes["padding"]) for d in (1, 2)),
+        x.shape[3],
+    )
     assert raw_ops.MaxPool(input=x, **sizes).shape == want
     assert raw_ops.AvgPool(value=x, **sizes).shape == want
     y, where = raw_ops.MaxPoolWithArgmax(input=x, **sizes)
@@ -108,7 +113,12 @@ def test_positions_point_at_the_values(problem):
 @given(problems())
 def test_layouts_are_the_same_numbers(problem):
     x, sizes = problem
-    first = {**sizes, "ksize": [1, 1, *sizes["ksize"][1:3]], "strides": [1, 1, *sizes["strides"][1:3]], "data_format": "NCHW"}
+    first = {
+        **sizes,
+        "ksize": [1, 1, *sizes["ksize"][1:3]],
+        "strides": [1, 1, *sizes["strides"][1:3]],
+        "data_format": "NCHW",
+    }
     moved = raw_ops.MaxPool(input=x.transpose(0, 3, 1, 2), **first)
     assert (moved.transpose(0, 2, 3, 1) == raw_ops.MaxPool(input=x, **sizes)).all()
 

@@ -1,9 +1,10 @@
-"""The random sequences of fractional pooling: proper, reproducible where asked, fresh where not, and TensorFlow's own."""
+"""The sequences of fractional pooling: proper, reproducible where asked, fresh where not, and TensorFlow's own."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from poolgrad import raw_ops
 from poolgrad.philox import Philox, sequence
 
@@ -45,7 +46,9 @@ TABLE = [
 def test_seeds_give_the_recorded_sequences(line, name):
     (h, rh), (w, rw), pseudo, (seed, seed2), rows, cols = line
     x = np.zeros((1, h, w, 1), np.float32)
-    out = getattr(raw_ops, name)(value=x, pooling_ratio=[1.0, rh, rw, 1.0], pseudo_random=pseudo, deterministic=True, seed=seed, seed2=seed2)
+    out = getattr(raw_ops, name)(
+        value=x, pooling_ratio=[1.0, rh, rw, 1.0], pseudo_random=pseudo, deterministic=True, seed=seed, seed2=seed2
+    )
     assert out.row_pooling_sequence.tolist() == numbers(rows)
     assert out.col_pooling_sequence.tolist() == numbers(cols)
     assert out.row_pooling_sequence.dtype == np.int64
@@ -84,7 +87,9 @@ def test_a_pool_is_that_of_its_own_windows(problem, seed):
 @given(fractional(), st.integers(0, 2**62), st.integers(1, 2**62))
 def test_the_same_seeds_give_the_same_result(problem, seed, seed2):
     x, args = problem
-    one, two = (raw_ops.FractionalAvgPool(value=x, deterministic=True, seed=seed, seed2=seed2, **args) for _ in range(2))
+    one, two = (
+        raw_ops.FractionalAvgPool(value=x, deterministic=True, seed=seed, seed2=seed2, **args) for _ in range(2)
+    )
     assert all((a == b).all() for a, b in zip(one, two, strict=True))
 
 
@@ -94,8 +99,12 @@ LONG = np.zeros((1, 97, 101, 1), np.float32)
 @pytest.mark.parametrize("deterministic", [False, True])
 @pytest.mark.parametrize("pseudo", [False, True])
 def test_seeds_of_zero_draw_anew(deterministic, pseudo):
-    calls = [raw_ops.FractionalMaxPool(value=LONG, pooling_ratio=[1, 1.7, 1.3, 1], pseudo_random=pseudo, deterministic=deterministic)
-             for _ in range(12)]  # fmt: skip
+    calls = [
+        raw_ops.FractionalMaxPool(
+            value=LONG, pooling_ratio=[1, 1.7, 1.3, 1], pseudo_random=pseudo, deterministic=deterministic
+        )
+        for _ in range(12)
+    ]
     drawn = {tuple(map(tuple, (c.row_pooling_sequence.tolist(), c.col_pooling_sequence.tolist()))) for c in calls}
     assert len(drawn) > 1
     assert all(c.row_pooling_sequence[-1] == 97 and c.col_pooling_sequence[-1] == 101 for c in calls)

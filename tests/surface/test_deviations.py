@@ -1,4 +1,4 @@
-"""Each deviation from TensorFlow that a row of the table names is exercised on that row, and on nothing but what it says."""
+"""Each deviation from TensorFlow that a row of the table names is exercised on that row."""
 
 from collections.abc import Callable
 from math import prod
@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import FAST, SLOW, Case, arguments, difference, dtype_of, outputs
+
 from poolgrad import raw_ops, table
 from poolgrad.table import OPS, Kind, Op, Verb
-from support import FAST, SLOW, Case, arguments, difference, dtype_of, outputs
 
 Check = Callable[[Op], None]
 CHECKS: dict[str, Check] = {}
@@ -35,7 +36,11 @@ def test_a_named_deviation_is_as_it_says(name, text):
 
 def small(op: Op, dtype: str = "", **fields: Any) -> Case:
     spatial = op.spatial
-    return Case(op.name, dtype or op.dtypes[0], **{"x": (2, *(4,) * spatial, 3), "k": (2,) * spatial, "s": (2,) * spatial, **fields})
+    return Case(
+        op.name,
+        dtype or op.dtypes[0],
+        **{"x": (2, *(4,) * spatial, 3), "k": (2,) * spatial, "s": (2,) * spatial, **fields},
+    )
 
 
 def run(op: Op, args: dict[str, Any]) -> np.ndarray:
@@ -69,7 +74,9 @@ def subnormals_are_kept(op: Op) -> None:
 @exercises("CHANNEL_STRIDE")
 def channel_stride_is_refused(op: Op) -> None:
     args = sizes(op, arguments(small(op)), "strides", channel=2)
-    with pytest.raises(ValueError, match=rf"^{op.name}: strides: got \[1, 2, 2, 2\], wanted 1 in the channel dimension"):
+    with pytest.raises(
+        ValueError, match=rf"^{op.name}: strides: got \[1, 2, 2, 2\], wanted 1 in the channel dimension"
+    ):
         run(op, args)
 
 
@@ -88,7 +95,9 @@ def every_dtype_and_layout_follows_its_sibling(op: Op) -> None:
             first[p.name] = last[p.name].transpose(move)
         elif p.kind in (Kind.SHAPE, Kind.SIZES, Kind.SIZES_TENSOR):
             n, *space, c = last[p.name]
-            first[p.name] = np.array([n, c, *space], np.int32) if isinstance(last[p.name], np.ndarray) else [n, c, *space]
+            first[p.name] = (
+                np.array([n, c, *space], np.int32) if isinstance(last[p.name], np.ndarray) else [n, c, *space]
+            )
     assert not difference(run(op, first), np.ascontiguousarray(run(op, last).transpose(move)))
 
 
@@ -104,7 +113,7 @@ def empty_arrays_give_empty_results(op: Op) -> None:
 
 @exercises("ONE_RULE")
 def position_does_not_matter(op: Op) -> None:
-    """Every channel holds the same column with NaN and both zeros: every channel has the same result, 7 or 8 or 12 of them."""
+    """Channels that hold the same NaN and zeros have the same result, be they 1, 7, 8 or 12."""
     rng = np.random.default_rng(3)
     column = rng.choice(np.array([np.nan, 0.0, -0.0, -np.inf, 1.0], np.float32), (1, *(4,) * op.spatial, 1))
     found = []
@@ -181,7 +190,9 @@ def whatever_the_forward_op_returned_is_accepted(op: Op) -> None:
 def second_order_is_computed_where_input_and_output_have_one_size(op: Op) -> None:
     case = small(op, "float32", k=(2,) * op.spatial, s=(1,) * op.spatial, pad="SAME", data="distinct")
     args = arguments(case)
-    y = FAST["MaxPool" if op.spatial == 2 else "MaxPool3D"](input=args["orig_input"], **{k: args[k] for k in ("ksize", "strides", "padding")})
+    y = FAST["MaxPool" if op.spatial == 2 else "MaxPool3D"](
+        input=args["orig_input"], **{k: args[k] for k in ("ksize", "strides", "padding")}
+    )
     assert (run(op, {**args, "orig_output": y, "grad": args["orig_input"]}) == y).all()
 
 
@@ -221,4 +232,6 @@ def test_every_check_belongs_to_a_deviation_that_some_row_has():
 
 
 def test_an_argmax_row_is_the_only_one_that_refuses_depthwise_by_name():
-    assert [name for name, text in ROWS if text == table.NOT_DEPTHWISE] == [n for n, op in OPS.items() if op.rule.verb is Verb.ARGMAX]
+    assert [name for name, text in ROWS if text == table.NOT_DEPTHWISE] == [
+        n for n, op in OPS.items() if op.rule.verb is Verb.ARGMAX
+    ]

@@ -1,7 +1,8 @@
 """The grid of ops, layouts and dtypes has no holes, and the tool that prints it can fail."""
 
-from poolgrad.table import OPS, REALS
 from support import ROOT, python
+
+from poolgrad.table import OPS, REALS
 
 GRID = str(ROOT / "tools" / "grid.py")
 

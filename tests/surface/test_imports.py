@@ -7,7 +7,20 @@ import sys
 import pytest
 from support import PACKAGE, python
 
-FRAMEWORKS = {"torch", "tensorflow", "jax", "keras", "autograd", "dask", "xarray", "cupy", "mxnet", "scipy", "skimage", "onnxruntime"}
+FRAMEWORKS = {
+    "torch",
+    "tensorflow",
+    "jax",
+    "keras",
+    "autograd",
+    "dask",
+    "xarray",
+    "cupy",
+    "mxnet",
+    "scipy",
+    "skimage",
+    "onnxruntime",
+}
 ADAPTERS = {"torch", "jax", "tensorflow", "keras", "autograd", "dask", "xarray"}
 
 # What a room may import besides the standard library; names with a dot are modules of the package.
@@ -49,7 +62,11 @@ def test_a_room_imports_only_what_it_may_know(room):
     assert imports(PACKAGE / f"{room}.py") <= CONTRACT[room]
 
 
-@pytest.mark.parametrize("path", [f for f in FILES if f.relative_to(PACKAGE).parts[0] not in ADAPTERS], ids=lambda f: str(f.relative_to(PACKAGE)))
+@pytest.mark.parametrize(
+    "path",
+    [f for f in FILES if f.relative_to(PACKAGE).parts[0] not in ADAPTERS],
+    ids=lambda f: str(f.relative_to(PACKAGE)),
+)
 def test_no_module_but_an_adapter_imports_a_framework_at_its_head(path):
     head = [node for node in ast.parse(path.read_text()).body if isinstance(node, (ast.Import, ast.ImportFrom))]
     names = {alias.name.split(".")[0] for node in head if isinstance(node, ast.Import) for alias in node.names}
@@ -57,7 +74,9 @@ def test_no_module_but_an_adapter_imports_a_framework_at_its_head(path):
     assert not names & FRAMEWORKS
 
 
-@pytest.mark.parametrize("path", [f for f in FILES if f.stem not in ("verbs", "config")], ids=lambda f: str(f.relative_to(PACKAGE)))
+@pytest.mark.parametrize(
+    "path", [f for f in FILES if f.stem not in ("verbs", "config")], ids=lambda f: str(f.relative_to(PACKAGE))
+)
 def test_only_the_verbs_and_the_configuration_touch_the_native_module(path):
     assert "._core" not in imports(path)
 

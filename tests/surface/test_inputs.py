@@ -5,6 +5,7 @@ import array
 import ml_dtypes
 import numpy as np
 import pytest
+
 from poolgrad import raw_ops
 
 SIZES = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}
@@ -66,7 +67,9 @@ def test_whole_numbers_in_lists_are_int32_and_others_float32_as_in_tensorflow():
 
 def test_lists_beside_an_array_take_its_type():
     x = X.astype(np.float64)
-    dx = raw_ops.MaxPoolGrad(orig_input=x, orig_output=raw_ops.MaxPool(input=x, **SIZES), grad=[[[[1], [2]], [[3], [4]]]], **SIZES)
+    dx = raw_ops.MaxPoolGrad(
+        orig_input=x, orig_output=raw_ops.MaxPool(input=x, **SIZES), grad=[[[[1], [2]], [[3], [4]]]], **SIZES
+    )
     assert dx.dtype == np.float64
     assert dx[dx != 0].tolist() == [1, 2, 3, 4]
 
@@ -74,8 +77,12 @@ def test_lists_beside_an_array_take_its_type():
 def test_shapes_sequences_and_ranges_may_be_lists_and_scalars():
     dx = raw_ops.AvgPoolGrad(orig_input_shape=[1, 4, 4, 1], grad=np.ones((1, 2, 2, 1), np.float32), **SIZES)
     assert (dx == 0.25).all()
-    grads = raw_ops.FractionalAvgPoolGrad(orig_input_tensor_shape=(1, 4, 4, 1), out_backprop=np.ones((1, 2, 2, 1), np.float32),
-                                          row_pooling_sequence=[0, 2, 4], col_pooling_sequence=(0, 2, 4))  # fmt: skip
+    grads = raw_ops.FractionalAvgPoolGrad(
+        orig_input_tensor_shape=(1, 4, 4, 1),
+        out_backprop=np.ones((1, 2, 2, 1), np.float32),
+        row_pooling_sequence=[0, 2, 4],
+        col_pooling_sequence=(0, 2, 4),
+    )
     assert (grads == 0.25).all()
     y = raw_ops.QuantizedMaxPool(input=X.astype(np.uint8), min_input=0, max_input=255.0, **SIZES)
     assert y.output.ravel().tolist() == WANT
@@ -83,7 +90,11 @@ def test_shapes_sequences_and_ranges_may_be_lists_and_scalars():
     assert y.min_output.dtype == y.max_output.dtype == np.float32
 
 
-@pytest.mark.parametrize("sizes", [(1, 2, 2, 1), np.array([1, 2, 2, 1]), np.array([1, 2, 2, 1], np.uint8), array.array("i", [1, 2, 2, 1])], ids=repr)
+@pytest.mark.parametrize(
+    "sizes",
+    [(1, 2, 2, 1), np.array([1, 2, 2, 1]), np.array([1, 2, 2, 1], np.uint8), array.array("i", [1, 2, 2, 1])],
+    ids=repr,
+)
 def test_sizes_may_be_any_list_of_integers(sizes):
     y = raw_ops.MaxPool(input=X, ksize=sizes, strides=sizes, padding="VALID")
     assert y.ravel().tolist() == WANT
@@ -94,7 +105,10 @@ def test_sizes_of_the_second_version_may_be_int32_arrays_or_lists():
         assert raw_ops.MaxPoolV2(input=X, ksize=sizes, strides=sizes, padding="VALID").ravel().tolist() == WANT
 
 
-@pytest.mark.parametrize(("tag", "kind"), [("qint8", np.int8), ("quint8", np.uint8), ("qint16", np.int16), ("quint16", np.uint16), ("qint32", np.int32)])
+@pytest.mark.parametrize(
+    ("tag", "kind"),
+    [("qint8", np.int8), ("quint8", np.uint8), ("qint16", np.int16), ("quint16", np.uint16), ("qint32", np.int32)],
+)
 @pytest.mark.parametrize("name", ["QuantizedMaxPool", "QuantizedAvgPool"])
 def test_a_quantised_type_of_one_field_goes_in_and_comes_out(name, tag, kind):
     wrapped = np.dtype([(tag, kind)])

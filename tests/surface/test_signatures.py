@@ -6,11 +6,12 @@ import inspect
 import pkgutil
 
 import numpy as np
-import poolgrad
 import pytest
+from support import Case, arguments, python
+
+import poolgrad
 from poolgrad import raw_ops, rules, table
 from poolgrad.table import OPS, Kind
-from support import Case, arguments, python
 
 SIZES = "ksize, strides, padding"
 THREE = "orig_input, orig_output, grad"
@@ -65,14 +66,20 @@ def test_a_signature_is_tensorflow_s_and_keyword_only(name):
 @pytest.mark.skipif(importlib.util.find_spec("tensorflow") is None, reason="tensorflow is not installed")
 def test_the_table_of_signatures_is_that_of_the_installed_tensorflow():
     """In a process of its own: a framework in this one would spoil the tests about imports."""
-    code = "import inspect, sys, tensorflow as tf; [print(n, inspect.signature(getattr(tf.raw_ops, n)), sep='') for n in sys.argv[1:]]"
+    code = """
+import inspect, sys, tensorflow as tf
+for name in sys.argv[1:]:
+    print(name, inspect.signature(getattr(tf.raw_ops, name)), sep="")
+"""
     done = python("-c", code, *SIGNATURES)
     assert done.stdout.replace("tf.int64", "'int64'").splitlines() == [f"{n}({s})" for n, s in SIGNATURES.items()]
 
 
 @pytest.mark.parametrize("name", OPS)
 def test_results_have_the_names_and_types_of_the_original(name):
-    result = getattr(raw_ops, name)(**arguments(Case(name, OPS[name].dtypes[-1], x=(1, *(4,) * OPS[name].spatial, 2), k=(2,) * OPS[name].spatial)))
+    result = getattr(raw_ops, name)(
+        **arguments(Case(name, OPS[name].dtypes[-1], x=(1, *(4,) * OPS[name].spatial, 2), k=(2,) * OPS[name].spatial))
+    )
     fields = FIELDS.get(name)
     if fields is None:
         assert type(result) is np.ndarray
@@ -94,7 +101,11 @@ def test_a_name_is_accepted_and_ignored(name):
 def deviation_names() -> dict[str, str]:
     """The named deviations: upper-case texts of the table that rows promise."""
     promised = {text for op in OPS.values() for text in op.promise.deviations}
-    return {key: value for key, value in vars(table).items() if key.isupper() and isinstance(value, str) and value in promised}
+    return {
+        key: value
+        for key, value in vars(table).items()
+        if key.isupper() and isinstance(value, str) and value in promised
+    }
 
 
 @pytest.mark.parametrize("name", OPS)
@@ -155,6 +166,8 @@ def test_every_public_function_and_class_of_a_module_has_a_docstring(module):
 @pytest.mark.parametrize("module", modules())
 def test_the_examples_in_docstrings_are_true(module, request):
     if module == "poolgrad.errors":
-        request.applymarker(pytest.mark.xfail(reason="the example of brief shows a cut at another place than brief makes"))
+        request.applymarker(
+            pytest.mark.xfail(reason="the example of brief shows a cut at another place than brief makes")
+        )
     failed, _ = doctest.testmod(importlib.import_module(module))
     assert failed == 0

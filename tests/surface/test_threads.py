@@ -1,20 +1,29 @@
 """Threads are a setting with bounds, from code or from the environment."""
 
 import numpy as np
-import poolgrad
 import pytest
 from support import python
+
+import poolgrad
 
 
 def test_the_number_is_restored_after_the_block_even_after_an_error():
     before = poolgrad.get_num_threads()
-    with pytest.raises(KeyError), poolgrad.threads(before + 1):
-        assert poolgrad.get_num_threads() == before + 1
-        raise KeyError
+
+    def fail_inside() -> None:
+        with poolgrad.threads(before + 1):
+            assert poolgrad.get_num_threads() == before + 1
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail_inside()
     assert poolgrad.get_num_threads() == before
 
 
-@pytest.mark.parametrize(("n", "error"), [(0, ValueError), (1025, ValueError), (-1, ValueError), (True, TypeError), (1.5, TypeError), ("2", TypeError)])
+@pytest.mark.parametrize(
+    ("n", "error"),
+    [(0, ValueError), (1025, ValueError), (-1, ValueError), (True, TypeError), (1.5, TypeError), ("2", TypeError)],
+)
 def test_a_number_of_threads_without_meaning_is_refused(n, error):
     with pytest.raises(error, match=r"^set_num_threads: n: got"):
         poolgrad.set_num_threads(n)

@@ -1,12 +1,13 @@
 """Each maker against a loop that asks, cell by cell, whether a window has it."""
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from support import out_length
+
 from poolgrad import raw_ops, windows
 from poolgrad.table import OPS
-from support import out_length
 
 GRID = list(product(range(1, 10), range(1, 12), range(1, 6)))  # length, window, stride
 
@@ -51,7 +52,9 @@ def test_valid_windows_hold_the_cells_of_the_definition():
         m = out_length(n, k, s, "VALID")
         assert windows.valid_length(n, k, s) == m, f"windows.valid_length({n}, {k}, {s})"
         if m >= 0:
-            assert cells(windows.clip(n, k, s, 0, m)) == true_window(n, k, s, 0, m), f"windows.clip({n}, {k}, {s}, 0, {m})"
+            assert cells(windows.clip(n, k, s, 0, m)) == true_window(n, k, s, 0, m), (
+                f"windows.clip({n}, {k}, {s}, 0, {m})"
+            )
 
 
 def test_explicit_windows_hold_the_cells_of_the_definition():
@@ -108,7 +111,7 @@ def test_edges_hold_the_cells_between_their_borders():
         inner = rng.choice(np.arange(1, n), int(rng.integers(0, n - 1)), replace=False)
         border = [0, *sorted(inner.tolist()), n - int(rng.integers(0, 2) and n - 1 not in inner)]
         for over in (False, True):
-            want = [[j for j in range(n) if a <= j <= (b if over else b - 1)] for a, b in zip(border, border[1:], strict=False)]
+            want = [[j for j in range(n) if a <= j <= (b if over else b - 1)] for a, b in pairwise(border)]
             assert cells(windows.edges(n, border, over)) == want, f"windows.edges({n}, {border}, {over})"
 
 
