@@ -166,7 +166,6 @@ def _argument(case: Case, p: Any, given: dict[str, Any], rng: np.random.Generato
         "deterministic": True,
         "include_batch_in_index": case.batched,
     }
-    axes = {"row_pooling_sequence": 0, "col_pooling_sequence": 1}
     explicit = isinstance(case.pad, tuple)
     match p.kind:
         case Kind.SOURCE:
@@ -178,7 +177,7 @@ def _argument(case: Case, p: Any, given: dict[str, Any], rng: np.random.Generato
         case Kind.SHAPE:
             return np.array(case.source, p.dtype)
         case Kind.SEQUENCE:
-            return case.drawn[axes[p.name]]
+            return case.drawn[p.name.startswith("col")]
         case Kind.RANGE:
             return np.float32({"min_input": -1.5, "max_input": 2.25}[p.name])
         case Kind.SIZES | Kind.SIZES_TENSOR:

@@ -50,7 +50,7 @@ NAMED = {
         SAMPLE.format("MaxPoolWithArgmax"),
         SEEDS + "test_pictured_max_pool_with_argmax",
     ],
-    "one_based_index": [ORACLE + "ties[MaxPoolWithArgmax-uint8]", POOLING + "test_positions_point_at_the_values"],
+    "one_based_index": [ORACLE + "ties[MaxPoolWithArgmax-uint8]", SEEDS + "test_pictured_max_pool_with_argmax"],
     "first_near_only": [
         ORACLE + "ties[MaxPool3DGrad-float32]",
         SEEDS + "test_seed003_with_ones_for_orig_output_gives_both_tied_cells_the_gradient",
