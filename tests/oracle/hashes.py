@@ -1,0 +1,34 @@
+"""Prints a digest of every op's results on every dtype: the same lines at every instruction set."""
+
+import hashlib
+
+import numpy as np
+from geometry import cases, large
+from support import FAST, Case, arguments, outputs
+
+import poolgrad
+from poolgrad.table import OPS
+
+
+def digest(results: list[np.ndarray]) -> str:
+    """A digest of bits, all NaN made one."""
+    total = hashlib.sha256()
+    for array in results:
+        raw = array.copy()
+        if raw.dtype.kind not in "iu":
+            raw[raw != raw] = np.nan
+        total.update(raw.tobytes())
+    return total.hexdigest()[:16]
+
+
+def chosen(name: str, dtype: str) -> list[Case]:
+    """All small cases with wild data, and one large one where threads take part."""
+    return cases(name, dtype, "wild") + large(name, dtype)[:1]
+
+
+if __name__ == "__main__":
+    print("level", poolgrad.config()["isa"])
+    for name, op in OPS.items():
+        for dtype in op.dtypes:
+            for case in chosen(name, dtype):
+                print(digest(outputs(FAST[name](**arguments(case)))), repr(case))

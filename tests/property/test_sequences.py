@@ -1,0 +1,122 @@
+"""The sequences of fractional pooling: proper, reproducible where asked, fresh where not, and TensorFlow's own."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from poolgrad import raw_ops
+from poolgrad.philox import Philox, sequence
+
+WORDS = {
+    (1, 2): [3878945999, 2364392915, 1057429302, 168492509, 3082076531, 3674517586, 1146363793, 235617523],
+    (12345, 6789): [2332828345, 1002498576, 3400549310, 4237915729, 1961345005, 4104884101, 475130311, 1912464483],
+}
+
+
+@pytest.mark.parametrize("seeds", WORDS, ids=str)
+def test_philox_gives_the_test_words(seeds):
+    assert Philox(*seeds).words(8).tolist() == WORDS[seeds]
+
+
+def test_each_request_begins_a_block_of_four_words():
+    source = Philox(1, 2)
+    assert source.words(1).tolist() == WORDS[1, 2][:1]
+    assert source.words(3).tolist() == WORDS[1, 2][4:7]
+
+
+def numbers(text: str) -> list[int]:
+    return list(map(int, text.split()))
+
+
+TABLE = [
+    ((10, 1.44), (7, 1.44), False, (1, 2), "0 1 3 4 6 8 10", "0 2 4 6 7"),
+    ((10, 1.44), (7, 1.44), True, (1, 2), "0 2 3 5 7 8 10", "0 2 3 5 7"),
+    ((23, 2.3), (16, 1.414), False, (12345, 6789), "0 2 4 6 9 12 14 16 19 21 23", "0 2 3 4 5 6 8 10 12 14 15 16"),
+    ((23, 2.3), (16, 1.414), True, (12345, 6789), "0 3 5 7 10 12 14 17 19 21 23", "0 2 3 5 6 7 9 10 12 13 15 16"),
+    ((12, 2), (9, 1), False, (0, 1), "0 2 4 6 8 10 12", "0 1 2 3 4 5 6 7 8 9"),
+    ((12, 2), (9, 1), True, (0, 1), "0 2 4 6 8 10 12", "0 1 2 3 4 5 6 7 8 9"),
+    ((31, 1.7320508), (11, 3), False, (-1, -1), "0 1 3 4 6 8 9 11 13 15 17 19 21 23 25 27 29 31", "0 4 7 11"),
+    ((31, 1.7320508), (11, 3), True, (2**40 + 3, -5), "0 2 4 5 7 9 11 13 15 16 18 20 22 24 26 27 29 31", "0 4 8 11"),
+]
+
+
+@pytest.mark.parametrize("name", ["FractionalMaxPool", "FractionalAvgPool"])
+@pytest.mark.parametrize("line", TABLE, ids=str)
+def test_seeds_give_the_recorded_sequences(line, name):
+    (h, rh), (w, rw), pseudo, (seed, seed2), rows, cols = line
+    x = np.zeros((1, h, w, 1), np.float32)
+    out = getattr(raw_ops, name)(
+        value=x, pooling_ratio=[1.0, rh, rw, 1.0], pseudo_random=pseudo, deterministic=True, seed=seed, seed2=seed2
+    )
+    assert out.row_pooling_sequence.tolist() == numbers(rows)
+    assert out.col_pooling_sequence.tolist() == numbers(cols)
+    assert out.row_pooling_sequence.dtype == np.int64
+
+
+@st.composite
+def fractional(draw):
+    shape = (draw(st.integers(1, 2)), draw(st.integers(1, 40)), draw(st.integers(1, 40)), draw(st.integers(1, 3)))
+    ratio = [1.0, *(draw(st.floats(1, n)) for n in shape[1:3]), 1.0]
+    flags = {"pseudo_random": draw(st.booleans()), "overlapping": draw(st.booleans())}
+    return np.random.default_rng(draw(st.integers(0, 999))).standard_normal(shape), {"pooling_ratio": ratio, **flags}
+
+
+@given(fractional(), st.integers(-(2**63), 2**63 - 1), st.integers(1, 2**63 - 1))
+def test_a_sequence_steps_by_k_or_k_plus_1_and_ends_at_n(problem, seed, seed2):
+    x, args = problem
+    out = raw_ops.FractionalMaxPool(value=x, deterministic=True, seed=seed, seed2=seed2, **args)
+    for borders, n, m in zip(out[1:], x.shape[1:3], out.output.shape[1:3], strict=True):
+        assert borders[0] == 0
+        assert borders[-1] == n
+        assert len(borders) == m + 1
+        assert set(np.diff(borders).tolist()) <= {n // m, n // m + 1}
+
+
+@given(fractional(), st.integers(1, 2**62))
+def test_a_pool_is_that_of_its_own_windows(problem, seed):
+    x, args = problem
+    for name, reduce in (("FractionalMaxPool", np.max), ("FractionalAvgPool", np.mean)):
+        y, rows, cols = getattr(raw_ops, name)(value=x, deterministic=True, seed=seed, **args)
+        over = int(args["overlapping"])
+        for i, j in np.ndindex(*y.shape[1:3]):
+            window = x[:, rows[i] : rows[i + 1] + over, cols[j] : cols[j + 1] + over]
+            np.testing.assert_allclose(y[:, i, j], reduce(window, axis=(1, 2)), rtol=1e-12, atol=1e-14)
+
+
+@given(fractional(), st.integers(0, 2**62), st.integers(1, 2**62))
+def test_the_same_seeds_give_the_same_result(problem, seed, seed2):
+    x, args = problem
+    one, two = (
+        raw_ops.FractionalAvgPool(value=x, deterministic=True, seed=seed, seed2=seed2, **args) for _ in range(2)
+    )
+    assert all((a == b).all() for a, b in zip(one, two, strict=True))
+
+
+LONG = np.zeros((1, 97, 101, 1), np.float32)
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+@pytest.mark.parametrize("pseudo", [False, True])
+def test_seeds_of_zero_draw_anew(deterministic, pseudo):
+    calls = [
+        raw_ops.FractionalMaxPool(
+            value=LONG, pooling_ratio=[1, 1.7, 1.3, 1], pseudo_random=pseudo, deterministic=deterministic
+        )
+        for _ in range(12)
+    ]
+    drawn = {tuple(map(tuple, (c.row_pooling_sequence.tolist(), c.col_pooling_sequence.tolist()))) for c in calls}
+    assert len(drawn) > 1
+    assert all(c.row_pooling_sequence[-1] == 97 and c.col_pooling_sequence[-1] == 101 for c in calls)
+
+
+def test_different_seeds_differ():
+    drawn = {tuple(sequence(97, 57, False, Philox(seed, 0)).tolist()) for seed in range(1, 33)}
+    assert len(drawn) == 32
+
+
+def test_results_may_be_changed_without_changing_later_ones():
+    args = {"value": LONG, "pooling_ratio": [1, 2, 2, 1], "deterministic": True, "seed": 3}
+    first = raw_ops.FractionalMaxPool(**args)
+    first.row_pooling_sequence[:] = -1
+    assert raw_ops.FractionalMaxPool(**args).row_pooling_sequence[0] == 0

@@ -1,0 +1,106 @@
+"""Who may import whom, and what `import poolgrad` brings along."""
+
+import ast
+import json
+import sys
+
+import pytest
+from support import PACKAGE, python
+
+FRAMEWORKS = {
+    "torch",
+    "tensorflow",
+    "jax",
+    "keras",
+    "autograd",
+    "dask",
+    "xarray",
+    "cupy",
+    "mxnet",
+    "scipy",
+    "skimage",
+    "onnxruntime",
+}
+ADAPTERS = {"torch", "jax", "tensorflow", "keras", "autograd", "dask", "xarray"}
+
+# What a room may import besides the standard library; names with a dot are modules of the package.
+CONTRACT: dict[str, set[str]] = {
+    "rules": set(),
+    "errors": set(),
+    "table": {".rules"},
+    "windows": {"numpy"},
+    "philox": {"numpy"},
+    "arrays": {"numpy", ".errors"},
+    "bind": {"numpy", ".windows", ".arrays", ".errors", ".philox", ".rules", ".table"},
+    "verbs": {"numpy", "ml_dtypes", "._core", ".rules", ".windows"},
+    "reference": {"numpy", "ml_dtypes", ".rules", ".verbs", ".windows"},
+    "raw_ops": {"numpy", ".verbs", ".arrays", ".bind", ".errors", ".rules", ".table"},
+    "config": {"numpy", "ml_dtypes", "._core"},
+    "functional": {"numpy", "ml_dtypes", ".verbs", ".windows", ".rules", ".arrays", ".errors"},
+}
+
+
+def imports(path) -> set[str]:
+    """Everything that a file imports, at its head or deep inside; modules of the package begin with a dot."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            found |= {f".{node.module}"} if node.module else {f".{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module or "")
+    tops = {("." + n.split(".")[1]) if n.startswith((".", "poolgrad.")) else n.split(".")[0] for n in found}
+    return {n for n in tops if n not in sys.stdlib_module_names}
+
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("room", [r for r in CONTRACT if (PACKAGE / f"{r}.py").exists()])
+def test_a_room_imports_only_what_it_may_know(room):
+    assert imports(PACKAGE / f"{room}.py") <= CONTRACT[room]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [f for f in FILES if f.relative_to(PACKAGE).parts[0] not in ADAPTERS],
+    ids=lambda f: str(f.relative_to(PACKAGE)),
+)
+def test_no_module_but_an_adapter_imports_a_framework_at_its_head(path):
+    head = [node for node in ast.parse(path.read_text()).body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    names = {alias.name.split(".")[0] for node in head if isinstance(node, ast.Import) for alias in node.names}
+    names |= {(node.module or "").split(".")[0] for node in head if isinstance(node, ast.ImportFrom) and not node.level}
+    assert not names & FRAMEWORKS
+
+
+@pytest.mark.parametrize(
+    "path", [f for f in FILES if f.stem not in ("verbs", "config")], ids=lambda f: str(f.relative_to(PACKAGE))
+)
+def test_only_the_verbs_and_the_configuration_touch_the_native_module(path):
+    assert "._core" not in imports(path)
+
+
+def test_the_package_does_not_import_its_tests_or_tools():
+    for path in FILES:
+        assert not imports(path) & {"tests", "tools", "bench", "support", "pytest", "hypothesis"}, path
+
+
+def test_importing_the_package_loads_no_framework():
+    done = python("-c", "import sys, json, poolgrad; print(json.dumps(sorted(sys.modules)))")
+    assert not {name.split(".")[0] for name in json.loads(done.stdout)} & FRAMEWORKS
+
+
+MEASURE = """
+import time
+start = time.perf_counter()
+import numpy
+middle = time.perf_counter()
+import poolgrad
+print(time.perf_counter() - middle)
+"""
+
+
+def test_importing_the_package_costs_at_most_60_ms_more_than_numpy():
+    best = min(float(python("-c", MEASURE).stdout) for _ in range(5))
+    assert best <= 0.060

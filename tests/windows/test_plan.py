@@ -1,0 +1,181 @@
+"""What holds for every axis and plan, and what the core refuses to take for one."""
+
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from poolgrad import _core, reference, verbs
+from poolgrad.rules import Mean, Share, Start
+from poolgrad.windows import Axis, Plan, clip, itself
+
+
+@st.composite
+def axes(draw, longest=9):
+    """Any monotone intervals, empty ones among them."""
+    n = draw(st.integers(1, longest))
+    m = draw(st.integers(1, longest))
+    start = sorted(draw(st.lists(st.integers(0, n), min_size=m, max_size=m)))
+    stop = sorted(draw(st.lists(st.integers(0, n), min_size=m, max_size=m)))
+    return Axis(n, start, np.maximum(start, stop))
+
+
+@st.composite
+def covered(draw):
+    """Windows that hold a cell each, every cell in one of them."""
+    n = draw(st.integers(1, 9))
+    k = draw(st.integers(1, 9))
+    s = draw(st.integers(1, k))
+    m = -(-n // s)
+    return clip(n, k, s, max(0, ((m - 1) * s + k - n) // 2), m)
+
+
+def matrix(axis: Axis) -> np.ndarray:
+    """Which cell is in which window."""
+    cells = np.arange(axis.length)
+    return (axis.start[:, None] <= cells) & (cells < axis.stop[:, None])
+
+
+@given(axes())
+def test_transpose_is_the_transposed_membership(axis):
+    filled = axis.count > 0
+    if filled.all():
+        assert (matrix(axis.transpose()) == matrix(axis).T).all()
+    else:
+        assert (matrix(axis.transpose()) >= matrix(axis).T).all()
+
+
+@given(covered())
+def test_transpose_of_transpose_is_the_plan(axis):
+    assert axis.transpose().transpose().pairs() == axis.pairs()
+
+
+@given(axes(), st.data())
+def test_a_cut_reads_the_same_cells_from_its_slice(axis, data):
+    i0 = data.draw(st.integers(0, len(axis)))
+    i1 = data.draw(st.integers(i0, len(axis)))
+    part, rebased = axis.cut(i0, i1)
+    cells = np.arange(axis.length)
+    assert [cells[part][a:b].tolist() for a, b in rebased] == [cells[a:b].tolist() for a, b in axis.pairs()[i0:i1]]
+    assert rebased.length == part.stop - part.start
+    assert rebased.span.tolist() == axis.span[i0:i1].tolist()
+
+
+@given(covered(), covered(), st.integers(1, 3), st.integers(1, 3))
+def test_cutting_and_concatenating_gives_the_same_bits(rows, cols, outer, inner):
+    plan = Plan((outer, rows.length, cols.length, inner), {1: rows, 2: cols})
+    x = np.random.default_rng(0).standard_normal(plan.source).astype(np.float32)
+    half = len(rows) // 2
+    parts = []
+    for i0, i1 in ((0, half), (half, len(rows))):
+        if i1 > i0:
+            part, axis = rows.cut(i0, i1)
+            piece = Plan((outer, axis.length, cols.length, inner), {1: axis, 2: cols})
+            parts.append(verbs.fold(piece, Mean.EXACT, np.ascontiguousarray(x[:, part])))
+    assert np.concatenate(parts, 1).tobytes() == verbs.fold(plan, Mean.EXACT, x).tobytes()
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=5), st.data())
+def test_a_plan_is_its_dimensions_as_outer_pooled_inner(shape, data):
+    pooled = {
+        d: data.draw(st.sampled_from([clip(n, 2, 1, 0, n), itself(n)]))
+        for d, n in enumerate(shape)
+        if data.draw(st.booleans())
+    }
+    plan = Plan(shape, pooled)
+    lengths = [axis.length for axis in plan.axes]
+    assert plan.outer * prod(lengths) * plan.inner == prod(shape)
+    assert plan.outer * prod(map(len, plan.axes)) * plan.inner == prod(plan.dest)
+    assert all(not axis.identity for axis in (plan.axes[0], plan.axes[-1])) or len(plan.axes) == 1
+    kept = [pooled[d].pairs() for d in sorted(pooled) if not pooled[d].identity]
+    assert kept == [axis.pairs() for axis in plan.axes if not axis.identity]
+
+
+@given(axes(), st.integers(1, 3), st.integers(1, 3))
+def test_layout_is_only_a_matter_of_outer_and_inner(axis, outer, inner):
+    x = np.random.default_rng(1).integers(-9, 9, (outer, axis.length, inner)).astype(np.float32)
+    last = verbs.select(Plan(x.shape, {1: axis}), Start.LOWEST, x)
+    moved = np.ascontiguousarray(x.transpose(0, 2, 1))
+    first = verbs.select(Plan(moved.shape, {2: axis}), Start.LOWEST, moved)
+    assert (first.transpose(0, 2, 1) == last).all()
+
+
+@given(axes(), axes(), st.integers(1, 3))
+def test_windows_need_neither_overlap_nor_touch_nor_hold_anything(rows, cols, inner):
+    plan = Plan((1, rows.length, cols.length, inner), {1: rows, 2: cols})
+    rng = np.random.default_rng(2)
+    x, g = (rng.integers(-3, 4, shape).astype(np.float32) for shape in (plan.source, plan.dest))
+    for make in (lambda: plan, lambda: Plan((1, rows.length, cols.length, inner), {1: rows, 2: cols})):
+        p = make()
+        if p is not plan:
+            verbs.native(p, plain=True)
+        assert verbs.select(p, Start.INFINITY, x).tobytes() == reference.select(p, Start.INFINITY, x).tobytes()
+        if (rows.count > 0).all() and (cols.count > 0).all():
+            got, want = (v.spread(p, Share.RECIPROCAL, False, g) for v in (verbs, reference))
+            assert got.tobytes() == want.tobytes()
+            assert verbs.route(p, x, g).tobytes() == reference.route(p, x, g).tobytes()
+
+
+BAD_AXES = {
+    "before the axis": (5, [-1], [2]),
+    "behind the axis": (5, [3], [6]),
+    "backwards": (5, [3], [2]),
+    "starts fall": (5, [2, 1], [3, 4]),
+    "stops fall": (5, [1, 2], [4, 3]),
+    "of a negative length": (-1, [], []),
+    "more starts than stops": (5, [0, 1], [2]),
+}
+
+
+@pytest.mark.parametrize("why", BAD_AXES)
+def test_an_axis_that_exists_is_valid(why):
+    with pytest.raises(ValueError, match=r"^Axis: start"):
+        Axis(*BAD_AXES[why])
+
+
+@pytest.mark.parametrize("why", BAD_AXES)
+def test_the_core_takes_no_windows(why):
+    n, start, stop = BAD_AXES[why]
+    with pytest.raises(ValueError, match=r"^plan: "):
+        _core.Plan(1, 1, [(n, np.array(start, np.int64), np.array(stop, np.int64), None)])
+
+
+def good(n=4):
+    axis = itself(n)
+    return axis.length, axis.start, axis.stop, axis.span
+
+
+BAD_PLANS = {
+    "negative outer": (lambda: _core.Plan(-1, 1, [good()]), ValueError),
+    "negative inner": (lambda: _core.Plan(1, -1, [good()]), ValueError),
+    "no axis": (lambda: _core.Plan(1, 1, []), ValueError),
+    "seventeen axes": (lambda: _core.Plan(1, 1, [good(1)] * 17), ValueError),
+    "too many elements": (lambda: _core.Plan(2**62, 2**62, [good()]), ValueError),
+    "sizes that wrap to small": (lambda: _core.Plan(2**33, 2**33, [good()]), ValueError),
+    "int32 windows": (lambda: _core.Plan(1, 1, [(4, np.zeros(1, np.int32), np.ones(1, np.int32), None)]), TypeError),
+    "windows in a table": (
+        lambda: _core.Plan(1, 1, [(4, np.zeros((1, 1), int), np.ones((1, 1), int), None)]),
+        ValueError,
+    ),
+    "strided windows": (lambda: _core.Plan(1, 1, [(9, np.arange(8)[::2], np.arange(8)[::2] + 1, None)]), ValueError),
+    "a list for an array": (lambda: _core.Plan(1, 1, [(4, [0], [1], None)]), TypeError),
+    "a triple": (lambda: _core.Plan(1, 1, [good()[:3]]), TypeError),
+    "a span too short": (
+        lambda: _core.Plan(1, 1, [(4, np.zeros(2, int), np.ones(2, int), np.ones(1, int))]),
+        ValueError,
+    ),
+}
+
+
+@pytest.mark.parametrize("why", BAD_PLANS)
+def test_the_core_takes_no_plan_with(why):
+    make, error = BAD_PLANS[why]
+    with pytest.raises(error):
+        make()
+
+
+def test_a_plan_refuses_an_axis_of_another_length():
+    with pytest.raises(ValueError, match="got length 5 in dimension 1, wanted 4"):
+        Plan((1, 5), {1: itself(4)})
