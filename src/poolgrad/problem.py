@@ -176,11 +176,8 @@ def forward(op: Op) -> Op:
     >>> forward(OPS["MaxPool3DGradGrad"]).name, forward(OPS["MaxPoolGradWithArgmax"]).name
     ('MaxPool3D', 'MaxPoolWithArgmax')
     """
-    return next(
-        row
-        for row in OPS.values()
-        if (row.order, row.family, row.spatial, _positional(row)) == (0, op.family, op.spatial, _positional(op))
-    )
+    wanted = (0, op.family, op.spatial, _positional(op))
+    return next(row for row in OPS.values() if (row.order, row.family, row.spatial, _positional(row)) == wanted)
 
 
 def _takes(op: Op) -> dict[str, tuple[Param, ...]]:
@@ -368,10 +365,8 @@ def format(problem: Problem) -> str:
     'MaxPoolGradV2 i8 nhwc x=1x4x4x2 k=2x2 s=2x2 pad=valid'
     """
     op, tail = OPS[problem.op], _tail(problem)
-    line = f"{op.name} {tail}"
-    by_family = " ".join(filter(None, (op.family, tail, _ORDERS[op.order])))
-    if parse(by_family).op == op.name:
-        line = by_family
+    line = " ".join(filter(None, (op.family, tail, _ORDERS[op.order])))
+    line = line if parse(line).op == op.name else f"{op.name} {tail}"
     return f"{line}  # {problem.comment}" if problem.comment else line
 
 
