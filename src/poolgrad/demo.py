@@ -82,7 +82,8 @@ def steps(x: Array) -> tuple[dict[str, Array], list[Step]]:
 
 def _fractional(x: Array) -> tuple[Array, list[Step]]:
     best, mean = raw_ops.FractionalMaxPool(value=x, **_DRAWN), raw_ops.FractionalAvgPool(value=x, **_DRAWN)
-    borders = dict(zip(best._fields[1:], best[1:], strict=True))  # the same for both: they come from the same seed
+    # The same for both: they come from the same seed.
+    borders: dict[str, Any] = dict(zip(best._fields[1:], best[1:], strict=True))
     g_best, g_mean = contrast(best.output), contrast(mean.output)
     routed = raw_ops.FractionalMaxPoolGrad(
         orig_input=x, orig_output=best.output, out_backprop=g_best, overlapping=True, **borders
@@ -144,7 +145,7 @@ def run(target: str | Path) -> str:
     return "\n".join([
         f"A picture x of shape {_shape(x)}, pooled; then g, the contrast of the pooled picture, sent back.", "",
         table([head, *(step.row() for step in five)]), "",
-        "The first three hand on all of g: the sums agree. MaxPool3DGrad gives g to every tie of a window, so it",
-        "gives some of it twice. MaxPoolGradGrad goes forward: it takes a change of x, and returns the change of y.",
+        "The first three hand on all of g: the sums agree. MaxPool3DGrad gives g to every tie of a window, so it gives",
+        "some of it more than once. MaxPoolGradGrad goes forward: it takes a change of x and returns the change of y.",
         f"{target}: the picture, the pooled picture, and where the gradients go.", "", "Three things to try:", tries,
     ])  # fmt: skip

@@ -55,14 +55,15 @@ _COLOURS = np.array([*_BLUES, [250, 250, 250], *_REDS])
 def lettering(text: str, scale: int = 1) -> npt.NDArray[np.bool_]:
     """A line of text as a mask.
 
-    >>> print("\\n".join("".join(" #"[b] for b in row) for row in lettering("Hi")[:7]))
-    #   #  #
-    #   #
-    #   # ##
-    #####  #
-    #   #  #
-    #   #  #
-    #   # ###
+    >>> for row in lettering("Hi")[:7].astype(int):
+    ...     print("".join(".#"[bit] for bit in row))
+    #...#..#.
+    #...#....
+    #...#.##.
+    #####..#.
+    #...#..#.
+    #...#..#.
+    #...#.###
     """
     gap = np.zeros((8, 1), bool)
     parts = [part for letter in text for part in (GLYPHS[letter], gap)][:-1]
