@@ -122,7 +122,7 @@ def _why(error: Exception) -> str:
         return error.strerror.lower()
     if "pickle" in text or "Object" in text:
         return "it holds pickled Python objects, which are never loaded"
-    return "it is no such file" if "magic" in text else brief(text, 100).strip("'\"") or type(error).__name__
+    return "it does not begin like one" if "magic" in text else brief(text, 100).strip("'\"") or type(error).__name__
 
 
 def save(op: Op, result: Any, target: str) -> list[str]:
