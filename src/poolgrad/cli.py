@@ -1,0 +1,277 @@
+"""The command line: `poolgrad ops`, `run`, `try`, `demo`, `config`."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from . import __version__, demo, problem, raw_ops, reference, show_config
+from .files import arguments, closest, describe, find, save
+from .problem import short
+from .table import OPS, REQUIRED, Kind, Op
+
+Array = npt.NDArray[Any]
+Options = argparse.Namespace
+
+_REFUSALS = (ValueError, TypeError, NotImplementedError, MemoryError, OSError)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Says what is wrong on stderr and ends with 2."""
+        print(f"{self.prog}: {message} (see {self.prog} --help)", file=sys.stderr)
+        sys.exit(2)
+
+
+# ---- ops
+
+
+def _ops_options(parser: Parser) -> None:
+    parser.add_argument("name", nargs="?", help="an op: show everything about it")
+
+
+def _ops(options: Options) -> int:
+    if options.name:
+        print(_page(find(options.name)))
+        return 0
+    head = ("op", "family", "order", "dtypes", "layouts", "against TensorFlow 2.21")
+    rows = [head]
+    for op in OPS.values():
+        promise = f"{op.promise}, {len(op.promise.deviations)} deviations"
+        rows.append((op.name, op.family, str(op.order), _dtypes(op), " ".join(op.formats), promise))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    print("\norder 0 is the forward op, 1 its gradient, 2 the second order; `poolgrad ops NAME` tells all about one")
+    return 0
+
+
+def _dtypes(op: Op) -> str:
+    """Short names, whole ranges of integers by their ends."""
+    floats = [short(d) for d in op.dtypes if "float" in d]
+    whole = [short(d) for d in op.dtypes if "float" not in d]
+    return " ".join(floats + (whole if len(whole) < 3 else [f"{whole[0]}...{whole[-1]}"]))
+
+
+def _page(op: Op) -> str:
+    """One op in full."""
+    signature = inspect.signature(getattr(raw_ops, op.name))
+    width = max(len(p.name) for p in op.params)
+    lines = [f"{op.name}{signature}", "", op.summary, "", "arguments"]
+    for p in op.params:
+        default = "" if p.default is REQUIRED or p.kind is Kind.NAME else f" (default {_plain(p.default)!r})"
+        lines.append(f"  {p.name:{width}}  {p.kind.value}{', ' + p.dtype if p.dtype else ''}{default}")
+    lines += [
+        "returns",
+        f"  {', '.join(op.outputs)}",
+        "dtypes",
+        f"  {', '.join(op.dtypes)}",
+        "layouts",
+        f"  {', '.join(op.formats)}",
+    ]
+    if op.param(Kind.PADDING):
+        lines += ["padding", f"  {', '.join(op.paddings)}"]
+    lines += [f"against TensorFlow 2.21 on CPU: {op.promise}, except"]
+    return "\n".join([*lines, *(f"  - {deviation}" for deviation in op.promise.deviations)])
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+# ---- run
+
+
+def _run_options(parser: Parser) -> None:
+    parser.add_argument("op", help="the op's name")
+    parser.add_argument("words", nargs="*", metavar="name=value", help="arrays as .npy files, everything else as text")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="where the result goes: .npy (a file per output) or .npz"
+    )
+
+
+def _run(options: Options) -> int:
+    op = find(options.op)
+    given = arguments(op, options.words)
+    result = getattr(raw_ops, op.name)(**given)
+    if options.output:
+        print("\n".join(save(op, result, options.output)))
+        return 0
+    layout = str(given.get("data_format", op.formats[0]))
+    for name, array in _outputs(op, result).items():
+        print(f"{name}: {describe(array)}\n{_glimpse(array, layout)}")
+    return 0
+
+
+def _outputs(op: Op, result: Any) -> dict[str, Array]:
+    return dict(zip(op.outputs, result if len(op.outputs) > 1 else (result,), strict=True))
+
+
+def _glimpse(array: Array, layout: str) -> str:
+    """The first image, channel and slice of an array, in a few lines."""
+    where = ""
+    if array.ndim == len(layout):
+        at = tuple(slice(None) if letter in "HW" else 0 for letter in layout)
+        if array.size:
+            array, where = array[at], f"  [{', '.join(':' if letter in 'HW' else '0' for letter in layout)}] =\n"
+    wide = array.astype(np.float32) if array.dtype.name == "bfloat16" else array
+    text = np.array2string(wide, threshold=100, edgeitems=3, precision=5, suppress_small=True, prefix="  ")
+    return f"{where}  {text}"
+
+
+# ---- try
+
+
+def _try_options(parser: Parser) -> None:
+    parser.add_argument("line", help="the problem, in one argument")
+    parser.add_argument("--data", type=int, default=0, metavar="SEED", help="draw other data (default 0)")
+    parser.add_argument("--real", action="store_true", help="draw real numbers instead of small integers")
+    parser.add_argument("--no-check", action="store_true", help="do not compare with the reference, which is slow")
+
+
+def _try(options: Options) -> int:
+    asked = problem.parse(options.line)
+    if options.data < 0:
+        raise ValueError(f"--data: got {options.data}, wanted 0 or more")
+    name, given = asked.call(options.data, not options.real)
+    op = OPS[name]
+    print(f"{name}: {asked}")
+    for key, value in given.items():
+        small = not isinstance(value, np.ndarray) or value.ndim <= 1
+        print(f"{key}: {value.tolist() if isinstance(value, np.ndarray) and small else value}" if small
+              else f"{key}: {describe(value)}\n{_glimpse(value, asked.layout)}")  # fmt: skip
+    mine, took = _timed(getattr(raw_ops, name), given)
+    for key, array in _outputs(op, mine).items():
+        print(f"-> {key}: {describe(array)}\n{_glimpse(array, asked.layout)}")
+    if options.no_check:
+        print(f"{took:.3f} ms")
+        return 0
+    theirs, slow = _timed(raw_ops.make(op, reference), given)
+    wrong = [key for key, array in _outputs(op, mine).items() if not _same(array, _outputs(op, theirs)[key])]
+    verdict = f"DIFFERS from the reference in {', '.join(wrong)}" if wrong else "the same bits as the reference"
+    print(f"{took:.3f} ms, {verdict} ({slow:.1f} ms)")
+    return 1 if wrong else 0
+
+
+def _timed(function: Callable[..., Any], given: dict[str, Any]) -> tuple[Any, float]:
+    """The result, and the milliseconds of the second call: the first one also plans."""
+    function(**given)
+    start = time.perf_counter()
+    return function(**given), (time.perf_counter() - start) * 1e3
+
+
+def _same(a: Array, b: Array) -> bool:
+    """Whether two arrays have the same bits; one NaN is as good as another."""
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    bits = f"u{a.dtype.itemsize}"
+    return bool(((a.view(bits) == b.view(bits)) | ((a != a) & (b != b))).all())
+
+
+# ---- demo, config
+
+
+def _demo_options(parser: Parser) -> None:
+    parser.add_argument(
+        "-o", "--output", default="demo.png", metavar="FILE", help="where the picture goes (default demo.png)"
+    )
+
+
+def _demo(options: Options) -> int:
+    print(demo.run(options.output))
+    return 0
+
+
+def _no_options(parser: Parser) -> None:
+    pass
+
+
+def _config(options: Options) -> int:
+    show_config()
+    return 0
+
+
+# ---- all of them
+
+
+@dataclass(frozen=True)
+class Command:
+    """One word of the command line."""
+
+    name: str
+    summary: str
+    options: Callable[[Parser], None]
+    run: Callable[[Options], int]
+
+
+_EXAMPLES = {
+    "ops": "poolgrad ops\npoolgrad ops MaxPoolGradGrad",
+    "run": """
+poolgrad run MaxPool input=x.npy ksize=1,2,2,1 strides=1,2,2,1 padding=SAME -o y.npy
+poolgrad run AvgPoolGrad orig_input_shape=1,4,4,2 grad=g.npy ksize=1,2,2,1 strides=1,2,2,1 padding=VALID
+poolgrad run FractionalMaxPool value=x.npy:bfloat16 pooling_ratio=1,1.44,1.44,1 overlapping=true -o y.npz""",
+    "try": f"""
+poolgrad try "max f32 nhwc x=2x9x9x5 k=3x3 s=2x2 pad=same grad"
+poolgrad try "favg f64 x=1x8x8x1 ratio=1.5x1.5 overlapping seed=7"
+
+{problem.__doc__}""",
+    "demo": "poolgrad demo\npoolgrad demo -o page.png",
+    "config": "poolgrad config\nPOOLGRAD_ISA=x86-64-v2 poolgrad config",
+}
+
+COMMANDS = (
+    Command("ops", "list the operators, or tell all about one", _ops_options, _ops),
+    Command("run", "any operator on .npy files", _run_options, _run),
+    Command("try", "a problem in one line, on random data, checked", _try_options, _try),
+    Command("demo", "pool a picture, and draw where the gradients go", _demo_options, _demo),
+    Command("config", "version, instruction sets, threads, compiler", _no_options, _config),
+)
+
+
+def _parser() -> tuple[Parser, dict[str, Command]]:
+    top = Parser("poolgrad", description="TensorFlow's pooling operators and their derivatives, without TensorFlow.")
+    top.add_argument("--version", action="version", version=f"poolgrad {__version__}")
+    words = top.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+    for command in COMMANDS:
+        end = "examples:\n" + "\n".join("  " + line for line in _EXAMPLES[command.name].strip().splitlines())
+        word = words.add_parser(command.name, help=command.summary, description=command.summary + ".", epilog=end,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+        command.options(word)
+    return top, {command.name: command for command in COMMANDS}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs a command; 0 if all is well, 1 if a check failed, 2 if something was refused."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    parser, commands = _parser()
+    if words and not words[0].startswith("-") and words[0] not in commands:
+        parser.error(f"there is no command {words[0]!r}{closest(words[0], commands)}")
+    options = parser.parse_args(words)
+    if options.command is None:
+        parser.print_help()
+        return 0
+    try:
+        code = commands[options.command].run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, `head` for instance, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except _REFUSALS as error:
+        print(f"poolgrad {options.command}: {' '.join(str(error).split()) or type(error).__name__}", file=sys.stderr)
+        return 2
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+"""The documents say what the code does: generated files are up to date, examples run, links lead somewhere."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import doctest
+import importlib.util
+import inspect
+import io
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import poolgrad
+import poolgrad.png
+from poolgrad import raw_ops
+from poolgrad.rules import Verb, Windows
+from poolgrad.table import OPS, REQUIRED
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+TEXTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+
+def _load_tool(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"tools/{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _examples(text: str) -> str:
+    """The fenced blocks that are sessions of an interpreter."""
+    return "\n".join(block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if block.startswith(">>>"))
+
+
+def test_generated_files_are_what_the_table_says() -> None:
+    assert _load_tool("docs").stale() == [], "run tools/docs.py"
+
+
+def test_the_generator_knows_every_verb_and_every_kind_of_window() -> None:
+    docs = _load_tool("docs")
+    assert set(docs.FORMULAS) == set(Verb)
+    assert set(docs.WINDOWS) == set(Windows)
+
+
+def test_the_bundled_picture_is_what_its_script_draws() -> None:
+    tool = _load_tool("picture")
+    drawn, stored = tool.render().astype(int), poolgrad.png.read(tool.TARGET).astype(int)
+    # The square root and the power may differ in the last place between math libraries.
+    assert abs(drawn - stored).max() <= 1
+
+
+@pytest.mark.parametrize("path", [p for p in TEXTS if ">>>" in p.read_text("utf-8")], ids=lambda p: p.stem)
+def test_examples_give_what_is_printed(path: Path) -> None:
+    test = doctest.DocTestParser().get_doctest(_examples(path.read_text("utf-8")), {}, path.name, str(path), 0)
+    assert test.examples
+    report = io.StringIO()
+    result = doctest.DocTestRunner().run(test, out=report.write)
+    assert result.failed == 0, report.getvalue()
+
+
+def test_the_readmes_eight_lines_print_what_follows_them() -> None:
+    code, printed = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL).groups()  # type: ignore[union-attr]
+    assert len(code.splitlines()) == 8
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(code, "README.md", "exec"), {})
+    assert out.getvalue() == printed
+
+
+def test_the_readme_links_every_op_and_keeps_its_markers() -> None:
+    assert all(f"[{name}](docs/ops/{name}.md)" in README for name in OPS)
+    assert re.search(r"<!-- speed:begin -->.*<!-- speed:end -->", README, re.DOTALL)
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda p: p.stem)
+def test_links_lead_to_files_that_exist(path: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)", path.read_text("utf-8"))
+    missing = [link for link in links if not link.startswith("https://") and not (path.parent / link).exists()]
+    assert missing == []
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs/decisions").glob("*.md")), ids=lambda p: p.stem)
+def test_a_decision_has_a_number_context_decision_and_consequences_on_one_page(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert text.startswith(f"# {path.name[:4]} ")
+    assert len(text.splitlines()) <= 40
+    places = [text.index(f"**{word}.**") for word in ("Context", "Decision", "Consequences")]
+    assert places == sorted(places)
+
+
+def test_the_stub_has_the_signatures_of_the_functions() -> None:
+    tree = ast.parse((ROOT / "src/poolgrad/raw_ops.pyi").read_text("utf-8"))
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    fields = {
+        node.name: [
+            item.target.id
+            for item in node.body
+            if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
+        ]
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+    }
+    for name, op in OPS.items():
+        stub, real = functions[name], inspect.signature(getattr(raw_ops, name))
+        assert [arg.arg for arg in stub.args.kwonlyargs] == list(real.parameters)
+        assert [default is None for default in stub.args.kw_defaults] == [p.default is REQUIRED for p in op.params]
+        assert isinstance(stub.returns, ast.Name)
+        assert fields.get(stub.returns.id, ["output"]) == list(op.outputs)
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    project = (ROOT / "pyproject.toml").read_text("utf-8")
+    assert f'version = "{poolgrad.__version__}"' in project
+    assert f"## {poolgrad.__version__}" in (ROOT / "CHANGELOG.md").read_text("utf-8")

@@ -1,0 +1,252 @@
+"""Writes what follows from the table: docs/ops, the index, the stub of raw_ops, and the README's family table.
+
+python tools/docs.py          writes
+python tools/docs.py --check  only says what is out of date, and fails if anything is
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from poolgrad import problem, raw_ops
+from poolgrad.rules import Verb, Windows
+from poolgrad.table import ARRAYS, OPS, REQUIRED, Kind, Op, Param
+
+ROOT = Path(__file__).parents[1]
+
+FORMULAS = {
+    Verb.FOLD: "y[i] = sum of x[j] over the cells j of window i, divided by their number",
+    Verb.SPREAD: "dx[j] = sum of g[i] / (number of cells of window i) over the windows i that cover j",
+    Verb.NEAR: "dx[j] = sum of g[i] over the windows i that cover j and have abs(x[j] - y[i]) < {eps:g}",
+    Verb.SELECT: "y[i] = largest x[j] over the cells j of window i",
+    Verb.ARGMAX: "y[i] = largest x[j] over the cells j of window i; argmax[i] = the flat position of the first such j",
+    Verb.ROUTE: "dx[j] = sum of g[i] over the windows i whose first largest cell is j",
+    Verb.RECALL: "result[i] = v[j] at the first cell j of window i where x[j] = y[i], 0 if there is none",
+    Verb.SCATTER: "dx[j] = sum of g[k] over the k with argmax[k] = j",
+    Verb.GATHER: "result[k] = v[argmax[k]]",
+}
+WINDOWS = {
+    Windows.CLIP: "cut off at the edges of the input",
+    Windows.REACH: "cut off at the edges; one longer than the input that begins before it reaches to the input's end",
+    Windows.SHIFT: "cut off at the edges; under SAME with strides above the window, the first window begins inside",
+    Windows.EDGES: "between neighbouring entries of a sequence; overlapping windows also have the cell at their end",
+}
+FAMILY_NAMES = {
+    "avg": "mean",
+    "max": "maximum",
+    "fmax": "fractional maximum",
+    "favg": "fractional mean",
+    "qavg": "mean of codes",
+    "qmax": "maximum of codes",
+}
+
+
+def signature(op: Op) -> str:
+    """The op's signature, an argument per line."""
+    words = str(inspect.signature(getattr(raw_ops, op.name)))[1:-1].split(", ")
+    return f"raw_ops.{op.name}(\n" + "".join(f"    {word},\n" for word in words) + ")"
+
+
+# ---- a page per op
+
+
+def line(op: Op) -> str:
+    """A problem small enough to be checked by hand."""
+    shape = "1x3x3x1" if op.spatial == 2 else "1x2x3x3x1"
+    sizes = "x".join(["2"] * op.spatial)
+    fractional = op.rule.windows is Windows.EDGES
+    words = "x=1x5x5x1 ratio=2x2 overlapping" if fractional else f"x={shape} k={sizes} s={'x'.join(['1'] * op.spatial)}"
+    return f"{op.name} {op.dtypes[1] if op.family.startswith('q') else 'float32'} {words}"
+
+
+def literal(value: Any) -> str:
+    """An argument as one would type it."""
+    if not isinstance(value, np.ndarray):
+        return repr(value)
+    kind = f"np.{value.dtype.name}"
+    if value.ndim < 2:
+        return f"np.array({value.tolist()}, {kind})"
+    return f"np.array({flat(value)}, {kind}).reshape{value.shape}"
+
+
+def flat(array: np.ndarray[Any, Any]) -> str:
+    """All elements in a row, whole numbers without a point."""
+    return repr([int(v) if v == int(v) else v for v in array.ravel().tolist()])
+
+
+def example(op: Op) -> str:
+    """Calls the op, and shows what it was given and what came back."""
+    name, given = problem.parse(line(op)).call()
+    result = getattr(raw_ops, name)(**given)
+    plain = {p.name: p.default for p in op.params}
+    used = {
+        k: v
+        for k, v in given.items()
+        if isinstance(v, np.ndarray) or v != (list(d) if isinstance(d := plain[k], tuple) else d)
+    }
+    lines = [">>> import numpy as np", ">>> from poolgrad import raw_ops", f">>> result = raw_ops.{name}("]
+    lines += [f"...     {key}={literal(value)}," for key, value in used.items()] + ["... )"]
+    for field in op.outputs:
+        array = getattr(result, field) if len(op.outputs) > 1 else result
+        named = f"result.{field}" if len(op.outputs) > 1 else "result"
+        lines += [f">>> {named}.shape, {named}.ravel().tolist()", repr((array.shape, array.ravel().tolist()))]
+    return "\n".join(lines)
+
+
+def argument(param: Param) -> str:
+    """One row of the table of arguments."""
+    default = (
+        ""
+        if param.default is REQUIRED
+        else f"`{list(param.default) if isinstance(param.default, tuple) else param.default!r}`"
+    )
+    return f"| `{param.name}` | {param.kind.value}{', ' + param.dtype if param.dtype else ''} | {default} |"
+
+
+def page(op: Op) -> str:
+    """Everything about an op."""
+    related = [o.name for o in OPS.values() if (o.family, o.spatial) == (op.family, op.spatial) and o is not op]
+    parts = [
+        f"# {op.name}", op.summary, f"```python\n{signature(op)}\n```",
+        "\n".join(["| argument | what | default |", "|---|---|---|", *map(argument, op.params)]),
+        f"**Returns** {', '.join(f'`{name}`' for name in op.outputs)}{', a named tuple' if op.outputs[1:] else ''}.",
+        f"**Dtypes** {', '.join(op.dtypes)}. **Layouts** {', '.join(op.formats)}."
+        + (f" **Padding** {', '.join(op.paddings)}." if op.param(Kind.PADDING) else "")
+        + (" **Depthwise** windows over the channels alone are taken." if op.depthwise else ""),
+        "## Formula", f"    {FORMULAS[op.rule.verb].format(eps=op.rule.eps)}", f"Windows: {WINDOWS[op.rule.windows]}.",
+        "## Example", f"```python\n{example(op)}\n```",
+        f"`poolgrad try \"{problem.parse(line(op))}\"` shows the same call.",
+        "## Against TensorFlow 2.21 on CPU", f"{str(op.promise).capitalize()}, except:",
+        "\n".join(f"- {deviation}" for deviation in op.promise.deviations),
+    ]  # fmt: skip
+    if related:
+        parts.append("See also " + ", ".join(f"[{name}]({name}.md)" for name in related) + ".")
+    return "\n\n".join(parts) + "\n"
+
+
+def family_table(prefix: str) -> str:
+    """Families down, orders across, every op a link to its page."""
+    rows = ["| windows | forward | gradient | second order |", "|---|---|---|---|"]
+    for family, spatial in dict.fromkeys((op.family, op.spatial) for op in OPS.values()):
+        cells = []
+        for order in (0, 1, 2):
+            names = [op.name for op in OPS.values() if (op.family, op.spatial, op.order) == (family, spatial, order)]
+            cells.append("<br>".join(f"[{name}]({prefix}{name}.md)" for name in names) or "-")
+        rows.append(f"| {FAMILY_NAMES[family]}, {spatial} dimensions | {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def index() -> str:
+    """The first page of the documents."""
+    decisions = sorted((ROOT / "docs/decisions").glob("*.md"))
+    titles = (
+        f"- [{path.read_text('utf-8').splitlines()[0].removeprefix('# ')}](decisions/{path.name})" for path in decisions
+    )
+    grammar = (problem.__doc__ or "").partition("\n")[2].strip("\n")
+    parts = ["# poolgrad", "## Operators", family_table("ops/"), "## Problems in one line", grammar, "## Decisions"]
+    return "\n\n".join([*parts, "\n".join(titles)]) + "\n"
+
+
+# ---- the stub
+
+
+HINTS = dict.fromkeys(ARRAYS, "npt.ArrayLike") | {
+    Kind.SIZES: "Sizes",
+    Kind.SIZES_TENSOR: "Sizes",
+    Kind.PADS: "Sizes",
+    Kind.RATIO: "Sequence[float] | Array",
+    Kind.FLAG: "bool",
+    Kind.SEED: "int",
+    Kind.INDEX_TYPE: "npt.DTypeLike",
+    Kind.NAME: "str | None",
+}
+STUB_HEAD = """# Made by tools/docs.py from the table.
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy.typing as npt
+
+from .table import Op
+
+Array = npt.NDArray[Any]
+Sizes = Sequence[int] | Array
+
+__all__: list[str]
+"""
+
+
+def hint(op: Op, param: Param) -> str:
+    """The type of an argument."""
+    words = {Kind.PADDING: op.paddings, Kind.FORMAT: op.formats}.get(param.kind)
+    if words is None:
+        return HINTS[param.kind]
+    return "Literal[" + ", ".join(f'"{word}"' for word in words) + "]"
+
+
+def stub() -> str:
+    """The types of raw_ops."""
+    parts = [STUB_HEAD]
+    for op in OPS.values():
+        returns = "Array"
+        if len(op.outputs) > 1:
+            returns = f"_{op.name}"
+            parts.append(f"class {returns}(NamedTuple):\n" + "".join(f"    {name}: Array\n" for name in op.outputs))
+        args = [f"    {p.name}: {hint(op, p)}{'' if p.default is REQUIRED else ' = ...'},\n" for p in op.params]
+        parts.append(f"def {op.name}(\n    *,\n{''.join(args)}) -> {returns}: ...\n")
+    parts.append("def make(op: Op, verbs: Any = ...) -> Callable[..., Any]: ...\n")
+    return _spaced(parts)
+
+
+def _spaced(parts: list[str]) -> str:
+    """Classes stand apart, functions do not: as formatters want stubs."""
+    text = parts[0]
+    for before, part in pairwise(parts):
+        text += ("\n" if part.startswith("class") or before is parts[0] or before.startswith("class") else "") + part
+    return text
+
+
+# ---- all of it
+
+
+def rendered() -> Iterator[tuple[Path, str]]:
+    """Every file and what it should hold."""
+    for op in OPS.values():
+        yield ROOT / f"docs/ops/{op.name}.md", page(op)
+    yield ROOT / "docs/index.md", index()
+    yield ROOT / "src/poolgrad/raw_ops.pyi", stub()
+    readme = (ROOT / "README.md").read_text("utf-8")
+    head, begin, rest = readme.partition("<!-- family:begin -->\n")
+    _, end, tail = rest.partition("<!-- family:end -->")
+    if not begin or not end:
+        raise SystemExit("README.md: wanted <!-- family:begin --> and <!-- family:end -->")
+    yield ROOT / "README.md", head + begin + family_table("docs/ops/") + "\n" + end + tail
+
+
+def stale() -> list[str]:
+    """Files that are not what the table says, and pages of ops that do not exist."""
+    wrong = [p for p, text in rendered() if not p.exists() or p.read_text("utf-8") != text]
+    extra = [p for p in (ROOT / "docs/ops").glob("*.md") if p.stem not in OPS]
+    return [str(p.relative_to(ROOT)) for p in wrong + extra]
+
+
+def main() -> int:
+    """Writes, or checks."""
+    if "--check" in sys.argv[1:]:
+        names = stale()
+        print("\n".join(f"{name} is out of date: run tools/docs.py" for name in names) or "up to date")
+        return 1 if names else 0
+    for path, text in rendered():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
