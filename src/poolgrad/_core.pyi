@@ -5,7 +5,9 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 class Plan:
-    def __init__(self, outer: int, inner: int, axes: list[tuple[int, Array, Array, Array | None]], plain: bool = False) -> None: ...
+    def __init__(
+        self, outer: int, inner: int, axes: list[tuple[int, Array, Array, Array | None]], plain: bool = False
+    ) -> None: ...
     @property
     def source_size(self) -> int: ...
     @property

@@ -60,7 +60,9 @@ def ready(problems: Problems, name: str, array: Array) -> Array:
 def afford(problems: Problems, name: str, nbytes: int, what: str) -> None:
     """Refuses at once what could not be allocated anyway: more bytes than this machine, or this process, may have."""
     if nbytes > 2**28 and nbytes > _memory():
-        problems.fail(name, f"{what}: {nbytes} bytes", f"at most the {_memory()} bytes of memory there are", MemoryError)
+        problems.fail(
+            name, f"{what}: {nbytes} bytes", f"at most the {_memory()} bytes of memory there are", MemoryError
+        )
 
 
 def _memory() -> int:

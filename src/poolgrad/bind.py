@@ -6,6 +6,7 @@ import math
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from operator import index
 from typing import Any, cast
 
@@ -42,6 +43,16 @@ def bind(op: Op, arrays: Mapping[str, Array], attrs: Mapping[str, Any], problems
     return _Binder(op, arrays, attrs, problems).call()
 
 
+def _fresh_seeds() -> tuple[int, int]:
+    return secrets.randbits(64), secrets.randbits(64)
+
+
+@lru_cache(4096)
+def _kept_seeds(*kind: object) -> tuple[int, int]:
+    """Seeds drawn once per kind of call: what TensorFlow does for deterministic calls without seeds."""
+    return _fresh_seeds()
+
+
 class _Binder:
     def __init__(self, op: Op, arrays: Mapping[str, Array], attrs: Mapping[str, Any], problems: Problems) -> None:
         self.op, self.arrays, self.attrs, self.problems = op, arrays, attrs, problems
@@ -64,7 +75,9 @@ class _Binder:
         self._afford(source, dest)
         return cast(Call, make())
 
-    def _finish(self, source: Shape, dest: Shape, pooled: dict[int, Axis], start: Start, drawn: tuple[Array, ...] = ()) -> Call:
+    def _finish(
+        self, source: Shape, dest: Shape, pooled: dict[int, Axis], start: Start, drawn: tuple[Array, ...] = ()
+    ) -> Call:
         plan = Plan(source, pooled)
         kind = self.op.param(Kind.INDEX_TYPE)
         return Call(source, dest, plan, start, source[0], bool(self.attrs.get("include_batch_in_index", False)),
@@ -83,7 +96,9 @@ class _Binder:
             if array.dtype.name not in self.op.dtypes:
                 self.problems.add(name, f"dtype {array.dtype.name}", "one of " + ", ".join(self.op.dtypes), TypeError)
             elif array.dtype.name != good[0]:
-                self.problems.add(name, f"dtype {array.dtype.name}", f"{good[0]}, the dtype of {shared[0][0]}", TypeError)
+                self.problems.add(
+                    name, f"dtype {array.dtype.name}", f"{good[0]}, the dtype of {shared[0][0]}", TypeError
+                )
         for name, array in self._of(Kind.INDEX):
             if array.dtype.name not in ("int32", "int64"):
                 self.problems.add(name, f"dtype {array.dtype.name}", "int32 or int64", TypeError)
@@ -102,7 +117,9 @@ class _Binder:
         """The shape of the pooled array, from an array of that shape or from the vector that spells it."""
         for name, array in self._of(Kind.SOURCE, Kind.DEST, Kind.INDEX):
             if array.ndim != self.rank and not (array.size == 0 and array.ndim == self.rank):
-                self.problems.add(name, f"{array.ndim} dimensions, shape {list(array.shape)[:8]}", f"{self.rank} dimensions")
+                self.problems.add(
+                    name, f"{array.ndim} dimensions, shape {list(array.shape)[:8]}", f"{self.rank} dimensions"
+                )
         vector = self.op.param(Kind.SHAPE)
         if vector is not None:
             return self._spelled_shape(vector.name)
@@ -136,7 +153,9 @@ class _Binder:
     def _afford(self, source: Shape, dest: Shape) -> None:
         forward = self.op.rule.verb in (Verb.FOLD, Verb.SELECT, Verb.ARGMAX, Verb.RECALL, Verb.GATHER)
         shape = dest if forward else source
-        size = next(a.dtype.itemsize for _, a in self._of(Kind.SOURCE, Kind.DEST)) + (8 if self.op.rule.verb is Verb.ARGMAX else 0)
+        size = next(a.dtype.itemsize for _, a in self._of(Kind.SOURCE, Kind.DEST)) + (
+            8 if self.op.rule.verb is Verb.ARGMAX else 0
+        )
         blame = next((p.name for p in self.op.params if p.kind in (Kind.SHAPE, Kind.SOURCE)), "")
         tables = 48 * (sum(source) + sum(dest)) if math.prod(dest) else 0
         afford(self.problems, "explicit_paddings" if max(dest) > 2 * max(source) + 8 else blame, math.prod(shape) * size + tables,
@@ -169,7 +188,11 @@ class _Binder:
             n, k, s = source[d], ksize[d], strides[d]
             dest[d], pad[d] = self._length(n, k, s, "VALID" if deep else cast(str, padding), pads[2 * d : 2 * d + 2])
             if dest[d] < 0:
-                self.problems.add("ksize", f"{list(ksize)} on an input of shape {list(source)}", f"a window of at most {n} in dimension {d}, which padding {padding} does not extend")
+                self.problems.add(
+                    "ksize",
+                    f"{list(ksize)} on an input of shape {list(source)}",
+                    f"a window of at most {n} in dimension {d}, which padding {padding} does not extend",
+                )
                 return None
         start = Start.INFINITY if deep and self.op.rule.start is Start.LOWEST else self.op.rule.start
 
@@ -177,12 +200,20 @@ class _Binder:
             if math.prod(dest) == 0 or (math.prod(source) == 0 and self.op.rule.verb is not Verb.SELECT):
                 return replace(self._empty(source, tuple(dest)), start=start)
             maker = windows.reach if self.op.rule.windows is Windows.REACH else windows.clip
-            return self._finish(source, tuple(dest), {d: maker(source[d], ksize[d], strides[d], pad[d], dest[d]) for d in pooled}, start)
+            return self._finish(
+                source, tuple(dest), {d: maker(source[d], ksize[d], strides[d], pad[d], dest[d]) for d in pooled}, start
+            )
 
         return tuple(dest), make
 
     def _empty(self, source: Shape, dest: Shape) -> Call:
-        return Call(source, dest, None, self.op.rule.start, index=self._index_type() if self.op.param(Kind.INDEX_TYPE) else "int64")
+        return Call(
+            source,
+            dest,
+            None,
+            self.op.rule.start,
+            index=self._index_type() if self.op.param(Kind.INDEX_TYPE) else "int64",
+        )
 
     def _length(self, n: int, k: int, s: int, padding: str, pads: Shape) -> tuple[int, int]:
         """Windows along an axis, and cells before it."""
@@ -191,7 +222,9 @@ class _Binder:
             return windows.same_length(n, s), pad if self.op.rule.windows is Windows.SHIFT else max(pad, 0)
         return windows.valid_length(n + sum(pads), k, s), pads[0]
 
-    def _judge_sizes(self, ksize: Shape | None, strides: Shape | None, channel: int, space: list[int], padding: str | None) -> bool:
+    def _judge_sizes(
+        self, ksize: Shape | None, strides: Shape | None, channel: int, space: list[int], padding: str | None
+    ) -> bool:
         """Notes what no op can do with these sizes; tells whether they pool channels."""
         for name, sizes in (("ksize", ksize), ("strides", strides)):
             if sizes is None:
@@ -199,7 +232,12 @@ class _Binder:
             if min(sizes) <= 0:
                 self.problems.add(name, list(sizes), "positive integers")
             elif sizes[0] != 1:
-                self.problems.add(name, list(sizes), "1 in the batch dimension: pooling over the batch does not exist", NotImplementedError)
+                self.problems.add(
+                    name,
+                    list(sizes),
+                    "1 in the batch dimension: pooling over the batch does not exist",
+                    NotImplementedError,
+                )
         if not ksize or not strides or self.problems.blames("ksize", "strides"):
             return False
         if ksize[channel] == 1:
@@ -207,15 +245,31 @@ class _Binder:
                 self.problems.add("strides", list(strides), "1 in the channel dimension, where the window is 1")
             return False
         if not self.op.depthwise:
-            self.problems.add("ksize", list(ksize), f"1 in the channel dimension: {self.op.name} does not pool over channels", NotImplementedError)
+            self.problems.add(
+                "ksize",
+                list(ksize),
+                f"1 in the channel dimension: {self.op.name} does not pool over channels",
+                NotImplementedError,
+            )
         elif any(ksize[d] != 1 for d in space):
-            self.problems.add("ksize", list(ksize), "a window over the channels or over the other dimensions, not over both", NotImplementedError)
+            self.problems.add(
+                "ksize",
+                list(ksize),
+                "a window over the channels or over the other dimensions, not over both",
+                NotImplementedError,
+            )
         elif strides[channel] != ksize[channel]:
-            self.problems.add("strides", list(strides), f"{ksize[channel]} in the channel dimension, as in ksize", NotImplementedError)
+            self.problems.add(
+                "strides", list(strides), f"{ksize[channel]} in the channel dimension, as in ksize", NotImplementedError
+            )
         elif any(strides[d] != 1 for d in space):
-            self.problems.add("strides", list(strides), "1 in every dimension but the channels, which are what is pooled")
+            self.problems.add(
+                "strides", list(strides), "1 in every dimension but the channels, which are what is pooled"
+            )
         elif padding == "EXPLICIT":
-            self.problems.add("padding", "'EXPLICIT'", "'SAME' or 'VALID' for a window over the channels", NotImplementedError)
+            self.problems.add(
+                "padding", "'EXPLICIT'", "'SAME' or 'VALID' for a window over the channels", NotImplementedError
+            )
         return True
 
     def _pads(self, ksize: Shape, channel: int) -> Shape | None:
@@ -225,7 +279,9 @@ class _Binder:
         if min(pads) < 0:
             self.problems.add("explicit_paddings", list(pads), "no negative numbers")
         elif any(pads[2 * d + e] for d in (0, channel) for e in (0, 1)):
-            self.problems.add("explicit_paddings", list(pads), f"zeros in the batch and channel dimensions of {self.layout}")
+            self.problems.add(
+                "explicit_paddings", list(pads), f"zeros in the batch and channel dimensions of {self.layout}"
+            )
         elif any(pads[2 * d + e] >= ksize[d] for d in range(1, self.rank) if d != channel for e in (0, 1)):
             self.problems.add("explicit_paddings", list(pads), f"less than the window {list(ksize)} in each dimension")
         return pads
@@ -259,7 +315,9 @@ class _Binder:
             wanted = f"{dest[1][d] + 1} entries, one more than the length of that dimension in {dest[0]}, shape {list(dest[1])}"
             self.problems.add(name, f"{array.size} entries", wanted)
         elif (np.diff(array) <= 0).any() or array[0] < 0 or (source and array[-1] > source[d]):
-            self.problems.add(name, brief(array.tolist()), f"strictly increasing integers from 0 to {source[d] if source else 'n'}")
+            self.problems.add(
+                name, brief(array.tolist()), f"strictly increasing integers from 0 to {source[d] if source else 'n'}"
+            )
         elif source and array[-1] < source[d] - 1:
             end = f"{source[d]} as the last entry (or {source[d] - 1}), the length of that dimension in {self._source_name()}"
             self.problems.add(name, brief(array.tolist()), end)
@@ -280,15 +338,25 @@ class _Binder:
         if not all(r >= 1 for r in ratio):
             self.problems.add("pooling_ratio", brief(self.attrs["pooling_ratio"]), "numbers of at least 1")
         elif ratio[0] != 1 or ratio[3] != 1:
-            self.problems.add("pooling_ratio", brief(self.attrs["pooling_ratio"]), "1 for batch and channels, which are not pooled", NotImplementedError)
+            self.problems.add(
+                "pooling_ratio",
+                brief(self.attrs["pooling_ratio"]),
+                "1 for batch and channels, which are not pooled",
+                NotImplementedError,
+            )
         elif any(r > n for r, n in zip(ratio, source, strict=True)):
-            self.problems.add("pooling_ratio", f"{brief(self.attrs['pooling_ratio'])} on an input of shape {list(source)}", "no ratio above its dimension")
+            self.problems.add(
+                "pooling_ratio",
+                f"{brief(self.attrs['pooling_ratio'])} on an input of shape {list(source)}",
+                "no ratio above its dimension",
+            )
         if self.problems:
             return None
         dest = tuple(min(n, math.floor(np.float32(n) / np.float32(r))) for n, r in zip(source, ratio, strict=True))
 
         def make() -> Call:
-            seeds = (seed, seed2) if seed or seed2 else (secrets.randbits(64), secrets.randbits(64))
+            kind = (self.op.name, self._of(Kind.SOURCE)[0][1].dtype.name, ratio, pseudo, overlapping)
+            seeds = (seed, seed2) if seed or seed2 else _kept_seeds(*kind) if fixed else _fresh_seeds()
             source_of_words = Philox(*seeds)
             given = [sequence(source[d], dest[d], pseudo, source_of_words) for d in (1, 2)]
             return self._drawn(source, dest, given, overlapping)
@@ -306,9 +374,16 @@ class _Binder:
                 return self._refuse(name, f"an array of shape {list(value.shape)[:8]}", wanted)
             tensor = any(p.name == name and p.kind is Kind.SIZES_TENSOR for p in self.op.params)
             if value.dtype.kind not in "iu" or (tensor and value.dtype.name != "int32"):
-                return self._refuse(name, f"an array of dtype {value.dtype.name}", "an int32 vector" if tensor else wanted, TypeError)
+                return self._refuse(
+                    name, f"an array of dtype {value.dtype.name}", "an int32 vector" if tensor else wanted, TypeError
+                )
             value = value.tolist()
-        if value is None or isinstance(value, (str, bytes)) or not hasattr(value, "__iter__") or not hasattr(value, "__len__"):
+        if (
+            value is None
+            or isinstance(value, (str, bytes))
+            or not hasattr(value, "__iter__")
+            or not hasattr(value, "__len__")
+        ):
             return self._refuse(name, brief(value), wanted, TypeError)
         if len(value) != count:
             return self._refuse(name, f"{brief(value)}, {len(value)} entries", wanted)
@@ -323,7 +398,12 @@ class _Binder:
     def _floats(self, name: str) -> tuple[float, ...] | None:
         value = self.attrs.get(name)
         wanted = f"a list of {self.rank} numbers"
-        if value is None or isinstance(value, (str, bytes)) or not hasattr(value, "__iter__") or not hasattr(value, "__len__"):
+        if (
+            value is None
+            or isinstance(value, (str, bytes))
+            or not hasattr(value, "__iter__")
+            or not hasattr(value, "__len__")
+        ):
             self._refuse(name, brief(value), wanted, TypeError)
             return None
         if len(value) != self.rank:

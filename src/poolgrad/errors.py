@@ -48,7 +48,7 @@ def brief(value: object, limit: int = 80) -> str:
     """A short text for a value of any kind, whatever its own repr does.
 
     >>> brief(list(range(100)))
-    '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, ...'
+    '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21...'
     """
     try:
         text = repr(value[:64]) if isinstance(value, (list, tuple, str, bytes)) else repr(value)

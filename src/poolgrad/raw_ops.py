@@ -37,7 +37,7 @@ class _Runner:
 
     def __init__(self, op: Op, verbs: Any = native_verbs) -> None:
         self.op, self.verbs = op, verbs
-        self.result = namedtuple(op.name, op.outputs) if len(op.outputs) > 1 else None  # noqa: PYI024
+        self.result = namedtuple(op.name, op.outputs) if len(op.outputs) > 1 else None
         self.calls: OrderedDict[Any, Call] = OrderedDict()
         self.arrays = [(i, p) for i, p in enumerate(op.params) if p.kind in ARRAYS]
         self.random = op.param(Kind.SEED) is not None
@@ -102,8 +102,15 @@ class _Runner:
         arrays: dict[str, Array] = {}
         wrapped = None
         for _, param in self.arrays:
-            wanted = {Kind.SOURCE: like, Kind.DEST: like, Kind.RANGE: np.dtype(np.float32), Kind.INDEX: np.dtype(np.int64)}
-            array = as_array(problems, param.name, given[param.name], wanted.get(param.kind, np.dtype(param.dtype or "int64")))
+            wanted = {
+                Kind.SOURCE: like,
+                Kind.DEST: like,
+                Kind.RANGE: np.dtype(np.float32),
+                Kind.INDEX: np.dtype(np.int64),
+            }
+            array = as_array(
+                problems, param.name, given[param.name], wanted.get(param.kind, np.dtype(param.dtype or "int64"))
+            )
             if array is None:
                 continue
             if array.dtype.names and len(array.dtype.names) == 1 and self.op.family.startswith("q"):
@@ -152,9 +159,17 @@ class _Runner:
         problems = Problems(self.op.name)
         if where is not None:
             value = arrays[where.name].reshape(-1)[at]
-            problems.fail(where.name, f"{value} at {list(place)}", f"a flat position inside the input of shape {list(call.source)}")
+            problems.fail(
+                where.name,
+                f"{value} at {list(place)}",
+                f"a flat position inside the input of shape {list(call.source)}",
+            )
         value = arrays["orig_output"].reshape(-1)[at]
-        problems.fail("orig_output", f"{value} at {list(place)}", "the maximum of orig_input over that window of row_pooling_sequence and col_pooling_sequence")
+        problems.fail(
+            "orig_output",
+            f"{value} at {list(place)}",
+            "the maximum of orig_input over that window of row_pooling_sequence and col_pooling_sequence",
+        )
 
 
 def _compute(rule: Rule, verbs: Any, call: Call, a: dict[str, Array]) -> list[Array]:

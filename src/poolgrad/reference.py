@@ -64,7 +64,8 @@ def _limit(dtype: np.dtype[Any], count: int, mean: Mean) -> Any:
 
 
 def _toward_zero(total: Array, count: int) -> Array:
-    return np.sign(total) * (np.abs(total) // count)
+    quotient = total // count
+    return quotient + ((total < 0) & (quotient * count != total))
 
 
 def fold(plan: Plan, mean: Mean, x: Array) -> Array:
@@ -78,7 +79,9 @@ def fold(plan: Plan, mean: Mean, x: Array) -> Array:
             for j in cells:
                 total = total + source[(slice(None), *j)].astype(wide)
             at = (slice(None), *i)
-            dest[at] = _toward_zero(total, len(cells)) if x.dtype.kind in "iu" else total / _limit(x.dtype, len(cells), mean)
+            dest[at] = (
+                _toward_zero(total, len(cells)) if x.dtype.kind in "iu" else total / _limit(x.dtype, len(cells), mean)
+            )
     return y
 
 
@@ -96,7 +99,11 @@ def spread(plan: Plan, share: Share, reversed: bool, g: Array) -> Array:
                     total = total + cell / count
                 else:
                     one = 1.0 / count if share is Share.RECIPROCAL else np.float32(1) / np.float32(count)
-                    total = total + cell * np.float32(one).astype(kind) if kind.itemsize == 2 else total + cell * kind.type(one)
+                    total = (
+                        total + cell * np.float32(one).astype(kind)
+                        if kind.itemsize == 2
+                        else total + cell * kind.type(one)
+                    )
             source[(slice(None), *j)] = _settle(total, g.dtype)
     return dx
 
@@ -119,7 +126,9 @@ def near(plan: Plan, eps: float, x: Array, y: Array, g: Array) -> Array:
             total = np.zeros((plan.outer, plan.inner), x.dtype)
             for i, _ in windows:
                 best, add = dy[(slice(None), *i)], dg[(slice(None), *i)]
-                hit = sx[at] == best if x.dtype.kind in "iu" else np.abs(sx[at] - best) < np.float32(eps).astype(x.dtype)
+                hit = (
+                    sx[at] == best if x.dtype.kind in "iu" else np.abs(sx[at] - best) < np.float32(eps).astype(x.dtype)
+                )
                 total = total + np.where(hit, add, np.zeros_like(add))
             sd[at] = total
     return dx
@@ -177,8 +186,9 @@ def route(plan: Plan, x: Array, g: Array, y: Array | None = None) -> Array:
     """dx[tap] += g[i], tap being the first maximum of window i; y, if given, must be the pooled x."""
     best, taps = _best(plan, Start.FIRST, x)
     if y is not None:
-        forward = _best(plan, Start.LOWEST, x)[0]
-        fine = (y == best) | (y == forward) | ((y != y) & (best != best)) | (_tiny(y) & _tiny(best))
+        with np.errstate(invalid="ignore"):
+            forward = _best(plan, Start.LOWEST, x)[0]
+            fine = (y == best) | (y == forward) | ((y != y) & (best != best)) | (_tiny(y) & _tiny(best))
         if not fine.all():
             raise Astray(int(np.argmin(fine)))
     dx = np.zeros(plan.source, x.dtype)

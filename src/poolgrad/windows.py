@@ -35,7 +35,9 @@ class Axis:
     span: Ints | None = None
     count: Ints = field(init=False)
 
-    def __init__(self, length: int, start: npt.ArrayLike, stop: npt.ArrayLike, span: npt.ArrayLike | None = None) -> None:
+    def __init__(
+        self, length: int, start: npt.ArrayLike, stop: npt.ArrayLike, span: npt.ArrayLike | None = None
+    ) -> None:
         put = object.__setattr__
         put(self, "length", int(length))
         put(self, "start", _frozen(start))
@@ -174,7 +176,9 @@ class Plan:
         put(self, "dest", tuple(len(pooled[d]) if d in pooled else n for d, n in enumerate(source)))
         for d, axis in pooled.items():
             if axis.length != source[d]:
-                raise ValueError(f"Plan: source: got length {source[d]} in dimension {d}, wanted {axis.length}, as its windows")
+                raise ValueError(
+                    f"Plan: source: got length {source[d]} in dimension {d}, wanted {axis.length}, as its windows"
+                )
         kept = [d for d in sorted(pooled) if not pooled[d].identity] or sorted(pooled)[-1:] or [len(source) - 1]
         first, last = kept[0], kept[-1]
         put(self, "outer", _product(self.source[:first]))
