@@ -41,26 +41,25 @@ PG_INLINE Wide<T> divisor(int64_t count, Mean mean) {
 /// y[i] = mean of x over window i, added cell by cell in row-major order: the order fixes the rounding.
 template <class T>
 void fold_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Mean mean, Piece piece) {
-  over_rows<T>(plan, arrays, false, piece,
-               [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
-                 const int64_t count = w.nrows * w.width;
-                 const Wide<T> by = divisor<T>(count, mean);
-                 for_lanes<T>(lanes, [&](auto lane, int64_t c) {
-                   constexpr int L = decltype(lane)::count;
-                   if constexpr (!is_real<T>) {
-                     if (mean == Mean::wide) {
-                       Vec<int64_t, L> sum{};
-                       each_tap<false>(w, [&](int64_t r, int64_t t) { sum += convert<int64_t, L, T>(load<L>(a.source[0] + w.rows[r] + w.off[t] + c)); });
-                       store<L>(a.out + c, __builtin_convertvector(count ? sum / count : sum, Vec<T, L>));
-                       return;
-                     }
-                   }
-                   Vec<Wide<T>, L> sum{};
-                   each_tap<false>(w, [&](int64_t r, int64_t t) { sum = rounded<T, L>(sum + load<L>(a.source[0] + w.rows[r] + w.off[t] + c)); });
-                   if (is_real<T> || by != 0) sum = sum / by;
-                   store<L>(a.out + c, sum);
-                 });
-               });
+  over_rows<T>(plan, arrays, false, piece, [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
+    const T* x = a.source[0];
+    T* y = a.out;
+    const int64_t count = w.nrows * w.width;
+    if constexpr (!is_real<T>)
+      if (mean == Mean::wide)
+        return reduce<T, Order::rows>(
+            w, lanes, [](auto lane, int64_t) { return Vec<int64_t, decltype(lane)::count>{}; },
+            [x](auto lane, auto& sum, int64_t at, int64_t) { sum += convert<int64_t, decltype(lane)::count, T>(load<decltype(lane)::count>(x + at)); },
+            [y, count](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(y + c, convert<T, decltype(lane)::count, int64_t>(count ? sum / count : sum)); });
+    const Wide<T> by = divisor<T>(count, mean);
+    reduce<T, Order::rows>(
+        w, lanes, [](auto lane, int64_t) { return Vec<Wide<T>, decltype(lane)::count>{}; },
+        [x](auto lane, auto& sum, int64_t at, int64_t) {
+          constexpr int L = decltype(lane)::count;
+          sum = rounded<T, L>(sum + load<L>(x + at));
+        },
+        [y, by](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(y + c, is_real<T> || by != 0 ? sum / by : sum); });
+  });
 }
 
 /// float64 sums to T; what no integer of type T can hold becomes its lowest value.
@@ -78,62 +77,71 @@ PG_INLINE Vec<Wide<T>, L> settle(Vec<double, L> sum) {
 /// dx[i] = sum of g over the windows that cover i, each weighed by the length of its window.
 template <class T, bool Reversed>
 void spread_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share share, Piece piece) {
-  PerCount<Wide<T>> weight;
+  constexpr Order order = Reversed ? Order::columns : Order::rows;
   const auto reciprocal = [share](int64_t n) {
     return as<T>(share == Share::short_reciprocal ? static_cast<double>(1.0f / static_cast<float>(n)) : 1.0 / static_cast<double>(n));
   };
-  over_rows<T>(plan, arrays, Reversed, piece,
-               [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
-                 Scratch<Wide<T>> weights(w.nrows * w.width);
-                 if (is_real<T> && share != Share::quotient) {
-                   int64_t k = 0;
-                   each_tap<Reversed>(w, [&](int64_t r, int64_t t) { weights[k++] = weight(w.row_count[r] * w.col_count[t], reciprocal); });
-                 }
-                 for_lanes<T>(lanes, [&](auto lane, int64_t c) {
-                   constexpr int L = decltype(lane)::count;
-                   if (share == Share::quotient) {
-                     Vec<double, L> sum{};
-                     each_tap<Reversed>(w, [&](int64_t r, int64_t t) {
-                       const Vec<double, L> v = __builtin_convertvector(load<L>(a.source[0] + w.rows[r] + w.off[t] + c), Vec<double, L>);
-                       sum += v / static_cast<double>(w.row_count[r] * w.col_count[t]);
-                     });
-                     store<L>(a.out + c, settle<T, L>(sum));
-                   } else if constexpr (is_real<T>) {
-                     Vec<Wide<T>, L> sum{};
-                     const Wide<T>* q = weights.get();
-                     each_tap<Reversed>(w, [&](int64_t r, int64_t t) {
-                       sum = rounded<T, L>(sum + rounded<T, L>(load<L>(a.source[0] + w.rows[r] + w.off[t] + c) * *q++));
-                     });
-                     store<L>(a.out + c, sum);
-                   }
-                 });
-               });
+  PerCount<Wide<T>> weight;
+  over_rows<T>(plan, arrays, Reversed, piece, [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
+    const T* g = a.source[0];
+    T* dx = a.out;
+    if (share == Share::quotient) {
+      Scratch<double> counts(w.nrows * w.width);
+      int64_t k = 0;
+      each_tap<order>(w, [&](int64_t r, int64_t t) { counts[k++] = static_cast<double>(w.row_count[r] * w.col_count[t]); });
+      const double* by = counts.get();
+      return reduce<T, order>(
+          w, lanes, [](auto lane, int64_t) { return Vec<double, decltype(lane)::count>{}; },
+          [g, by](auto lane, auto& sum, int64_t at, int64_t k) { sum += convert<double, decltype(lane)::count, Wide<T>>(load<decltype(lane)::count>(g + at)) / by[k]; },
+          [dx](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(dx + c, settle<T, decltype(lane)::count>(sum)); });
+    }
+    if constexpr (is_real<T>) {
+      Scratch<Wide<T>> weights(w.nrows * w.width);
+      int64_t k = 0;
+      each_tap<order>(w, [&](int64_t r, int64_t t) { weights[k++] = weight(w.row_count[r] * w.col_count[t], reciprocal); });
+      const Wide<T>* q = weights.get();
+      reduce<T, order>(
+          w, lanes, [](auto lane, int64_t) { return Vec<Wide<T>, decltype(lane)::count>{}; },
+          [g, q](auto lane, auto& sum, int64_t at, int64_t k) {
+            constexpr int L = decltype(lane)::count;
+            sum = rounded<T, L>(sum + rounded<T, L>(load<L>(g + at) * q[k]));
+          },
+          [dx](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(dx + c, sum); });
+    }
+  });
 }
+
+/// A cell of x and the sum of what it was given.
+template <class T, int L>
+struct Claim {
+  Vec<Wide<T>, L> here, sum;
+};
 
 /// dx[i] = sum of g over the windows that cover i and whose y is nearer to x[i] than eps.
 template <class T>
 void near_piece(const Plan& plan, const RowArrays<T, 2, 1>& arrays, double eps, Piece piece) {
   const Wide<T> near = as<T>(eps);
-  over_rows<T>(plan, arrays, true, piece,
-               [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
-                 for_lanes<T>(lanes, [&](auto lane, int64_t c) {
-                   constexpr int L = decltype(lane)::count;
-                   const Vec<Wide<T>, L> here = load<L>(a.partner[0] + c), zero{};
-                   Vec<Wide<T>, L> sum{};
-                   each_tap<true>(w, [&](int64_t r, int64_t t) {
-                     const int64_t at = w.rows[r] + w.off[t] + c;
-                     const Vec<Wide<T>, L> best = load<L>(a.source[0] + at);
-                     const Vec<Wide<T>, L> add = load<L>(a.source[1] + at);
-                     if constexpr (is_real<T>) {
-                       const Vec<Wide<T>, L> d = rounded<T, L>(here - best);
-                       sum = rounded<T, L>(sum + (((d < near) & (d > -near)) ? add : zero));
-                     } else {
-                       sum += (here == best) ? add : zero;
-                     }
-                   });
-                   store<L>(a.out + c, sum);
-                 });
-               });
+  over_rows<T>(plan, arrays, true, piece, [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
+    const T *y = a.source[0], *g = a.source[1], *x = a.partner[0];
+    T* dx = a.out;
+    reduce<T, Order::columns>(
+        w, lanes,
+        [x](auto lane, int64_t c) {
+          constexpr int L = decltype(lane)::count;
+          return Claim<T, L>{load<L>(x + c), Vec<Wide<T>, L>{}};
+        },
+        [y, g, near](auto lane, auto& s, int64_t at, int64_t) {
+          constexpr int L = decltype(lane)::count;
+          const Vec<Wide<T>, L> best = load<L>(y + at), add = load<L>(g + at), zero{};
+          if constexpr (is_real<T>) {
+            const Vec<Wide<T>, L> d = rounded<T, L>(s.here - best);
+            s.sum = rounded<T, L>(s.sum + (((d < near) & (d > -near)) ? add : zero));
+          } else {
+            s.sum += (s.here == best) ? add : zero;
+          }
+        },
+        [dx](auto lane, auto& s, int64_t c) { store<decltype(lane)::count>(dx + c, s.sum); });
+  });
 }
 
 }  // namespace poolgrad::PG_ISA

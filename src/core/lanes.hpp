@@ -79,6 +79,12 @@ PG_INLINE Vec<W, L> all(W value) {
 /// Lane by lane to another type. Integers grow twofold at a time: GCC 12 takes a longer step lane by lane.
 template <class To, int L, class From>
 PG_INLINE Vec<To, L> convert(Vec<From, L> v) {
+#if defined(__AVX512F__)
+  if constexpr (std::is_same_v<From, uint8_t> && sizeof(To) == 4 && L == 16) return bitcast<Vec<To, L>>(_mm512_maskz_cvtepu8_epi32(0xffff, bitcast<__m128i>(v)));
+#endif
+#if defined(__AVX2__)
+  if constexpr (std::is_same_v<From, uint8_t> && sizeof(To) == 4 && L == 8) return bitcast<Vec<To, L>>(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(bitcast<long long>(v))));
+#endif
   if constexpr (std::is_integral_v<From> && sizeof(To) > 2 * sizeof(From)) {
     using Wider = typename UintOf<2 * sizeof(From)>::type;
     using Next = std::conditional_t<std::is_signed_v<From>, std::make_signed_t<Wider>, Wider>;
@@ -175,15 +181,16 @@ PG_INLINE void store(T* p, Vec<Wide<T>, L> v) {
   }
 }
 
-/// Calls f(Lane<L>, c) so that n lanes are covered: full vectors, then quarters, then single lanes.
+/// Calls f(Lane<L>, Lane<N>, c) so that n lanes are covered: N vectors of L lanes at a time, then single vectors, quarters, lanes.
 template <class T, class F>
 PG_INLINE void for_lanes(int64_t n, F&& f) {
   constexpr int V = kLanes<T>;
   int64_t c = 0;
-  for (; c + V <= n; c += V) f(Lane<V>{}, c);
+  for (; c + 4 * V <= n; c += 4 * V) f(Lane<V>{}, Lane<4>{}, c);
+  for (; c + V <= n; c += V) f(Lane<V>{}, Lane<1>{}, c);
   if constexpr (V >= 8)
-    for (; c + V / 4 <= n; c += V / 4) f(Lane<V / 4>{}, c);
-  for (; c < n; ++c) f(Lane<1>{}, c);
+    for (; c + V / 4 <= n; c += V / 4) f(Lane<V / 4>{}, Lane<1>{}, c);
+  for (; c < n; ++c) f(Lane<1>{}, Lane<1>{}, c);
 }
 
 // ---- values

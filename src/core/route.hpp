@@ -102,21 +102,21 @@ int64_t claim(const Strip<T>& s) {
       const uint8_t* chosen = taps.get() + (a.source[0] - s.g);
       TapLane<T> codes[kMostWindows];
       int64_t k = 0;
-      each_tap<false>(w, [&](int64_t r, int64_t t) { codes[k++] = static_cast<TapLane<T>>(w.tap(r, t)); });
-      for_lanes<T>(lanes, [&](auto lane, int64_t c) {
-        constexpr int L = decltype(lane)::count;
-        Vec<Wide<T>, L> sum{};
-        const Vec<Wide<T>, L> zero{};
-        const TapLane<T>* code = codes;
-        each_tap<false>(w, [&](int64_t r, int64_t t) {
-          const int64_t at = w.rows[r] + w.off[t] + c;
-          Vec<uint8_t, L> tap;
-          std::memcpy(&tap, chosen + at, sizeof tap);
-          const auto mine = convert<TapLane<T>, L, uint8_t>(tap) == *code++;
-          sum = rounded<T, L>(sum + (mine ? load<L>(a.source[0] + at) : zero));
-        });
-        store<L>(a.out + c, sum);
-      });
+      each_tap<Order::rows>(w, [&](int64_t r, int64_t t) { codes[k++] = static_cast<TapLane<T>>(w.tap(r, t)); });
+      const T* g = a.source[0];
+      T* dx = a.out;
+      const TapLane<T>* code = codes;
+      reduce<T, Order::rows>(
+          w, lanes, [](auto lane, int64_t) { return Vec<Wide<T>, decltype(lane)::count>{}; },
+          [=](auto lane, auto& sum, int64_t at, int64_t k) {
+            constexpr int L = decltype(lane)::count;
+            Vec<uint8_t, L> tap;
+            std::memcpy(&tap, chosen + at, sizeof tap);
+            const auto mine = convert<TapLane<T>, L, uint8_t>(tap) == code[k];
+            const Vec<Wide<T>, L> zero{};
+            sum = rounded<T, L>(sum + (mine ? load<L>(g + at) : zero));
+          },
+          [dx](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(dx + c, sum); });
     });
   });
   return -1;

@@ -124,16 +124,46 @@ class Rows {
   int64_t stride_[kMaxRank];
 };
 
-/// Calls f(row, tap) over a reach: row by row, or, reversed, tap by tap.
-template <bool Reversed, class F>
+/// The order in which the taps of a window are visited.
+enum class Order { rows, columns, backwards };
+
+/// Calls f(row, tap) over a reach.
+template <Order order, class F>
 PG_INLINE void each_tap(const Reach& reach, F&& f) {
-  if constexpr (Reversed) {
-    for (int64_t t = 0; t < reach.width; ++t)
-      for (int64_t r = 0; r < reach.nrows; ++r) f(r, t);
+  const int64_t rows = reach.nrows, width = reach.width;
+  if constexpr (order == Order::rows) {
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t t = 0; t < width; ++t) f(r, t);
+  } else if constexpr (order == Order::columns) {
+    for (int64_t t = 0; t < width; ++t)
+      for (int64_t r = 0; r < rows; ++r) f(r, t);
   } else {
-    for (int64_t r = 0; r < reach.nrows; ++r)
-      for (int64_t t = 0; t < reach.width; ++t) f(r, t);
+    for (int64_t r = rows; r-- > 0;)
+      for (int64_t t = width; t-- > 0;) f(r, t);
   }
+}
+
+/// Reduces each lane of a run over its taps: s = begin(lane, c), step(lane, s, place of the tap, number of the tap), end(lane, s, c).
+/// Several vectors go through the taps together, since each step waits for the one before.
+template <class T, Order order, class Begin, class Step, class End>
+PG_INLINE void reduce(const Reach& w, int64_t lanes, Begin&& begin, Step&& step, End&& end) {
+  const int64_t* const rows = w.rows;
+  const Offsets off = w.off;
+  for_lanes<T>(lanes, [&](auto lane, auto many, int64_t c) {
+    constexpr int L = decltype(lane)::count, N = decltype(many)::count;
+    decltype(begin(lane, c)) s[N];
+#pragma GCC unroll 4
+    for (int i = 0; i < N; ++i) s[i] = begin(lane, c + i * L);
+    int64_t k = 0;
+    each_tap<order>(w, [&](int64_t r, int64_t t) {
+      const int64_t at = rows[r] + off[t] + c;
+#pragma GCC unroll 4
+      for (int i = 0; i < N; ++i) step(lane, s[i], at + i * L, k);
+      ++k;
+    });
+#pragma GCC unroll 4
+    for (int i = 0; i < N; ++i) end(lane, s[i], c + i * L);
+  });
 }
 
 /// Sorts the cells of a row by their position modulo S: phase p holds cells p, p + S, ...
@@ -270,8 +300,8 @@ class RowRunner {
       }
       ++k;
     };
-    if (reversed_) each_tap<true>(reach, add);
-    else each_tap<false>(reach, add);
+    if (reversed_) each_tap<Order::columns>(reach, add);
+    else each_tap<Order::rows>(reach, add);
     static constexpr int64_t zero = 0, one = 1;
     flat.rows = flat.row_tap = &zero;
     flat.nrows = 1;

@@ -13,38 +13,53 @@ PG_INLINE Wide<T> start_value(Start start, bool cut) {
 template <class T>
 PG_INLINE void best_values(const Reach& w, const T* x, T* y, int64_t lanes, Start start) {
   const bool first = start == Start::first && w.nrows * w.width > 0;
-  for_lanes<T>(lanes, [&](auto lane, int64_t c) {
-    constexpr int L = decltype(lane)::count;
-    Vec<Wide<T>, L> best = first ? load<L>(x + w.rows[0] + w.off[0] + c) : all<Wide<T>, L>(start_value<T>(start, w.cut));
-    each_tap<false>(w, [&](int64_t r, int64_t t) {
-      const Vec<Wide<T>, L> v = load<L>(x + w.rows[r] + w.off[t] + c);
-      best = (best < v) ? v : best;
-    });
-    store<L>(y + c, best);
-  });
+  const int64_t first_tap = first ? w.rows[0] + w.off[0] : 0;
+  const Wide<T> from = start_value<T>(start, w.cut);
+  reduce<T, Order::rows>(
+      w, lanes,
+      [=](auto lane, int64_t c) {
+        constexpr int L = decltype(lane)::count;
+        return first ? load<L>(x + first_tap + c) : all<Wide<T>, L>(from);
+      },
+      [x](auto lane, auto& best, int64_t at, int64_t) {
+        const auto v = load<decltype(lane)::count>(x + at);
+        best = (best < v) ? v : best;
+      },
+      [y](auto lane, auto& best, int64_t c) { store<decltype(lane)::count>(y + c, best); });
 }
+
+template <class T, class Count, int L>
+struct Best {
+  Vec<Wide<T>, L> value;
+  Vec<Count, L> tap;
+};
 
 /// Best value and its tap number, kept as Tap; the first cell is taken whatever it is.
 template <class T, class Tap>
 PG_INLINE void best_taps(const Reach& w, const T* x, T* y, Tap* taps, int64_t lanes) {
   using Count = std::conditional_t<(sizeof(Tap) > sizeof(TapLane<T>)), Tap, TapLane<T>>;
-  for_lanes<T>(lanes, [&](auto lane, int64_t c) {
-    constexpr int L = decltype(lane)::count;
-    Vec<Wide<T>, L> best = w.nrows * w.width > 0 ? load<L>(x + w.rows[0] + w.off[0] + c) : all<Wide<T>, L>(lowest<T>());
-    Vec<Count, L> tap{};
-    Count k = 0;
-    each_tap<false>(w, [&](int64_t r, int64_t t) {
-      const Vec<Wide<T>, L> v = load<L>(x + w.rows[r] + w.off[t] + c);
-      const auto better = best < v;
-      best = better ? v : best;
-      const auto mask = convert<std::make_signed_t<Count>, L, std::make_signed_t<TapLane<T>>>(better);
-      tap = mask ? all<Count, L>(k) : tap;
-      ++k;
-    });
-    if (y) store<L>(y + c, best);
-    const Vec<Tap, L> kept = convert<Tap, L, Count>(tap);
-    std::memcpy(taps + c, &kept, sizeof kept);
-  });
+  const bool any = w.nrows * w.width > 0;
+  const int64_t first_tap = any ? w.rows[0] + w.off[0] : 0;
+  reduce<T, Order::rows>(
+      w, lanes,
+      [=](auto lane, int64_t c) {
+        constexpr int L = decltype(lane)::count;
+        return Best<T, Count, L>{any ? load<L>(x + first_tap + c) : all<Wide<T>, L>(lowest<T>()), Vec<Count, L>{}};
+      },
+      [x](auto lane, auto& best, int64_t at, int64_t k) {
+        constexpr int L = decltype(lane)::count;
+        const Vec<Wide<T>, L> v = load<L>(x + at);
+        const auto better = best.value < v;
+        best.value = better ? v : best.value;
+        const auto mask = convert<std::make_signed_t<Count>, L, std::make_signed_t<TapLane<T>>>(better);
+        best.tap = mask ? all<Count, L>(static_cast<Count>(k)) : best.tap;
+      },
+      [y, taps](auto lane, auto& best, int64_t c) {
+        constexpr int L = decltype(lane)::count;
+        if (y) store<L>(y + c, best.value);
+        const Vec<Tap, L> kept = convert<Tap, L, Count>(best.tap);
+        std::memcpy(taps + c, &kept, sizeof kept);
+      });
 }
 
 template <class T>
@@ -53,22 +68,28 @@ void select_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Start star
                [&](const Reach& w, const auto& a, int64_t, int64_t lanes) { best_values<T>(w, a.source[0], a.out, lanes, start); });
 }
 
-/// out[i] = v at the first tap of window i where x equals y[i], 0 if there is none.
+template <class T, int L>
+struct Recall {
+  Vec<Wide<T>, L> best, found;
+};
+
+/// out[i] = v at the first tap of window i where x equals y[i], 0 if there is none. Backwards, so that the first match is kept.
 template <class T>
 void recall_piece(const Plan& plan, const RowArrays<T, 2, 1>& arrays, Piece piece) {
   over_rows<T>(plan, arrays, false, piece, [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
-    for_lanes<T>(lanes, [&](auto lane, int64_t c) {
-      constexpr int L = decltype(lane)::count;
-      const Vec<Wide<T>, L> best = load<L>(a.partner[0] + c);
-      Vec<Wide<T>, L> found{};
-      // Backwards, so that the first match is written last.
-      for (int64_t r = w.nrows; r-- > 0;)
-        for (int64_t t = w.width; t-- > 0;) {
-          const int64_t at = w.rows[r] + w.off[t] + c;
-          found = (load<L>(a.source[0] + at) == best) ? load<L>(a.source[1] + at) : found;
-        }
-      store<L>(a.out + c, found);
-    });
+    const T *x = a.source[0], *v = a.source[1], *y = a.partner[0];
+    T* out = a.out;
+    reduce<T, Order::backwards>(
+        w, lanes,
+        [y](auto lane, int64_t c) {
+          constexpr int L = decltype(lane)::count;
+          return Recall<T, L>{load<L>(y + c), Vec<Wide<T>, L>{}};
+        },
+        [x, v](auto lane, auto& s, int64_t at, int64_t) {
+          constexpr int L = decltype(lane)::count;
+          s.found = (load<L>(x + at) == s.best) ? load<L>(v + at) : s.found;
+        },
+        [out](auto lane, auto& s, int64_t c) { store<decltype(lane)::count>(out + c, s.found); });
   });
 }
 
