@@ -162,7 +162,7 @@ def read(sources: Iterable[str]) -> list[Cell]:
     """Cells of workload files (`*.json`), of files of problem lines, and of problem lines themselves.
 
     >>> [cell.name for cell in read(["max f32 nhwc x=2x9x9x5 k=3x3 s=2x2 pad=same grad"])]
-    ['2x9x9x5/MaxPoolGrad/NHWC/float32']
+    ['2x9x9x5_k3x3_s2x2/MaxPoolGrad/NHWC/float32']
     """
     cells: list[Cell] = []
     for source in sources:
@@ -171,12 +171,19 @@ def read(sources: Iterable[str]) -> list[Cell]:
             continue
         text = Path(source).read_text()
         if source.endswith(".json"):
-            entries = json.loads(text)["workloads"]
-        else:
-            entries = [lines.parse(line) for line in text.splitlines() if line.split("#")[0].strip()]
-        for entry in entries:
-            cells += of_workload(entry)
+            cells += _of_file(source, text)
+            continue
+        for line in text.splitlines():
+            if line.split("#")[0].strip():
+                cells += of_workload(lines.parse(line))
     return cells
+
+
+def _of_file(name: str, text: str) -> list[Cell]:
+    try:
+        return [cell for entry in json.loads(text)["workloads"] for cell in of_workload(entry)]
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{name}: got no usable workload ({error!r}), wanted entries as in {BUNDLED.name}") from None
 
 
 def keep(cells: Iterable[Cell], only: list[str], kinds: list[str], layouts: list[str], dtypes: list[str]) -> list[Cell]:

@@ -23,7 +23,7 @@ EXACT = {"float16": 2**11, "bfloat16": 2**8, "float32": 2**15, "float64": 2**15,
 
 @dataclass(frozen=True)
 class Arrays:
-    """Input, output, cotangent, tangent, flat positions of the maxima in their image, and the sequences, if there are any."""
+    """Input, output, cotangent, tangent; flat positions of the maxima in their image and the sequences, if any."""
 
     x: Array
     y: Array
@@ -60,7 +60,8 @@ def make(cell: Cell) -> Arrays:
 def arguments(cell: Cell, arrays: Arrays, kind: str = "") -> dict[str, Any]:
     """The keyword arguments of the op, as TensorFlow names them."""
     filled: dict[str, Any] = {
-        "pseudo_random": cell.pseudo, "overlapping": cell.overlapping, "deterministic": True, "seed": cell.seeds[0], "seed2": cell.seeds[1],
+        "pseudo_random": cell.pseudo, "overlapping": cell.overlapping, "deterministic": True,
+        "seed": cell.seeds[0], "seed2": cell.seeds[1],
         "row_pooling_sequence": arrays.rows, "col_pooling_sequence": arrays.cols, "orig_output": arrays.y,
         "pooling_ratio": list(cell.ratio), "padding": cell.padding, "data_format": cell.layout,
     }  # fmt: skip

@@ -47,7 +47,11 @@ def model(cell: Cell, x: tuple[int, ...], y: tuple[int, ...]) -> bytes:
     op = "MaxPool" if cell.maximal else "AveragePool"
     pads = [e.before for e in cell.extents] + [e.after for e in cell.extents]
     node = _field(1, "x") + _field(2, "y") + _field(4, op)
-    node += _attribute("kernel_shape", list(cell.ksize)) + _attribute("strides", list(cell.strides)) + _attribute("pads", pads)
+    node += (
+        _attribute("kernel_shape", list(cell.ksize))
+        + _attribute("strides", list(cell.strides))
+        + _attribute("pads", pads)
+    )
     element = ELEMENT[cell.dtype]
     graph = _field(1, node) + _field(2, "pool") + _tensor(11, "x", element, x) + _tensor(12, "y", element, y)
     return _field(1, IR) + _field(8, _field(1, "") + _field(2, OPSET)) + _field(7, graph)

@@ -25,7 +25,8 @@ class TensorFlow:
 
     def version(self) -> str:
         """The version, and the switch that changes its kernels."""
-        return f"{version_of('tensorflow-cpu', 'tensorflow')} (TF_ENABLE_ONEDNN_OPTS={os.environ.get('TF_ENABLE_ONEDNN_OPTS', 'default')})"
+        switch = os.environ.get("TF_ENABLE_ONEDNN_OPTS", "default")
+        return f"{version_of('tensorflow-cpu', 'tensorflow')} (TF_ENABLE_ONEDNN_OPTS={switch})"
 
     def can(self, cell: Cell) -> str | None:
         """Its CPU kernels know one layout only."""

@@ -1,4 +1,4 @@
-"""PyTorch: aten calls without autograd, in both memory formats; from the same inputs, and with its own indices given."""
+"""PyTorch: aten calls without autograd, in both memory formats; from the same inputs, and with indices given."""
 
 from __future__ import annotations
 
@@ -109,7 +109,11 @@ class Torch:
 
         def second() -> Any:
             where = known()
-            return flat.gather(2, where.flatten(2)).view_as(where) if not self.last else flat.gather(2, where.flatten(2)).unflatten(2, where.shape[2:])
+            return (
+                flat.gather(2, where.flatten(2)).view_as(where)
+                if not self.last
+                else flat.gather(2, where.flatten(2)).unflatten(2, where.shape[2:])
+            )
 
         return second
 
