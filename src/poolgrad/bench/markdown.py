@@ -10,7 +10,7 @@ Record = dict[str, Any]
 NOTES = (
     "Times are the best of all interleaved turns. `+indices`: both are given the positions of the maxima.",
     "The last column counts the traffic that no algorithm can avoid, against a copy of as many bytes.",
-    "PyTorch contiguous and ONNX Runtime get channels-last data in their own layout, converted before the clock starts.",
+    "PyTorch contiguous and ONNX Runtime get channels-last data in their own layout, converted beforehand.",
 )
 
 

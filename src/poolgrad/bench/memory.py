@@ -2,46 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
+import ctypes
+import multiprocessing
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
-from .. import get_num_threads
 from . import data
-from .cells import Cell, read
+from .cells import Cell, small
+from .data import Arrays
 from .peers.ours import Ours
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-
-
-def _kib(key: str) -> int:
-    return next(int(line.split()[1]) for line in STATUS.read_text().splitlines() if line.startswith(key))
-
-
-def extra(cell: Cell) -> int:
-    """Bytes that one call needs at its peak besides inputs and result; Linux only.
-
-    The peak is reset by the kernel itself, so nothing is sampled and nothing is missed.
-    """
-    arrays = data.make(cell)
-    prepared = Ours().prepare(cell, arrays)
-    prepared.call()  # threads, their stacks and cached plans are there from the first call on
-    CLEAR.write_text("5")
-    before = _kib("VmRSS")
-    value = prepared.call()
-    peak = _kib("VmHWM")
-    outs = value if isinstance(value, tuple) else (value,)
-    # Plans and code may have grown by a page or two; a negative figure means that freed memory was used again.
-    return (peak - before) * 1024 - sum(int(out.nbytes) for out in outs)
-
-
-def measure(lines: list[str]) -> dict[str, int]:
-    """The figures of problem lines, from a fresh process."""
-    command = [sys.executable, "-m", "poolgrad.bench.memory", *lines]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found: dict[str, int] = json.loads(done.stdout)
-    return found
+M_MMAP_THRESHOLD = -3
 
 
 def supported() -> bool:
@@ -49,6 +23,38 @@ def supported() -> bool:
     return STATUS.exists() and CLEAR.exists()
 
 
-if __name__ == "__main__":
-    found = {cell.name: extra(cell) for cell in read(sys.argv[1:])}
-    print(json.dumps({**found, "threads": get_num_threads()}))
+def extra(cell: Cell) -> int:
+    """Bytes that the first call of this size needs at its peak besides inputs and result; Linux only.
+
+    The inputs come from another process, so that no buffer that the core keeps for later calls is there before.
+    """
+    return int(_alone(_measure, cell, _alone(data.make, cell)))
+
+
+def _alone(function: Callable[..., Any], *args: Any) -> Any:
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+        return process.submit(function, *args).result()
+
+
+def _measure(cell: Cell, arrays: Arrays) -> int:
+    tiny = small(cell, 1)
+    Ours().prepare(tiny, data.make(tiny)).call()  # threads and their stacks are there from the first call on
+    prepared = Ours().prepare(cell, arrays)
+    _return_memory_at_once()
+    CLEAR.write_text("5")  # the kernel forgets the peak, and keeps it itself: nothing is sampled, nothing is missed
+    before = _kib("VmRSS")
+    value = prepared.call()
+    peak = _kib("VmHWM")
+    outs = value if isinstance(value, tuple) else (value,)
+    return (peak - before) * 1024 - sum(int(out.nbytes) for out in outs)
+
+
+def _return_memory_at_once() -> None:
+    """Fixes malloc's threshold: it would grow, and freed arrays would stay and hide what a call needs."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):
+        libc.mallopt(M_MMAP_THRESHOLD, 2**16)
+
+
+def _kib(key: str) -> int:
+    return next(int(line.split()[1]) for line in STATUS.read_text().splitlines() if line.startswith(key))

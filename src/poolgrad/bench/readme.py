@@ -53,8 +53,6 @@ def rewrite(readme: Path, report: dict[str, Any], picture: str = "") -> None:
     """Puts the section between the marks; a README without marks is an error, not a place to guess."""
     text = readme.read_text()
     if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
-        raise ValueError(
-            f"readme: got {readme} with {text.count(BEGIN)} {BEGIN} and {text.count(END)} {END}, wanted one of each in order"
-        )
+        raise ValueError(f"readme: got {readme} without its speed section, wanted one {BEGIN} and one {END} after it")
     body = f"{BEGIN}\n{section(report, picture)}\n{END}"
     readme.write_text(re.sub(f"{BEGIN}.*{END}", lambda _: body, text, flags=re.DOTALL))

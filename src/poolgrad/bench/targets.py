@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .. import threads
+from .. import get_num_threads, threads
 from . import data, memory, native
-from .cells import Cell, of_workload
+from .cells import Cell, of_workload, read
 from .peers import Peer
 from .peers.ours import Ours
 from .summary import Line, lines, means, seconds
@@ -214,16 +214,13 @@ class Targets:
         return _list(low), max(low.values()) <= 1.2
 
     def target_9(self) -> Verdict:
-        """Memory."""
+        """Memory; the kernel counts pages of a process to about a quarter of a megabyte."""
         if not memory.supported():
             return "this system does not tell peak memory", None
-        found = memory.measure(list(memory_lines(self.quick)))
-        per_thread = {
-            name.split("/")[1]: size / 2**20 / found["threads"] for name, size in found.items() if name != "threads"
-        }
-        worst = max(per_thread, key=lambda kind: per_thread[kind])
-        over = [f"{kind} {size:.1f} MB" for kind, size in per_thread.items() if size > 1]
-        return f"most per thread: {per_thread[worst]:.2f} MB in {worst}" + (
+        found = {cell.kind: memory.extra(cell) / 2**20 / get_num_threads() for cell in read(memory_lines(self.quick))}
+        worst = max(found, key=lambda kind: found[kind])
+        over = [f"{kind} {size:.1f}" for kind, size in found.items() if size > 1]
+        return f"most: {found[worst]:.2f} MB per thread in {worst}" + (
             f"; over: {', '.join(over)}" if over else ""
         ), not over
 

@@ -11,7 +11,8 @@ from typing import Any
 BURST = 0.03  # seconds that a contestant's turn takes, or one call
 BATCHED = 1e-4  # calls shorter than this are timed many at once, for the clock has a cost too
 SETTLE = 0.003  # idle OpenMP threads of the one before spin for about this long
-SLOW = 4.0  # a contestant this many times slower than the fastest has enough turns after LEAST
+SLOW = 4.0  # a contestant this many times slower than the fastest has enough turns after LEAST,
+COSTLY = 0.03  # if a turn of it takes more than this share of the budget
 LEAST = 2
 
 
@@ -65,7 +66,7 @@ def race(entries: list[Entry], budget: float, patience: float = 10.0) -> None:
     try:
         rounds = 0
         while rounds < LEAST or time.perf_counter() < end:
-            _round(entries, rounds, patience, end)
+            _round(entries, rounds, patience, end, budget)
             rounds += 1
             if not any(e.first <= patience and not e.error for e in entries):
                 return
@@ -74,11 +75,12 @@ def race(entries: list[Entry], budget: float, patience: float = 10.0) -> None:
             gc.enable()
 
 
-def _round(entries: list[Entry], rounds: int, patience: float, end: float) -> None:
+def _round(entries: list[Entry], rounds: int, patience: float, end: float, budget: float) -> None:
     running = [e for e in entries if not e.error and e.first <= patience]
     fastest = min((e.best for e in running), default=0.0)
     for entry in running:
-        if rounds >= LEAST and (entry.best > SLOW * fastest or time.perf_counter() + entry.best > end + BURST):
+        slow = entry.best > SLOW * fastest and entry.best > COSTLY * budget
+        if rounds >= LEAST and (slow or time.perf_counter() + entry.best > end + BURST):
             continue
         try:
             turn(entry)
