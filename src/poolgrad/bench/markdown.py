@@ -10,6 +10,7 @@ Record = dict[str, Any]
 NOTES = (
     "Times are the best of all interleaved turns. `+indices`: both are given the positions of the maxima.",
     "The last column counts the traffic that no algorithm can avoid, against a copy of as many bytes.",
+    "An op that reads more than it writes can exceed 100 %, for a copy writes half of its bytes.",
     "PyTorch contiguous and ONNX Runtime get channels-last data in their own layout, converted beforehand.",
 )
 

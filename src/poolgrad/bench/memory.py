@@ -39,11 +39,15 @@ def _alone(function: Callable[..., Any], *args: Any) -> Any:
 def _measure(cell: Cell, arrays: Arrays) -> int:
     tiny = small(cell, 1)
     Ours().prepare(tiny, data.make(tiny)).call()  # threads and their stacks are there from the first call on
-    prepared = Ours().prepare(cell, arrays)
+    return growth(Ours().prepare(cell, arrays).call)
+
+
+def growth(call: Callable[[], Any]) -> int:
+    """Bytes that a call needs at its peak besides what it returns, an array or a tuple of them."""
     _return_memory_at_once()
     CLEAR.write_text("5")  # the kernel forgets the peak, and keeps it itself: nothing is sampled, nothing is missed
     before = _kib("VmRSS")
-    value = prepared.call()
+    value = call()
     peak = _kib("VmHWM")
     outs = value if isinstance(value, tuple) else (value,)
     return (peak - before) * 1024 - sum(int(out.nbytes) for out in outs)

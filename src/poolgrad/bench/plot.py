@@ -44,7 +44,7 @@ def draw(rows: list[Row], title: str, files: list[Path]) -> None:
     figure, (left, right) = pyplot.subplots(
         1, 2, sharey=True, figsize=(11, 1.4 + 0.22 * len(rows)), layout="constrained"
     )
-    left.barh(places, [r[1] for r in rows], color=[BEHIND if r[1] > 1 else AHEAD for r in rows])
+    left.barh(places, [r[1] - 1 for r in rows], left=1, color=[BEHIND if r[1] > 1 else AHEAD for r in rows])
     left.set_xscale("log")
     left.axvline(1, color="black", linewidth=0.8)
     left.set_xlabel("poolgrad's time / fastest peer's time (left of 1 is faster)")

@@ -217,16 +217,16 @@ class Targets:
         """Memory; the kernel counts pages of a process to about a quarter of a megabyte."""
         if not memory.supported():
             return "this system does not tell peak memory", None
-        found = {cell.kind: memory.extra(cell) / 2**20 / get_num_threads() for cell in read(memory_lines(self.quick))}
+        found = {cell.name: memory.extra(cell) / 2**20 / get_num_threads() for cell in read(memory_lines(self.quick))}
         worst = max(found, key=lambda kind: found[kind])
         over = [f"{kind} {size:.1f}" for kind, size in found.items() if size > 1]
-        return f"most: {found[worst]:.2f} MB per thread in {worst}" + (
+        return f"{len(found)} problems, most: {found[worst]:.2f} MB per thread in {worst}" + (
             f"; over: {', '.join(over)}" if over else ""
         ), not over
 
 
 def memory_lines(quick: bool) -> Iterable[str]:
-    """A problem line for each op that the workloads use."""
+    """A problem line for each op that the workloads use, and for long windows and channels first."""
     flat, solid = ("2x56x56x64", "1x16x28x28x64") if quick else ("16x112x112x64", "2x16x56x56x64")
     for family, x, k, orders in (
         ("max", flat, "3x3", 3),
@@ -237,6 +237,10 @@ def memory_lines(quick: bool) -> Iterable[str]:
         for order in ("", "grad", "gradgrad")[:orders]:
             layout = "nhwc" if x is flat else "ndhwc"
             yield f"{family} f32 {layout} x={x} k={k} s={'x'.join(['2'] * k.count('3'))} pad=same {order}"
+    long = "nhwc x=1x64x64x16" if quick else "nhwc x=4x256x256x16"
+    for family, order in itertools.product(("max", "avg"), ("", "grad")):
+        yield f"{family} f32 {long} k=31x31 s=1x1 pad=same {order}"
+        yield f"{family} f32 nchw x={'2x64x56x56' if quick else '16x64x112x112'} k=3x3 s=2x2 pad=same {order}"
     for family, order in itertools.product(("fmax", "favg"), ("", "grad")):
         yield f"{family} f32 nhwc x={flat} ratio=1.4142x1.4142 overlapping {order}"
 
