@@ -36,7 +36,7 @@ def _run_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quick", action="store_true", help="small arrays and short races: a check of the harness, not a measurement"
     )
-    parser.add_argument("--seconds-per-cell", type=float, default=2.0, metavar="S")
+    parser.add_argument("--seconds-per-cell", type=float, default=1.5, metavar="S")
     parser.add_argument("--no-targets", action="store_true", help="skip the target report")
     parser.add_argument("--list", action="store_true", help="print the cells and stop")
     parser.add_argument(

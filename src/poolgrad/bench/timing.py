@@ -55,7 +55,7 @@ def turn(entry: Entry) -> None:
         entry.times.append(once(call)[1])
 
 
-def race(entries: list[Entry], budget: float, patience: float = 10.0) -> None:
+def race(entries: list[Entry], budget: float, patience: float = 2.0) -> None:
     """Lets all run in turns for `budget` seconds, at least once each; a first call beyond `patience` is enough."""
     end = time.perf_counter() + budget
     collecting = gc.isenabled()
