@@ -11,6 +11,7 @@ from .readme import by_workload
 from .summary import Line, geometric, lines
 
 AHEAD, BEHIND, SHARE = "#2a6f97", "#c1121f", "#8a9a5b"
+TICKS = tuple(digit * 10.0**power for power in range(-4, 4) for digit in (1, 2, 5))
 Row = tuple[str, float, float]
 
 
@@ -46,6 +47,10 @@ def draw(rows: list[Row], title: str, files: list[Path]) -> None:
     )
     left.barh(places, [r[1] - 1 for r in rows], left=1, color=[BEHIND if r[1] > 1 else AHEAD for r in rows])
     left.set_xscale("log")
+    low, high = left.get_xlim()
+    ticks = [tick for tick in TICKS if low <= tick <= high]
+    left.set_xticks(ticks, [f"{tick:g}" for tick in ticks], fontsize=8)
+    left.set_xticks([], minor=True)
     left.axvline(1, color="black", linewidth=0.8)
     left.set_xlabel("poolgrad's time / fastest peer's time (left of 1 is faster)")
     left.set_yticks(places, [r[0] for r in rows], fontsize=7)
