@@ -10,7 +10,7 @@ from pathlib import Path
 from . import cells, guard, markdown, plot, readme
 from .peers import MODULES, available
 from .run import Progress, run
-from .summary import lines
+from .summary import disturbance, lines
 from .targets import WHAT, Targets
 
 
@@ -118,6 +118,8 @@ def _write(report: markdown.Record, folder: Path) -> None:
     (folder / "report.md").write_text(markdown.render(report))
     pictures = plot.plot(report, folder)
     print("\n".join([*markdown.means_table(lines(report)), ""]))
+    if disturbance(report):
+        print(f"doubtful: {disturbance(report)}\n")
     for target in report["targets"]:
         verdict = {True: "met", False: "MISSED", None: "open"}[target["met"]]
         print(f"{verdict:6} {target['target']}. {target['what']}: {target['figure']}")

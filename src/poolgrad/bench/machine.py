@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import platform
+import time
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,37 @@ def cpu() -> str:
     except OSError:
         return platform.processor() or platform.machine()
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+class Others:
+    """How many cores other processes kept busy since this was made; 0 where the system does not say.
+
+    A barrier between threads waits for whoever lost its core, so peers with many threads lose most on a busy machine:
+    figures taken there flatter the others.
+    """
+
+    def __init__(self) -> None:
+        self.began, self.busy, self.own = time.monotonic(), _busy_seconds(), _own_seconds()
+
+    def cores(self) -> float:
+        """Busy seconds of all cores that were not ours, per second."""
+        spent = time.monotonic() - self.began
+        foreign = _busy_seconds() - self.busy - (_own_seconds() - self.own)
+        return round(max(foreign, 0.0) / spent, 2) if spent > 0.1 else 0.0
+
+
+def _busy_seconds() -> float:
+    try:
+        fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
+    except OSError:
+        return 0.0
+    user, nice, system, _idle, _wait, irq, softirq, steal = map(int, fields)
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+
+def _own_seconds() -> float:
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 def describe(versions: dict[str, str], missing: dict[str, str]) -> dict[str, Any]:

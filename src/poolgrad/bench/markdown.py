@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .summary import Line, against, lines, means, seconds, times
+from .summary import Line, against, disturbance, lines, means, seconds, times
 
 Record = dict[str, Any]
 NOTES = (
@@ -25,7 +25,9 @@ def heading(report: Record) -> list[str]:
     place, copy = report["machine"], report["bandwidth"]
     versions = ", ".join(f"{name} {version}" for name, version in place["versions"].items())
     absent = "; ".join(f"{name}: {why}" for name, why in place["missing"].items())
+    warning = disturbance(report)
     return [
+        *([f"**Doubtful: {warning}.**"] if warning else []),
         f"Measured {place['date']} on {place['cpu']}, {place['threads']} threads, "
         f"instruction set {place['config']['isa']}, load {place['load']} at the start.",
         f"Contestants: {versions}." + (f" Absent: {absent}." if absent else ""),
@@ -72,7 +74,7 @@ def exceptions(report: Record) -> list[str]:
 def targets_table(report: Record) -> list[str]:
     """The targets with their figures."""
     rows = [
-        [str(t["target"]), t["what"], t["figure"], {True: "met", False: "**missed**", None: "not measured"}[t["met"]]]
+        [str(t["target"]), t["what"], t["figure"], {True: "met", False: "**missed**", None: "open"}[t["met"]]]
         for t in report["targets"]
     ]
     return table(["", "target", "measured", ""], rows)

@@ -85,7 +85,9 @@ def enter(cell: Cell, arrays: Arrays, peers: Iterable[Peer]) -> tuple[list[Entry
 def measure(cell: Cell, arrays: Arrays, peers: Iterable[Peer], copier: Copier, seconds: float) -> Record:
     """One cell's record: all raw times, traffic, copy speed."""
     entries, contestants = enter(cell, arrays, peers)
+    others = machine.Others()
     race(entries, seconds)
+    foreign = others.cores()
     for entry in entries:
         found = contestants[entry.name]
         if entry.error:
@@ -98,7 +100,7 @@ def measure(cell: Cell, arrays: Arrays, peers: Iterable[Peer], copier: Copier, s
         "overlapping": cell.overlapping, "x": list(cell.x),
         "window": list(cell.ksize) or [math.ceil(r) for r in cell.ratio[1:-1]],
         "channels_first": cell.first, "traffic": cell.traffic, "traffic_given": cell.traffic_given(index_size),
-        "copy": copier.rate(cell.traffic), "contestants": contestants,
+        "copy": copier.rate(cell.traffic), "others": foreign, "contestants": contestants,
     }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from .cells import SEEDS
 
 Record = dict[str, Any]
+IDLE = 0.1  # cores that others may use without a figure being doubtful
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,15 @@ class Line:
     def name(self) -> str:
         """The cell, and whether positions were given."""
         return f"{self.record['name']}{' +indices' if self.given else ''}"
+
+
+def disturbance(report: Record) -> str:
+    """A warning if other processes were busy during the races, or nothing."""
+    hit = [record["others"] for record in report["cells"] if record["others"] > IDLE]
+    if not hit:
+        return ""
+    where = f"in {len(hit)} of {len(report['cells'])} cells, which slows peers with many threads most"
+    return f"not an idle machine: other processes kept up to {max(hit):.1f} cores busy {where}"
 
 
 def _best(record: Record, name: str) -> float:

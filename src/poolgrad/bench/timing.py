@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 BURST = 0.03  # seconds that a contestant's turn takes, or one call
-BATCHED = 1e-4  # calls shorter than this are timed many at once, for the clock has a cost too
+SLICE = 2e-3  # seconds of calls that are timed at once,
+BATCHED = 1e-4  # if one is shorter than this: below it the clock's own cost would show
 SETTLE = 0.003  # idle OpenMP threads of the one before spin for about this long
 SLOW = 4.0  # a contestant this many times slower than the fastest has enough turns after LEAST,
 COSTLY = 0.03  # if a turn of it takes more than this share of the budget
@@ -40,19 +41,19 @@ def once(call: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def turn(entry: Entry) -> None:
-    """One burst of calls."""
+    """One burst of calls, as many as fit; how many are timed at once follows the best so far, not the first."""
     time.sleep(SETTLE)
-    guess = entry.best
-    count = max(1, min(2000, int(BURST / max(guess, 1e-7))))
-    call = entry.call
-    if guess < BATCHED:
+    call, end = entry.call, time.perf_counter() + BURST
+    while True:
+        best = entry.best
+        count = 1 if best >= BATCHED else max(1, int(SLICE / max(best, 1e-7)))
         began = time.perf_counter()
         for _ in range(count):
             call()
-        entry.times.append((time.perf_counter() - began) / count)
-        return
-    for _ in range(count):
-        entry.times.append(once(call)[1])
+        now = time.perf_counter()
+        entry.times.append((now - began) / count)
+        if now >= end:
+            return
 
 
 def race(entries: list[Entry], budget: float, patience: float = 2.0) -> None:
