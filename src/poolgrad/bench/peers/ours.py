@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ... import __version__, raw_ops, verbs
 from ..cells import Cell
 from ..data import Arrays, arguments, windows_of
@@ -43,7 +45,11 @@ class OursGiven(Ours):
         """The public op where there is one, so that its checks count as the peers' do; elsewhere the verb alone."""
         if cell.layout == "NHWC" and not cell.fractional:
             function = getattr(raw_ops, f"{cell.kind}WithArgmax")
-            given = {"input": arrays.x, "grad": arrays.g if cell.op.order == 1 else arrays.v, "argmax": arrays.index}
+            given: dict[str, Any] = {
+                "input": arrays.x,
+                "grad": arrays.g if cell.op.order == 1 else arrays.v,
+                "argmax": arrays.index,
+            }
             given |= {"ksize": cell.every(cell.ksize), "strides": cell.every(cell.strides), "padding": cell.padding}
             return Run(lambda: function(**given))
         plan, index, items = windows_of(cell, arrays).plan, arrays.index, cell.x[0]
