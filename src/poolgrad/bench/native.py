@@ -1,0 +1,35 @@
+"""The native functions on a result that exists already: what a call costs without its allocation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from ..rules import Verb
+from ..verbs import native
+from .cells import Cell
+from .data import Array, Arrays, call_of, dtype_of
+
+
+def result_of(cell: Cell) -> Array:
+    """An array for the cell's result, each page of it touched."""
+    return np.zeros(cell.shape if cell.op.order == 1 else cell.dest, dtype_of(cell))
+
+
+def filling(cell: Cell, arrays: Arrays, out: Array) -> Callable[[], Any]:
+    """The cell's verb, writing into `out`."""
+    call, rule, a = call_of(cell, arrays), cell.op.rule, arrays
+    assert call.plan is not None
+    plan, verb = native(call.plan), rule.verb
+    made: dict[Verb, Callable[[], Any]] = {
+        Verb.FOLD: lambda: _core.fold(plan, rule.mean, a.x, out),
+        Verb.SELECT: lambda: _core.select(plan, call.start, a.x, out),
+        Verb.SPREAD: lambda: _core.spread(plan, rule.share, rule.reversed, a.g, out),
+        Verb.ROUTE: lambda: _core.route(plan, a.x, a.y if rule.verify else None, a.g, out),
+        Verb.RECALL: lambda: _core.recall(plan, a.x, a.y, a.v, out),
+        Verb.NEAR: lambda: _core.near(plan, rule.eps, a.x, a.y, a.g, out),
+    }
+    return made[verb]

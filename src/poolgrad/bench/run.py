@@ -1,0 +1,168 @@
+"""A run: every cell, every contestant that can compute it, agreement first and then the race."""
+
+from __future__ import annotations
+
+import gc
+import math
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from . import data, machine
+from .bandwidth import Copier, beyond_cache, last_level_cache
+from .cells import Cell
+from .data import Array, Arrays
+from .peers import Peer
+from .timing import Entry, once, race
+
+Record = dict[str, Any]
+
+
+def label(peer: Peer) -> str:
+    """A contestant's name in reports."""
+    return f"{peer.name} +indices" if peer.given else peer.name
+
+
+def tolerance(cell: Cell, arrays: Arrays) -> float:
+    """How far apart two right results may be: nothing for maxima, the rounding of all additions for means."""
+    if cell.maximal:
+        return 0.0
+    eps = (
+        float(np.finfo(np.float32).eps)
+        if cell.dtype == "float32"
+        else {"float64": 2.0**-52, "float16": 2.0**-10, "bfloat16": 2.0**-7}.get(cell.dtype, 0.0)
+    )
+    terms = math.prod(cell.ksize) if cell.ksize else math.prod(math.ceil(r) + 1 for r in cell.ratio)
+    operand = arrays.g if cell.op.order else arrays.x
+    return eps / 2 * terms * float(np.abs(operand[:1].astype(np.float32)).max())
+
+
+def disagreement(ours: Array, theirs: Array, allowed: float) -> str:
+    """How a peer's result differs from ours, or nothing."""
+    if theirs.shape != ours.shape:
+        return f"disagrees: shape {theirs.shape} instead of {ours.shape}"
+    wide = np.float64 if ours.dtype == np.float64 else np.float32  # every value of a narrower type is exact in it
+    worst = 0.0
+    for one, other in zip(ours, theirs, strict=True):  # an image at a time stays in the cache
+        gap = np.abs(one.astype(wide, copy=False) - other.astype(wide, copy=False))
+        worst = max(worst, float(gap.max(initial=0.0)) if not np.isnan(gap).any() else math.inf)
+    return "" if worst <= allowed else f"disagrees by {worst:.3g}, allowed {allowed:.3g}"
+
+
+def enter(cell: Cell, arrays: Arrays, peers: Iterable[Peer]) -> tuple[list[Entry], Record]:
+    """Prepares and checks all contestants of a cell; those that fail are recorded with the reason."""
+    entries: list[Entry] = []
+    out: Record = {}
+    ours: Array | None = None
+    for peer in peers:
+        why = peer.can(cell)
+        if why is not None:
+            out[label(peer)] = {"given": peer.given, "left_out": why}
+            continue
+        try:
+            prepared = peer.prepare(cell, arrays)
+            result = np.asarray(prepared.result(prepared.call()))
+            first = once(prepared.call)[1]  # the call before may have compiled something
+        except Exception as error:  # whatever a peer raises is its answer to this cell
+            if peer.name == "poolgrad":
+                raise
+            out[label(peer)] = {"given": peer.given, "error": f"{type(error).__name__}: {error}"[:300]}
+            continue
+        if ours is None:
+            ours = np.array(result)
+        wrong = disagreement(ours, result, tolerance(cell, arrays))
+        if wrong:
+            out[label(peer)] = {"given": peer.given, "error": wrong}
+            continue
+        out[label(peer)] = {"given": peer.given}
+        entries.append(Entry(label(peer), prepared.call, first, [first]))
+    return entries, out
+
+
+def measure(cell: Cell, arrays: Arrays, peers: Iterable[Peer], copier: Copier, seconds: float) -> Record:
+    """One cell's record: all raw times, traffic, copy speed."""
+    entries, contestants = enter(cell, arrays, peers)
+    others = machine.Others()
+    race(entries, seconds)
+    foreign = others.cores()
+    for entry in entries:
+        found = contestants[entry.name]
+        if entry.error:
+            found["error"] = entry.error
+        else:
+            found |= {"best": entry.best, "times": [float(f"{t:.4g}") for t in entry.times]}
+    index_size = arrays.index.itemsize if arrays.index is not None else 8
+    return {
+        "name": cell.name, "workload": cell.workload, "kind": cell.kind, "layout": cell.layout, "dtype": cell.dtype,
+        "overlapping": cell.overlapping, "x": list(cell.x),
+        "window": list(cell.ksize) or [math.ceil(r) for r in cell.ratio[1:-1]],
+        "channels_first": cell.first, "traffic": cell.traffic, "traffic_given": cell.traffic_given(index_size),
+        "copy": copier.rate(cell.traffic), "others": foreign, "contestants": contestants,
+    }  # fmt: skip
+
+
+class Progress:
+    """A plain bar on stderr with the time that is left."""
+
+    def __init__(self, total: int, quiet: bool = False) -> None:
+        self.total, self.quiet, self.began, self.done = total, quiet, time.monotonic(), 0
+
+    def show(self, what: str) -> None:
+        """Draws the bar; one line on a terminal, a line per step elsewhere."""
+        if self.quiet:
+            return
+        spent = time.monotonic() - self.began
+        left = f"{spent / self.done * (self.total - self.done):5.0f} s left" if self.done else "        "
+        filled = round(24 * self.done / max(self.total, 1))
+        line = f"[{'#' * filled}{'.' * (24 - filled)}] {self.done}/{self.total} {left}  {what}"
+        terminal = sys.stderr.isatty()
+        print(f"\r\x1b[K{line}" if terminal else line, end="" if terminal else "\n", file=sys.stderr, flush=True)
+
+    def step(self, what: str) -> None:
+        """Shows what is next; what was shown before is done."""
+        self.show(what)
+        self.done += 1
+
+    def close(self) -> None:
+        """Ends the line."""
+        self.done = self.total
+        self.show("done")
+        if not self.quiet and sys.stderr.isatty():
+            print(file=sys.stderr)
+
+
+def grouped(cells: list[Cell]) -> Iterator[tuple[Cell, Arrays]]:
+    """The cells with their arrays, those with the same arrays one after the other, so that each is made once."""
+    groups: dict[tuple[Any, ...], list[Cell]] = {}
+    for cell in cells:
+        key = (cell.workload, cell.x, cell.layout, cell.dtype, cell.overlapping, cell.maximal)
+        groups.setdefault(key, []).append(cell)
+    for group in groups.values():
+        arrays = data.make(group[0])
+        for cell in group:
+            yield cell, arrays
+        del arrays
+        gc.collect()
+
+
+def run(cells: list[Cell], seconds: float, peers: list[Peer], missing: dict[str, str], quiet: bool = False) -> Record:
+    """Races all cells; the report without targets."""
+    copier = Copier()
+    far = beyond_cache()
+    progress = Progress(len(cells), quiet)
+    records: list[Record] = []
+    report: Record = {
+        "machine": machine.describe({p.name: p.version() for p in peers}, missing),
+        "settings": {"seconds_per_cell": seconds, "cells": len(cells)},
+        "bandwidth": {"copy": copier.rate(far, 0.5), "bytes": far, "last_level_cache": last_level_cache()},
+        "cells": records,
+    }
+    for cell, arrays in grouped(cells):
+        progress.step(cell.name)
+        records.append(measure(cell, arrays, peers, copier, seconds))
+    progress.close()
+    report["settings"]["seconds"] = round(time.monotonic() - progress.began, 1)
+    return report
