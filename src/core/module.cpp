@@ -8,8 +8,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "kernels.hpp"
+#include "memory.hpp"
 #include "owned_plan.hpp"
 #include "threads.hpp"
 
@@ -104,6 +106,43 @@ void apart(const Checked& out, const Checked& other) {
     throw nb::value_error("out: shares memory with another array");
 }
 
+/// A new array of that shape with the dtype of another; large ones on kept memory.
+nb::object new_array(const std::vector<int64_t>& shape, PyArray_Descr* descr) {
+  npy_intp dims[NPY_MAXDIMS];
+  int64_t bytes = PyDataType_ELSIZE(descr);
+  for (size_t i = 0; i < shape.size(); ++i) {
+    dims[i] = static_cast<npy_intp>(shape[i]);
+    bytes *= shape[i];
+  }
+  const int rank = static_cast<int>(shape.size());
+  Py_INCREF(descr);
+  if (static_cast<size_t>(bytes) < kLargeBlock) return nb::steal(PyArray_NewFromDescr(&PyArray_Type, descr, rank, dims, nullptr, nullptr, 0, nullptr));
+  void* block;
+  try {
+    block = take_block(static_cast<size_t>(bytes));
+  } catch (...) {
+    Py_DECREF(descr);
+    throw;
+  }
+  nb::object array = nb::steal(PyArray_NewFromDescr(&PyArray_Type, descr, rank, dims, nullptr, block, NPY_ARRAY_CARRAY, nullptr));
+  PyObject* owner = array.is_valid() ? PyCapsule_New(block, nullptr, nullptr) : nullptr;
+  if (!owner) {
+    return_block(block, static_cast<size_t>(bytes));
+    throw nb::python_error();
+  }
+  PyCapsule_SetContext(owner, reinterpret_cast<void*>(bytes));
+  PyCapsule_SetDestructor(owner, [](PyObject* o) { return_block(PyCapsule_GetPointer(o, nullptr), reinterpret_cast<size_t>(PyCapsule_GetContext(o))); });
+  PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array.ptr()), owner);
+  return array;
+}
+
+/// The array to fill: the one that was given, or a new one.
+nb::object given_or_new(nb::handle out, const std::vector<int64_t>& shape, nb::handle like) {
+  if (!out.is_none()) return nb::borrow(out);
+  if (!PyArray_Check(like.ptr())) throw nb::type_error("x: not a NumPy array");
+  return new_array(shape, PyArray_DESCR(reinterpret_cast<PyArrayObject*>(like.ptr())));
+}
+
 std::atomic<int> thread_limit{1};
 
 /// Below this many bytes a second thread costs more than it brings.
@@ -146,7 +185,8 @@ void need(const void* verb) {
   if (!verb) throw nb::type_error("x: this verb does not exist for its dtype");
 }
 
-void fold(const OwnedPlan& plan, int mean, nb::handle x, nb::handle y) {
+nb::object fold(const OwnedPlan& plan, int mean, nb::handle x, nb::handle given) {
+  const nb::object y = given_or_new(given, plan.dest_shape, x);
   const Checked in = check(x, "x", plan.source_size(), false), out = check(y, "y", plan.dest_size(), true);
   same_type(in, out, "y");
   apart(out, in);
@@ -157,9 +197,11 @@ void fold(const OwnedPlan& plan, int mean, nb::handle x, nb::handle y) {
   a.x = in.data;
   a.out = out.data;
   in_pieces(plan.forward(), in.bytes, [&](Piece p) { verbs->fold(plan.forward(), a, Mean(mean), p); });
+  return y;
 }
 
-void spread(const OwnedPlan& plan, int share, bool reversed, nb::handle g, nb::handle dx) {
+nb::object spread(const OwnedPlan& plan, int share, bool reversed, nb::handle g, nb::handle given) {
+  const nb::object dx = given_or_new(given, plan.source_shape, g);
   const Checked in = check(g, "g", plan.dest_size(), false), out = check(dx, "dx", plan.source_size(), true);
   same_type(in, out, "dx");
   apart(out, in);
@@ -171,6 +213,7 @@ void spread(const OwnedPlan& plan, int share, bool reversed, nb::handle g, nb::h
   a.g = in.data;
   a.out = out.data;
   in_pieces(plan.transposed(), out.bytes, [&](Piece p) { verbs->spread(plan.transposed(), a, Share(share), reversed, p); });
+  return dx;
 }
 
 /// The arrays of the verbs that see x, y and a third one.
@@ -200,27 +243,33 @@ Three three(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle g, nb:
   return r;
 }
 
-void near(const OwnedPlan& plan, double eps, nb::handle x, nb::handle y, nb::handle g, nb::handle dx) {
+nb::object near(const OwnedPlan& plan, double eps, nb::handle x, nb::handle y, nb::handle g, nb::handle given) {
+  const nb::object dx = given_or_new(given, plan.source_shape, x);
   if (y.is_none()) throw nb::type_error("y: not a NumPy array");
   const Three t = three(plan, x, y, g, dx, true, false);
   in_pieces(plan.transposed(), t.bytes, [&](Piece p) { t.verbs->near(plan.transposed(), t.arrays, eps, p); });
+  return dx;
 }
 
-void recall(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle v, nb::handle out) {
+nb::object recall(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle v, nb::handle given) {
+  const nb::object out = given_or_new(given, plan.dest_shape, x);
   if (y.is_none()) throw nb::type_error("y: not a NumPy array");
   const Three t = three(plan, x, y, v, out, false, true);
   in_pieces(plan.forward(), t.bytes, [&](Piece p) { t.verbs->recall(plan.forward(), t.arrays, p); });
+  return out;
 }
 
-/// Returns the flat position in y that is not the pooled x, or -1.
-int64_t route(const OwnedPlan& owned, nb::handle x, nb::handle y, nb::handle g, nb::handle dx) {
+/// Returns dx, or, as an integer, the flat position in y that is not the pooled x.
+nb::object route(const OwnedPlan& owned, nb::handle x, nb::handle y, nb::handle g, nb::handle given) {
+  const nb::object dx = given_or_new(given, owned.source_shape, x);
   const Three t = three(owned, x, y, g, dx, true, false);
   FirstWrong wrong;
   in_pieces(owned.transposed(), t.bytes, [&](Piece p) { wrong.report(t.verbs->route(owned.forward(), owned.transposed(), t.arrays, p)); });
-  return wrong.get();
+  return wrong.get() < 0 ? dx : nb::cast(wrong.get());
 }
 
-void select_best(const OwnedPlan& plan, int start, nb::handle x, nb::handle y) {
+nb::object select_best(const OwnedPlan& plan, int start, nb::handle x, nb::handle given) {
+  const nb::object y = given_or_new(given, plan.dest_shape, x);
   const Checked in = check(x, "x", plan.source_size(), false), out = check(y, "y", plan.dest_size(), true);
   same_type(in, out, "y");
   apart(out, in);
@@ -230,6 +279,7 @@ void select_best(const OwnedPlan& plan, int start, nb::handle x, nb::handle y) {
   a.x = in.data;
   a.out = out.data;
   in_pieces(plan.forward(), in.bytes, [&](Piece p) { verbs->select(plan.forward(), a, Start(start), p); });
+  return y;
 }
 
 bool is_wide(const Checked& index, const char* name) {
@@ -315,7 +365,19 @@ std::vector<int64_t> int64_vector(nb::handle object, const char* name) {
   return v;
 }
 
-void make_plan(OwnedPlan* self, int64_t outer, int64_t inner, nb::handle axes, bool plain) {
+/// A shape of that many elements, as a vector.
+std::vector<int64_t> shape_of(nb::handle object, const char* name, int64_t elements) {
+  std::vector<int64_t> shape;
+  int64_t size = 1;
+  for (nb::handle n : object) {
+    shape.push_back(nb::cast<int64_t>(n));
+    if (shape.back() < 0 || __builtin_mul_overflow(size, shape.back(), &size)) throw nb::value_error((std::string(name) + ": no shape").c_str());
+  }
+  if (size != elements || shape.size() > NPY_MAXDIMS) throw nb::value_error((std::string(name) + ": has not as many elements as the plan").c_str());
+  return shape;
+}
+
+void make_plan(OwnedPlan* self, nb::handle source, nb::handle dest, int64_t outer, int64_t inner, nb::handle axes, bool plain) {
   std::vector<AxisData> list;
   for (nb::handle item : axes) {
     if (!PyTuple_Check(item.ptr()) || PyTuple_Size(item.ptr()) != 4) throw nb::type_error("axes: each must be (n, start, stop, span)");
@@ -325,6 +387,13 @@ void make_plan(OwnedPlan* self, int64_t outer, int64_t inner, nb::handle axes, b
     list.push_back(std::move(d));
   }
   new (self) OwnedPlan(outer, inner, std::move(list), plain);
+  try {
+    self->source_shape = shape_of(source, "source", self->source_size());
+    self->dest_shape = shape_of(dest, "dest", self->dest_size());
+  } catch (...) {
+    self->~OwnedPlan();
+    throw;
+  }
 }
 
 int import_numpy() {
@@ -342,16 +411,18 @@ NB_MODULE(_core, m) {
   thread_limit = available_threads();
 
   nb::class_<OwnedPlan>(m, "Plan")
-      .def("__init__", &make_plan, nb::arg("outer"), nb::arg("inner"), nb::arg("axes"), nb::arg("plain") = false)
+      .def("__init__", &make_plan, nb::arg("source"), nb::arg("dest"), nb::arg("outer"), nb::arg("inner"), nb::arg("axes"), nb::arg("plain") = false)
       .def_prop_ro("source_size", &OwnedPlan::source_size)
       .def_prop_ro("dest_size", &OwnedPlan::dest_size);
-  m.def("fold", &fold);
-  m.def("spread", &spread);
-  m.def("near", &near);
-  m.def("select", &select_best);
+  const auto out = nb::arg("out").none() = nb::none();
+  m.def("fold", &fold, nb::arg(), nb::arg(), nb::arg(), out);
+  m.def("spread", &spread, nb::arg(), nb::arg(), nb::arg(), nb::arg(), out);
+  m.def("near", &near, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), out);
+  m.def("select", &select_best, nb::arg(), nb::arg(), nb::arg(), out);
   m.def("argmax", &argmax);
-  m.def("route", &route, nb::arg("plan"), nb::arg("x"), nb::arg("y").none(), nb::arg("g"), nb::arg("dx"));
-  m.def("recall", &recall);
+  m.def("route", &route, nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), out);
+  m.def("recall", &recall, nb::arg(), nb::arg(), nb::arg(), nb::arg(), out);
+  m.def("keep_at_most", [](int64_t bytes) { keep_at_most(static_cast<size_t>(std::max<int64_t>(bytes, 0))); });
   m.def("gather", &gather);
   m.def("scatter", &scatter);
   m.def("get_num_threads", [] { return thread_limit.load(); });

@@ -25,6 +25,9 @@ class OwnedPlan {
   int64_t source_size() const { return source_size_; }
   int64_t dest_size() const { return dest_size_; }
 
+  /// The shapes of new arrays: of the source and of the destination, which have as many elements.
+  std::vector<int64_t> source_shape, dest_shape;
+
  private:
   struct Transposed {
     std::vector<int64_t> start, stop, count;

@@ -1,7 +1,7 @@
 """Pooling operators and their derivatives, with TensorFlow's numbers and without TensorFlow."""
 
 from . import raw_ops
-from .config import __version__, config, get_num_threads, set_num_threads, show_config, threads
+from .config import __version__, config, get_num_threads, set_kept_memory, set_num_threads, show_config, threads
 from .windows import Axis, Plan, clip, edges, reach, whole
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "get_num_threads",
     "raw_ops",
     "reach",
+    "set_kept_memory",
     "set_num_threads",
     "show_config",
     "threads",

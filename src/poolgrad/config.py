@@ -45,6 +45,13 @@ def threads(n: int) -> Iterator[None]:
         set_num_threads(before)
 
 
+def set_kept_memory(megabytes: float) -> None:
+    """Sets how much memory of freed results is kept for the next ones: up to 512 MB, or a 16th of the machine's."""
+    if not 0 <= megabytes <= 2**20:
+        raise ValueError(f"set_kept_memory: megabytes: got {megabytes}, wanted a number from 0 to {2**20}")
+    _core.keep_at_most(int(megabytes * 2**20))
+
+
 def config() -> dict[str, object]:
     """What show_config prints, as a dictionary."""
     return {
@@ -67,7 +74,14 @@ def show_config() -> None:
         print(f"{name:18} {value}")
 
 
+def _default_kept_memory() -> float:
+    if not hasattr(os, "sysconf"):
+        return 512
+    return min(512, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**24)
+
+
 def _from_environment() -> None:
+    set_kept_memory(float(os.environ.get("POOLGRAD_KEPT_MB") or _default_kept_memory()))
     text = os.environ.get("POOLGRAD_NUM_THREADS", "").strip()
     if not text:
         return

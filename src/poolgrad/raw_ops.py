@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable
-from operator import index
 from typing import Any
 
 import numpy as np
@@ -22,64 +21,32 @@ from .arrays import Array, as_array, ready
 from .bind import Call, bind
 from .errors import Problems
 from .rules import Rule, Verb
-from .table import ARRAYS, OPS, REQUIRED, Kind, Op
+from .table import ARRAYS, OPS, REQUIRED, Kind, Op, Param
 from .verbs import Astray
 
 __all__ = list(OPS)
 
 _CACHE_SIZE = 1024
 _LONGEST_KEY = 65536  # elements of a shape or sequence that may be part of a key
-_ELEMENTS = (Kind.SOURCE, Kind.DEST, Kind.INDEX, Kind.RANGE)  # arrays of which only shape and dtype matter to bind
+_CELLS = (Kind.SOURCE, Kind.DEST, Kind.INDEX)  # arrays whose elements the verbs read
+_ELEMENTS = (*_CELLS, Kind.RANGE)  # arrays of which only shape and dtype matter to bind
+
+Run = Callable[..., Any]
 
 
 class _Runner:
-    """One op: arguments in, arrays out. Checked calls are kept, so that the same shapes are checked once."""
+    """One op: arguments in, arrays out. A call that was checked once is kept under all that decided about it."""
 
-    def __init__(self, op: Op, verbs: Any = native_verbs) -> None:
+    def __init__(self, op: Op, verbs: Any) -> None:
         self.op, self.verbs = op, verbs
         self.result = namedtuple(op.name, op.outputs) if len(op.outputs) > 1 else None
-        self.calls: OrderedDict[Any, Call] = OrderedDict()
-        self.arrays = [(i, p) for i, p in enumerate(op.params) if p.kind in ARRAYS]
-        self.random = op.param(Kind.SEED) is not None
+        self.runs: OrderedDict[Any, Run] = OrderedDict()
+        self.arrays = [p for p in op.params if p.kind in ARRAYS]
+        self.cells = [p.name for p in op.params if p.kind in _CELLS]
+        self.key: Callable[..., Any] = lambda *args: None
 
     def __call__(self, *args: Any) -> Any:
-        key = self._key(args)
-        call = self.calls.get(key) if key is not None else None
-        if call is None:
-            return self._first(key, args)
-        problems = Problems(self.op.name)
-        arrays = {p.name: ready(problems, p.name, args[i]) for i, p in self.arrays if p.kind in _ELEMENTS}
-        return self._execute(call, arrays, None)
-
-    def _key(self, args: tuple[Any, ...]) -> Any:
-        """What decides about a call: shapes, dtypes and attributes; None if that cannot be said cheaply."""
-        key: list[Any] = []
-        for param, value in zip(self.op.params, args, strict=True):
-            kind = param.kind
-            if kind in ARRAYS:
-                if type(value) is not np.ndarray or value.dtype.names:
-                    return None
-                key += (value.shape, value.dtype)
-                if kind not in _ELEMENTS:
-                    if value.size > _LONGEST_KEY:
-                        return None
-                    key.append(value.tobytes())
-            elif kind is Kind.SIZES or kind is Kind.PADS:
-                try:
-                    key.append(tuple(map(index, value)))
-                except TypeError:
-                    return None
-            elif kind is Kind.SIZES_TENSOR:
-                if type(value) is not np.ndarray or value.size > 64:
-                    return None
-                key += (value.shape, value.dtype, value.tobytes())
-            elif kind is not Kind.NAME:
-                if type(value) not in (str, bool, int):
-                    return None
-                key += (type(value), value)
-        return tuple(key)
-
-    def _first(self, key: Any, args: tuple[Any, ...]) -> Any:
+        """The long way: every argument is looked at."""
         op, problems = self.op, Problems(self.op.name)
         given = {p.name: value for p, value in zip(op.params, args, strict=True)}
         arrays, wrapped = self._as_arrays(given, problems)
@@ -88,29 +55,39 @@ class _Runner:
             if param.kind is Kind.SIZES_TENSOR and hasattr(given[param.name], "__array__"):
                 attrs[param.name] = np.asarray(given[param.name])
         call = bind(op, arrays, attrs, problems)
-        if key is not None and not self.random:
-            self.calls[key] = call
-            while len(self.calls) > _CACHE_SIZE:
-                self.calls.popitem(last=False)
         arrays = {name: ready(problems, name, array) for name, array in arrays.items()}
-        return self._execute(call, arrays, wrapped)
+        run = self._run(call, arrays)
+        self._keep(call, args, run)
+        try:
+            outs = run(*(arrays[name] for name in self.cells))
+        except Astray as astray:
+            self._blame(call, arrays, astray.at)
+            raise
+        if not self.result:
+            return outs
+        outs = list(outs) if isinstance(outs, tuple) else [outs]
+        outs = [outs[0].view(wrapped), *outs[1:]] if wrapped is not None else outs
+        outs += [np.array(arrays[p.name]) for p in self.arrays if p.kind is Kind.RANGE]
+        outs += [s.copy() for s in call.drawn] if op.order == 0 else []
+        return self.result(*outs)
+
+    def _keep(self, call: Call, args: tuple[Any, ...], run: Run) -> None:
+        """Only calls with a single result take the short way; what was drawn at random is never kept."""
+        key = self.key(*args) if self.result is None and call.plan is not None else None
+        if key is None:
+            return
+        self.runs[key] = run
+        while len(self.runs) > _CACHE_SIZE:
+            self.runs.popitem(last=False)
 
     def _as_arrays(self, given: dict[str, Any], problems: Problems) -> tuple[dict[str, Array], np.dtype[Any] | None]:
         """All array arguments; quantised ones that come in a one-field dtype are unwrapped."""
-        like = next((given[p.name].dtype for _, p in self.arrays
-                     if p.kind in (Kind.SOURCE, Kind.DEST) and isinstance(given[p.name], np.ndarray)), None)  # fmt: skip
+        shared = [given[p.name] for p in self.arrays if p.kind in (Kind.SOURCE, Kind.DEST)]
+        like = next((value.dtype for value in shared if isinstance(value, np.ndarray)), None)
         arrays: dict[str, Array] = {}
         wrapped = None
-        for _, param in self.arrays:
-            wanted = {
-                Kind.SOURCE: like,
-                Kind.DEST: like,
-                Kind.RANGE: np.dtype(np.float32),
-                Kind.INDEX: np.dtype(np.int64),
-            }
-            array = as_array(
-                problems, param.name, given[param.name], wanted.get(param.kind, np.dtype(param.dtype or "int64"))
-            )
+        for param in self.arrays:
+            array = as_array(problems, param.name, given[param.name], _wanted(param, like))
             if array is None:
                 continue
             if array.dtype.names and len(array.dtype.names) == 1 and self.op.family.startswith("q"):
@@ -119,88 +96,115 @@ class _Runner:
             arrays[param.name] = array
         return arrays, wrapped
 
-    def _execute(self, call: Call, arrays: dict[str, Array], wrapped: np.dtype[Any] | None) -> Any:
-        if call.plan is None:
-            outs = self._nothing(call, arrays)
-        else:
-            try:
-                outs = _compute(self.op.rule, self.verbs, call, self._roles(arrays))
-            except Astray as astray:
-                self._blame(call, arrays, astray.at)
-                raise
-        outs = [outs[0].view(wrapped), *outs[1:]] if wrapped is not None else outs
-        outs += [np.array(arrays[p.name]) for _, p in self.arrays if p.kind is Kind.RANGE]
-        outs += [s.copy() for s in call.drawn] if len(self.op.outputs) == 3 and call.drawn else []
-        return self.result(*outs) if self.result else outs[0]
-
-    def _nothing(self, call: Call, arrays: dict[str, Array]) -> list[Array]:
-        """The result where there is nothing to compute: empty, or zeros."""
-        dtype = next(arrays[p.name].dtype for _, p in self.arrays if p.kind in (Kind.SOURCE, Kind.DEST))
-        forward = self.op.order != 1
-        out = np.zeros(call.dest if forward else call.source, dtype)
-        return [out, np.zeros(call.dest, call.index)] if self.op.rule.verb is Verb.ARGMAX else [out]
-
-    def _roles(self, arrays: dict[str, Array]) -> dict[str, Array]:
-        """Arguments by what they mean: x and v have the input's shape, y and g the output's."""
-        roles: dict[str, Array] = {}
-        for _, p in self.arrays:
-            if p.kind is Kind.INDEX:
-                roles["index"] = arrays[p.name]
-            elif p.kind is Kind.SOURCE:
-                roles["v" if "x" in roles else "x"] = arrays[p.name]
-            elif p.kind is Kind.DEST:
-                roles["y" if p.name == "orig_output" else "g"] = arrays[p.name]
-        return roles
+    def _run(self, call: Call, arrays: dict[str, Array]) -> Run:
+        """What is left to do once arguments are checked: a function of the cells alone."""
+        if call.plan is not None:
+            return _bound(self.op.rule, self.verbs, call)
+        dtype = next(arrays[p.name].dtype for p in self.arrays if p.kind in (Kind.SOURCE, Kind.DEST))
+        shape = call.source if self.op.order == 1 else call.dest
+        if self.op.rule.verb is Verb.ARGMAX:
+            return lambda x: (np.zeros(shape, dtype), np.zeros(shape, call.index))
+        return lambda *cells: np.zeros(shape, dtype)
 
     def _blame(self, call: Call, arrays: dict[str, Array], at: int) -> None:
         """Says which element was wrong, and why."""
-        place = tuple(int(i) for i in np.unravel_index(at, call.dest))
+        place = [int(i) for i in np.unravel_index(at, call.dest)]
         where = self.op.param(Kind.INDEX)
         problems = Problems(self.op.name)
         if where is not None:
             value = arrays[where.name].reshape(-1)[at]
-            problems.fail(
-                where.name,
-                f"{value} at {list(place)}",
-                f"a flat position inside the input of shape {list(call.source)}",
-            )
+            problems.fail(where.name, f"{value} at {place}", f"a flat position inside the input of shape {list(call.source)}")
         value = arrays["orig_output"].reshape(-1)[at]
-        problems.fail(
-            "orig_output",
-            f"{value} at {list(place)}",
-            "the maximum of orig_input over that window of row_pooling_sequence and col_pooling_sequence",
-        )
+        wanted = "the maximum of orig_input over that window of row_pooling_sequence and col_pooling_sequence"
+        problems.fail("orig_output", f"{value} at {place}", wanted)
 
 
-def _compute(rule: Rule, verbs: Any, call: Call, a: dict[str, Array]) -> list[Array]:
-    """The row's verb on the arrays."""
-    plan, verb = call.plan, rule.verb
+def _wanted(param: Param, like: np.dtype[Any] | None) -> np.dtype[Any] | None:
+    """The dtype that a list in this place becomes."""
+    if param.kind in (Kind.SOURCE, Kind.DEST):
+        return like
+    return np.dtype(np.float32 if param.kind is Kind.RANGE else param.dtype or "int64")
+
+
+def _bound(rule: Rule, verbs: Any, call: Call) -> Run:
+    """The row's verb with everything but its arrays, which come in the order of the signature."""
+    plan, verb, start = call.plan, rule.verb, call.start
+    items, absolute = call.items, call.absolute
     if verb is Verb.FOLD:
-        return [verbs.fold(plan, rule.mean, a["x"])]
+        return lambda x: verbs.fold(plan, rule.mean, x)
     if verb is Verb.SELECT:
-        return [verbs.select(plan, call.start, a["x"])]
+        return lambda x: verbs.select(plan, start, x)
     if verb is Verb.SPREAD:
-        return [verbs.spread(plan, rule.share, rule.reversed, a["g"])]
+        return lambda g: verbs.spread(plan, rule.share, rule.reversed, g)
+    if verb is Verb.ROUTE and rule.verify:
+        return lambda x, y, g: verbs.route(plan, x, g, y)
     if verb is Verb.ROUTE:
-        return [verbs.route(plan, a["x"], a["g"], a["y"] if rule.verify else None)]
+        return lambda x, y, g: verbs.route(plan, x, g)
     if verb is Verb.RECALL:
-        return [verbs.recall(plan, a["x"], a["y"], a["v"])]
+        return lambda x, y, v: verbs.recall(plan, x, y, v)
     if verb is Verb.NEAR:
-        return [verbs.near(plan, rule.eps, a["x"], a["y"], a["g"])]
+        return lambda x, y, g: verbs.near(plan, rule.eps, x, y, g)
     if verb is Verb.SCATTER:
-        return [verbs.scatter(plan, call.items, call.absolute, a["g"], a["index"])]
+        return lambda x, g, index: verbs.scatter(plan, items, absolute, g, index)
     if verb is Verb.GATHER:
-        return [verbs.gather(plan, call.items, call.absolute, a["v"], a["index"])]
+        return lambda x, v, index: verbs.gather(plan, items, absolute, v, index)
     size = int(np.prod(call.source, dtype=np.int64))
-    return list(verbs.argmax(plan, size if call.absolute else size // call.items, call.index, a["x"]))
+    return lambda x: verbs.argmax(plan, size if absolute else size // items, call.index, x)
+
+
+def _key_words(op: Op) -> tuple[list[str], list[str]]:
+    """Python text: what must hold for the short way, and what decides about a call.
+
+    bytes() of a list is quick and takes small integers only, so 2.0 is never mistaken for 2.
+    """
+    plain, key = [], []
+    for p in op.params:
+        n, kind = p.name, p.kind
+        if kind in ARRAYS or kind is Kind.SIZES_TENSOR:
+            plain.append(f"{n}.__class__ is _array and {n}.flags.carray")
+            key += [f"{n}.shape", f"{n}.dtype"]
+            if kind not in _ELEMENTS:
+                plain.append(f"{n}.size <= {_LONGEST_KEY}")
+                key.append(f"{n}.tobytes()")
+        elif kind in (Kind.SIZES, Kind.PADS):
+            plain.append(f"{n}.__class__ is list")
+            key.append(f"bytes({n})")
+        elif kind is Kind.FLAG:
+            plain.append(f"{n}.__class__ is bool")
+            key.append(n)
+        elif kind is not Kind.NAME:
+            plain.append(f"{n}.__class__ is str")
+            key.append(n)
+    return plain, key
 
 
 def make(op: Op, verbs: Any = native_verbs) -> Callable[..., Any]:
-    """A function with the op's signature, over the native verbs or over those of `reference`."""
+    """A function with the op's signature, over the native verbs or over those of `reference`.
+
+    As namedtuple does, it is written out as text: a true signature, and a short way at no cost for calls seen before.
+    """
     words = [p.name if p.default is REQUIRED else f"{p.name}={_default(p.default)!r}" for p in op.params]
-    source = f"def {op.name}(*, {', '.join(words)}):\n    return _run({', '.join(p.name for p in op.params)})\n"
-    scope: dict[str, Any] = {"_run": _Runner(op, verbs), "__name__": __name__}
-    exec(source, scope)  # as namedtuple does: a true signature, and no cost per call
+    names = ", ".join(p.name for p in op.params)
+    runner = _Runner(op, verbs)
+    plain, key = _key_words(op)
+    source = f"""
+def _key({names}):
+    try:
+        return ({", ".join(key)},) if {" and ".join(plain)} else None
+    except (TypeError, ValueError):
+        return None
+
+def {op.name}(*, {", ".join(words)}):
+    try:
+        if {" and ".join(plain)}:
+            return _runs[{", ".join(key)}]({", ".join(runner.cells)})
+    except (KeyError, TypeError, ValueError):
+        pass
+    return _runner({names})
+"""
+    scope: dict[str, Any] = {"_runner": runner, "_runs": runner.runs, "_array": np.ndarray, "__name__": __name__}
+    exec(source, scope)
+    runner.key = scope["_key"]
     function: Callable[..., Any] = scope[op.name]
     function.__doc__ = _doc(op)
     return function

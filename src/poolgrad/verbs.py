@@ -33,37 +33,29 @@ def native(plan: Plan, plain: bool = False) -> _core.Plan:
     made: _core.Plan | None = plan.__dict__.get("_native")
     if made is None or plain:
         axes = [(axis.length, axis.start, axis.stop, axis.span) for axis in plan.axes]
-        made = _core.Plan(plan.outer, plan.inner, axes, plain)
+        made = _core.Plan(plan.source, plan.dest, plan.outer, plan.inner, axes, plain)
         object.__setattr__(plan, "_native", made)
     return made
 
 
-def fold(plan: Plan, mean: Mean, x: Array) -> Array:
+def fold(plan: Plan, mean: Mean, x: Array, out: Array | None = None) -> Array:
     """y[i] = mean of x over window i."""
-    y = np.empty(plan.dest, x.dtype)
-    _core.fold(native(plan), mean, x, y)
-    return y
+    return _core.fold(native(plan), mean, x, out)
 
 
-def spread(plan: Plan, share: Share, reversed: bool, g: Array) -> Array:
+def spread(plan: Plan, share: Share, reversed: bool, g: Array, out: Array | None = None) -> Array:
     """dx[j] = sum of g[i]/count[i] over the windows i that cover j."""
-    dx = np.empty(plan.source, g.dtype)
-    _core.spread(native(plan), share, reversed, g, dx)
-    return dx
+    return _core.spread(native(plan), share, reversed, g, out)
 
 
-def near(plan: Plan, eps: float, x: Array, y: Array, g: Array) -> Array:
+def near(plan: Plan, eps: float, x: Array, y: Array, g: Array, out: Array | None = None) -> Array:
     """dx[j] = sum of g[i] over the windows i that cover j and have abs(x[j] - y[i]) < eps."""
-    dx = np.empty(plan.source, x.dtype)
-    _core.near(native(plan), eps, x, y, g, dx)
-    return dx
+    return _core.near(native(plan), eps, x, y, g, out)
 
 
-def select(plan: Plan, start: Start, x: Array) -> Array:
+def select(plan: Plan, start: Start, x: Array, out: Array | None = None) -> Array:
     """y[i] = maximum of x over window i."""
-    y = np.empty(plan.dest, x.dtype)
-    _core.select(native(plan), start, x, y)
-    return y
+    return _core.select(native(plan), start, x, out)
 
 
 def argmax(plan: Plan, modulo: int, index: npt.DTypeLike, x: Array) -> tuple[Array, Array]:
@@ -73,20 +65,17 @@ def argmax(plan: Plan, modulo: int, index: npt.DTypeLike, x: Array) -> tuple[Arr
     return y, where
 
 
-def route(plan: Plan, x: Array, g: Array, y: Array | None = None) -> Array:
+def route(plan: Plan, x: Array, g: Array, y: Array | None = None, out: Array | None = None) -> Array:
     """dx[tap] += g[i], tap being the first maximum of window i; y, if given, must be the pooled x."""
-    dx = np.empty(plan.source, x.dtype)
-    wrong = _core.route(native(plan), x, y, g, dx)
-    if wrong >= 0:
-        raise Astray(wrong)
+    dx = _core.route(native(plan), x, y, g, out)
+    if isinstance(dx, int):
+        raise Astray(dx)
     return dx
 
 
-def recall(plan: Plan, x: Array, y: Array, v: Array) -> Array:
+def recall(plan: Plan, x: Array, y: Array, v: Array, out: Array | None = None) -> Array:
     """out[i] = v at the first cell of window i where x equals y[i], else 0."""
-    out = np.empty(plan.dest, x.dtype)
-    _core.recall(native(plan), x, y, v, out)
-    return out
+    return _core.recall(native(plan), x, y, v, out)
 
 
 def scatter(plan: Plan, items: int, absolute: bool, g: Array, index: Array) -> Array:

@@ -1,0 +1,93 @@
+#include "memory.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+#include <vector>
+
+namespace poolgrad {
+namespace {
+
+constexpr size_t kPage = size_t{2} << 20;
+
+struct Block {
+  void* memory;
+  size_t bytes;
+};
+
+struct Kept {
+  std::mutex lock;
+  std::vector<Block> blocks;  // oldest first
+  size_t total = 0, limit = 0;
+};
+
+Kept& kept() {
+  static Kept* k = new Kept;  // never destroyed: arrays may outlive static objects
+  return *k;
+}
+
+size_t rounded(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+void drop_oldest(Kept& k) {
+  munmap(k.blocks.front().memory, k.blocks.front().bytes);
+  k.total -= k.blocks.front().bytes;
+  k.blocks.erase(k.blocks.begin());
+}
+
+/// A mapping that begins at a multiple of the huge page's size.
+void* map_aligned(size_t size) {
+  void* p = mmap(nullptr, size + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) throw std::bad_alloc();
+  char* begin = static_cast<char*>(p);
+  char* start = begin + (kPage - reinterpret_cast<size_t>(begin) % kPage) % kPage;
+  if (start > begin) munmap(begin, static_cast<size_t>(start - begin));
+  munmap(start + size, static_cast<size_t>(begin + kPage - start));
+#if defined(MADV_HUGEPAGE)
+  madvise(start, size, MADV_HUGEPAGE);
+#endif
+  return start;
+}
+
+}  // namespace
+
+void* take_block(size_t bytes) {
+  const size_t size = rounded(bytes);
+  if (size < bytes) throw std::bad_alloc();
+  {
+    Kept& k = kept();
+    std::lock_guard lock(k.lock);
+    const auto same = std::find_if(k.blocks.rbegin(), k.blocks.rend(), [&](const Block& b) { return b.bytes == size; });
+    if (same != k.blocks.rend()) {
+      void* memory = same->memory;
+      k.total -= size;
+      k.blocks.erase(std::next(same).base());
+      return memory;
+    }
+  }
+  return map_aligned(size);
+}
+
+void return_block(void* block, size_t bytes) {
+  const size_t size = rounded(bytes);
+  Kept& k = kept();
+  std::lock_guard lock(k.lock);
+  if (size > k.limit) {
+    munmap(block, size);
+    return;
+  }
+  while (k.total + size > k.limit) drop_oldest(k);
+  k.blocks.push_back({block, size});
+  k.total += size;
+}
+
+void keep_at_most(size_t bytes) {
+  Kept& k = kept();
+  std::lock_guard lock(k.lock);
+  k.limit = bytes;
+  while (k.total > k.limit) drop_oldest(k);
+}
+
+}  // namespace poolgrad

@@ -1,0 +1,19 @@
+// Memory for large results: pages that were paid for once are used again.
+#pragma once
+#include <cstddef>
+
+namespace poolgrad {
+
+/// Blocks from this size on are worth keeping.
+constexpr size_t kLargeBlock = size_t{1} << 20;
+
+/// A block of at least that many bytes, on huge pages where the system has them. Throws std::bad_alloc.
+void* take_block(size_t bytes);
+
+/// Keeps the block for the next taker, or frees the oldest ones if more would be kept than allowed.
+void return_block(void* block, size_t bytes);
+
+/// How many bytes may be kept; 0 keeps none.
+void keep_at_most(size_t bytes);
+
+}  // namespace poolgrad
