@@ -13,11 +13,15 @@ struct bf16 {
 
 enum class Dtype : int { f16, bf16, f32, f64, i8, u8, i16, u16, i32, u32, i64, u64, count };
 
+/// Windows of more cells are summed in a wider type, in any order, except where the rule is strict.
+constexpr int64_t kLongSum = 64;
+
 /// How a fold turns a sum into a result.
 enum class Mean : int {
   counted,  ///< divide by the count, which stops growing where the type runs out of digits
   exact,    ///< divide by the count rounded to the type
   wide,     ///< sum in 64-bit integers, divide toward zero
+  strict,   ///< as exact, however long the window
 };
 
 /// How a transposed fold weighs a source cell.

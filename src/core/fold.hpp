@@ -4,6 +4,10 @@
 
 namespace poolgrad::PG_ISA {
 
+/// The type in which long sums are added up.
+template <class T>
+using Long = std::conditional_t<is_half<T>, float, double>;
+
 /// One number per count, kept while the count stays the same.
 template <class W>
 class PerCount {
@@ -40,17 +44,26 @@ PG_INLINE Wide<T> divisor(int64_t count, Mean mean) {
 
 /// y[i] = mean of x over window i, added cell by cell in row-major order: the order fixes the rounding.
 template <class T>
-void fold_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Mean mean, Piece piece) {
+void fold_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Mean mean, Piece piece, bool only_short = false) {
   over_rows<T>(plan, arrays, false, piece, [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
     const T* x = a.source[0];
     T* y = a.out;
     const int64_t count = w.nrows * w.width;
+    if (only_short && count > kLongSum) return;
     if constexpr (!is_real<T>)
       if (mean == Mean::wide)
         return reduce<T, Order::rows>(
             w, lanes, [](auto lane, int64_t) { return Vec<int64_t, decltype(lane)::count>{}; },
             [x](auto lane, auto& sum, int64_t at, int64_t) { sum += convert<int64_t, decltype(lane)::count, T>(load<decltype(lane)::count>(x + at)); },
             [y, count](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(y + c, convert<T, decltype(lane)::count, int64_t>(count ? sum / count : sum)); });
+    if constexpr (is_real<T>)
+      if (count > kLongSum && mean != Mean::strict)
+        return reduce<T, Order::rows>(
+            w, lanes, [](auto lane, int64_t) { return Vec<Long<T>, decltype(lane)::count>{}; },
+            [x](auto lane, auto& sum, int64_t at, int64_t) { sum += convert<Long<T>, decltype(lane)::count, Wide<T>>(load<decltype(lane)::count>(x + at)); },
+            [y, count](auto lane, auto& sum, int64_t c) {
+              store<decltype(lane)::count>(y + c, convert<Wide<T>, decltype(lane)::count, Long<T>>(sum / static_cast<Long<T>>(count)));
+            });
     const Wide<T> by = divisor<T>(count, mean);
     reduce<T, Order::rows>(
         w, lanes, [](auto lane, int64_t) { return Vec<Wide<T>, decltype(lane)::count>{}; },
@@ -74,17 +87,21 @@ PG_INLINE Vec<Wide<T>, L> settle(Vec<double, L> sum) {
   }
 }
 
+/// What a window of n cells gives each of them.
+template <class T>
+PG_INLINE Wide<T> reciprocal(int64_t n, Share share) {
+  return as<T>(share == Share::short_reciprocal ? static_cast<double>(1.0f / static_cast<float>(n)) : 1.0 / static_cast<double>(n));
+}
+
 /// dx[i] = sum of g over the windows that cover i, each weighed by the length of its window.
 template <class T, bool Reversed>
-void spread_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share share, Piece piece) {
+void spread_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share share, Piece piece, bool only_short = false) {
   constexpr Order order = Reversed ? Order::columns : Order::rows;
-  const auto reciprocal = [share](int64_t n) {
-    return as<T>(share == Share::short_reciprocal ? static_cast<double>(1.0f / static_cast<float>(n)) : 1.0 / static_cast<double>(n));
-  };
   PerCount<Wide<T>> weight;
   over_rows<T>(plan, arrays, Reversed, piece, [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
     const T* g = a.source[0];
     T* dx = a.out;
+    if (only_short && w.nrows * w.width > kLongSum) return;
     if (share == Share::quotient) {
       Scratch<double> counts(w.nrows * w.width);
       int64_t k = 0;
@@ -98,8 +115,16 @@ void spread_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share shar
     if constexpr (is_real<T>) {
       Scratch<Wide<T>> weights(w.nrows * w.width);
       int64_t k = 0;
-      each_tap<order>(w, [&](int64_t r, int64_t t) { weights[k++] = weight(w.row_count[r] * w.col_count[t], reciprocal); });
+      each_tap<order>(w, [&](int64_t r, int64_t t) { weights[k++] = weight(w.row_count[r] * w.col_count[t], [&](int64_t n) { return reciprocal<T>(n, share); }); });
       const Wide<T>* q = weights.get();
+      if (k > kLongSum)
+        return reduce<T, order>(
+            w, lanes, [](auto lane, int64_t) { return Vec<Long<T>, decltype(lane)::count>{}; },
+            [g, q](auto lane, auto& sum, int64_t at, int64_t k) {
+              constexpr int L = decltype(lane)::count;
+              sum += convert<Long<T>, L, Wide<T>>(rounded<T, L>(load<L>(g + at) * q[k]));
+            },
+            [dx](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(dx + c, convert<Wide<T>, decltype(lane)::count, Long<T>>(sum)); });
       reduce<T, order>(
           w, lanes, [](auto lane, int64_t) { return Vec<Wide<T>, decltype(lane)::count>{}; },
           [g, q](auto lane, auto& sum, int64_t at, int64_t k) {

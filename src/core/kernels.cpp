@@ -1,8 +1,8 @@
 // The table of one ISA level. This file is compiled once per level, each time into a namespace of its own.
 #include "kernels.hpp"
 
-#include "fold.hpp"
 #include "index.hpp"
+#include "sums.hpp"
 
 namespace poolgrad {
 namespace PG_ISA {
@@ -22,17 +22,55 @@ template <class T>
 constexpr bool spreads = is_real<T> || std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>;
 
 template <class T>
+void fold_any(const Plan& plan, const Arrays& a, Mean mean, Piece p) {
+  const RowArrays<T, 1, 0> arrays{{in<T>(a.x)}, {}, out<T>(a.out)};
+  if constexpr (is_real<T>)
+    if (mean != Mean::strict && slides(plan, 16)) {
+      fold_sliding<T>(plan, arrays, p);
+      if (!all_long(plan)) fold_piece<T>(plan, arrays, mean, p, true);
+      return;
+    }
+  fold_piece<T>(plan, arrays, mean, p);
+}
+
+template <class T, bool Reversed>
+void spread_any(const Plan& plan, const Arrays& a, Share share, Piece p) {
+  const RowArrays<T, 1, 0> arrays{{in<T>(a.g)}, {}, out<T>(a.out)};
+  if constexpr (is_real<T>)
+    if (share != Share::quotient && slides(plan, 16)) {
+      spread_sliding<T>(plan, arrays, share, p);
+      if (!all_long(plan)) spread_piece<T, Reversed>(plan, arrays, share, p, true);
+      return;
+    }
+  spread_piece<T, Reversed>(plan, arrays, share, p);
+}
+
+template <class T>
+void select_any(const Plan& plan, const Arrays& a, Start start, Piece p) {
+  const RowArrays<T, 1, 0> arrays{{in<T>(a.x)}, {}, out<T>(a.out)};
+  if (start != Start::first && !plan.plain && slides(plan, 8)) select_sliding<T>(plan, arrays, start, p);
+  else select_piece<T>(plan, arrays, start, p);
+}
+
+template <class T>
+void recall_any(const Plan& plan, const Arrays& a, Piece p) {
+  const RowArrays<T, 2, 1> arrays{{in<T>(a.x), in<T>(a.g)}, {in<T>(a.y)}, out<T>(a.out)};
+  if constexpr (has_keys<T>)
+    if (!plan.plain && keyed(plan)) return recall_sliding<T>(plan, arrays, p);
+  recall_piece<T>(plan, arrays, p);
+}
+
+template <class T>
 Verbs make() {
   Verbs v{};
   if constexpr (folds<T>)
-    v.fold = [](const Plan& plan, const Arrays& a, Mean mean, Piece p) { fold_piece<T>(plan, {{in<T>(a.x)}, {}, out<T>(a.out)}, mean, p); };
+    v.fold = fold_any<T>;
   if constexpr (spreads<T>)
     v.spread = [](const Plan& plan, const Arrays& a, Share share, bool reversed, Piece p) {
-      if (reversed) spread_piece<T, true>(plan, {{in<T>(a.g)}, {}, out<T>(a.out)}, share, p);
-      else spread_piece<T, false>(plan, {{in<T>(a.g)}, {}, out<T>(a.out)}, share, p);
+      reversed ? spread_any<T, true>(plan, a, share, p) : spread_any<T, false>(plan, a, share, p);
     };
   v.near = [](const Plan& plan, const Arrays& a, double eps, Piece p) { near_piece<T>(plan, {{in<T>(a.y), in<T>(a.g)}, {in<T>(a.x)}, out<T>(a.out)}, eps, p); };
-  v.select = [](const Plan& plan, const Arrays& a, Start start, Piece p) { select_piece<T>(plan, {{in<T>(a.x)}, {}, out<T>(a.out)}, start, p); };
+  v.select = select_any<T>;
   v.argmax = [](const Plan& plan, const Arrays& a, bool wide, int64_t modulo, Piece p) {
     if (wide) argmax_piece<T>(plan, in<T>(a.x), out<T>(a.out), out<int64_t>(a.out_index), modulo, p);
     else argmax_piece<T>(plan, in<T>(a.x), out<T>(a.out), out<int32_t>(a.out_index), modulo, p);
@@ -40,7 +78,7 @@ Verbs make() {
   v.route = [](const Plan& plan, const Plan& transposed, const Arrays& a, Piece p) {
     return route_piece<T>(plan, transposed, in<T>(a.x), in<T>(a.y), in<T>(a.g), out<T>(a.out), p);
   };
-  v.recall = [](const Plan& plan, const Arrays& a, Piece p) { recall_piece<T>(plan, {{in<T>(a.x), in<T>(a.g)}, {in<T>(a.y)}, out<T>(a.out)}, p); };
+  v.recall = recall_any<T>;
   v.gather = [](const Arrays& a, bool wide, int64_t n, int64_t m, int64_t total, bool absolute, int64_t i0, int64_t i1) {
     return wide ? gather_items<T>(in<T>(a.g), in<int64_t>(a.index), out<T>(a.out), n, m, total, absolute, i0, i1)
                 : gather_items<T>(in<T>(a.g), in<int32_t>(a.index), out<T>(a.out), n, m, total, absolute, i0, i1);

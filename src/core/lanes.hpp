@@ -76,14 +76,19 @@ PG_INLINE Vec<W, L> all(W value) {
   return Vec<W, L>{} + value;
 }
 
-/// Lane by lane to another type. Integers grow twofold at a time: GCC 12 takes a longer step lane by lane.
+/// Lane by lane to another type. Integers grow twofold at a time: GCC 12 takes a longer step lane by lane, and these by halves.
 template <class To, int L, class From>
 PG_INLINE Vec<To, L> convert(Vec<From, L> v) {
+  [[maybe_unused]] constexpr bool byte = std::is_same_v<From, uint8_t>, word = std::is_same_v<From, uint16_t>;
 #if defined(__AVX512F__)
-  if constexpr (std::is_same_v<From, uint8_t> && sizeof(To) == 4 && L == 16) return bitcast<Vec<To, L>>(_mm512_maskz_cvtepu8_epi32(0xffff, bitcast<__m128i>(v)));
+  if constexpr (byte && sizeof(To) == 4 && L == 16) return bitcast<Vec<To, L>>(_mm512_maskz_cvtepu8_epi32(0xffff, bitcast<__m128i>(v)));
+  if constexpr (byte && sizeof(To) == 8 && L == 8) return bitcast<Vec<To, L>>(_mm512_maskz_cvtepu8_epi64(0xff, _mm_cvtsi64_si128(bitcast<long long>(v))));
+  if constexpr (word && sizeof(To) == 4 && L == 16) return bitcast<Vec<To, L>>(_mm512_maskz_cvtepu16_epi32(0xffff, bitcast<__m256i>(v)));
 #endif
 #if defined(__AVX2__)
-  if constexpr (std::is_same_v<From, uint8_t> && sizeof(To) == 4 && L == 8) return bitcast<Vec<To, L>>(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(bitcast<long long>(v))));
+  if constexpr (byte && sizeof(To) == 4 && L == 8) return bitcast<Vec<To, L>>(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(bitcast<long long>(v))));
+  if constexpr (byte && sizeof(To) == 8 && L == 4) return bitcast<Vec<To, L>>(_mm256_cvtepu8_epi64(_mm_cvtsi32_si128(bitcast<int>(v))));
+  if constexpr (word && sizeof(To) == 4 && L == 8) return bitcast<Vec<To, L>>(_mm256_cvtepu16_epi32(bitcast<__m128i>(v)));
 #endif
   if constexpr (std::is_integral_v<From> && sizeof(To) > 2 * sizeof(From)) {
     using Wider = typename UintOf<2 * sizeof(From)>::type;
@@ -115,7 +120,7 @@ PG_INLINE Vec<float, L> widen(Vec<uint16_t, L> h, f16) {
 
 template <int L>
 PG_INLINE Vec<float, L> widen(Vec<uint16_t, L> h, bf16) {
-  return bitcast<Vec<float, L>>(__builtin_convertvector(h, Vec<uint32_t, L>) << 16);
+  return bitcast<Vec<float, L>>(convert<uint32_t, L, uint16_t>(h) << 16);
 }
 
 template <int L>

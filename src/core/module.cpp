@@ -192,7 +192,7 @@ nb::object fold(const OwnedPlan& plan, int mean, nb::handle x, nb::handle given)
   apart(out, in);
   const Verbs* verbs = level->verbs(in.dtype);
   need(reinterpret_cast<const void*>(verbs->fold));
-  if (mean < 0 || mean > 2) throw nb::value_error("mean: unknown");
+  if (mean < 0 || mean > 3) throw nb::value_error("mean: unknown");
   Arrays a;
   a.x = in.data;
   a.out = out.data;

@@ -60,6 +60,21 @@ int64_t widest(const Axis& axis) {
   return most;
 }
 
+/// See Axis::blocks; empty if windows do not fit the blocks.
+std::vector<uint8_t> fit_blocks(const Axis& axis) {
+  std::vector<uint8_t> fit;
+  const int64_t B = axis.widest;
+  for (int64_t j = 0; j < axis.m; ++j) {
+    const int64_t s = axis.start[j], e = axis.stop[j];
+    if (s == e) return {};
+    if (s / B != (e - 1) / B) fit.push_back(0);
+    else if (s % B == 0) fit.push_back(1);
+    else if (e % B == 0 || e == axis.n) fit.push_back(2);
+    else return {};
+  }
+  return fit;
+}
+
 }  // namespace
 
 OwnedPlan::OwnedPlan(int64_t outer, int64_t inner, std::vector<AxisData> axes, bool plain) : axes_(std::move(axes)) {
@@ -111,6 +126,10 @@ OwnedPlan::OwnedPlan(int64_t outer, int64_t inner, std::vector<AxisData> axes, b
     b.base = data.start.data();
     b.widest = widest(b);
     if (step > 0) find_repeats(b, step, 1);
+    for (Axis* axis : {&f, &b}) {
+      blocks_.push_back(fit_blocks(*axis));
+      axis->blocks = blocks_.back().empty() ? nullptr : blocks_.back().data();
+    }
   }
 }
 

@@ -34,6 +34,7 @@ class OwnedPlan {
   };
   std::vector<AxisData> axes_;
   std::vector<Transposed> transposed_axes_;
+  std::vector<std::vector<uint8_t>> blocks_;
   Plan forward_, transposed_;
   int64_t source_size_ = 0, dest_size_ = 0;
 };

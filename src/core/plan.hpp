@@ -22,6 +22,10 @@ struct Axis {
   int64_t origin = 0;              ///< the source cell at which the array in hand begins
   int64_t first = 0;               ///< the destination cell at which this piece begins
 
+  /// How a window comes from blocks as long as the longest one: 0, the end of one and the beginning of the next; 1, the
+  /// beginning of one; 2, the end of one. Null if some window is none of these.
+  const uint8_t* blocks = nullptr;
+
   // In [lo, hi) the windows repeat: start[j + period] == start[j] + step, same length.
   int64_t lo = 0, hi = 0, period = 1, step = 1;
 
@@ -71,6 +75,7 @@ PG_HERE inline Plan strip(const Plan& plan, int64_t a, int64_t b, int64_t origin
   axis.start += a;
   axis.stop += a;
   if (axis.span) axis.span += a;
+  if (axis.blocks) axis.blocks += a;
   axis.m = b - a;
   axis.origin = origin;
   axis.first += a;

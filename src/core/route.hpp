@@ -1,6 +1,6 @@
 // Select, then scatter: each gradient goes to the tap that its window chose. No index array outlives a strip of rows.
 #pragma once
-#include "select.hpp"
+#include "keys.hpp"
 
 namespace poolgrad::PG_ISA {
 
@@ -148,6 +148,23 @@ int64_t deal(const Strip<T>& s) {
   return wrong;
 }
 
+/// dx likewise, the taps found by sliding: not even finding them grows with the window.
+template <class T>
+int64_t drift(const Strip<T>& s) {
+  const Plan forward = strip(s.plan, s.first, s.last, s.origin);
+  const int64_t slab = s.plan.source_slab(), d_slab = s.plan.dest_slab(), size = (s.b - s.a) * slab, inner = s.plan.inner;
+  std::memset(static_cast<void*>(s.dx), 0, static_cast<size_t>(size) * sizeof(T));
+  if (s.first == s.last) return -1;
+  positions_sliding<T>(forward, s.x, Piece{0, 1, 0, forward.axis[0].m}, [&](int64_t, int64_t j, const int64_t*, int64_t lane, const uint64_t* keys, int64_t begin) {
+    const T *from = s.g + j * d_slab + lane, *x = s.x - s.origin * slab;
+    for (int64_t c = 0; c < inner; ++c) {
+      const int64_t to = chosen(x, keys[c], begin, inner, c) * inner + c - s.a * slab;
+      if (static_cast<uint64_t>(to) < static_cast<uint64_t>(size)) s.dx[to] = sum_of(s.dx[to], from[c]);
+    }
+  });
+  return -1;
+}
+
 /// Few enough windows per cell to ask each, and taps that fit a byte.
 inline bool claimable(const Plan& plan, const Plan& transposed) {
   return !plan.plain && Rows::capacity(plan) * plan.last().widest <= 255 && Rows::capacity(transposed) * transposed.last().widest <= kMostWindows;
@@ -160,9 +177,14 @@ int64_t route_piece(const Plan& plan, const Plan& transposed, const T* x, const 
   const Axis& axis = plan.axis[0];
   const int64_t slab = plan.source_slab(), d_slab = plan.dest_slab(), item = axis.n * slab, d_item = axis.m * d_slab;
   const int64_t group = y ? 1 : side_by_side<T>(plan, p.i1 - p.i0);
-  const bool asks = claimable(plan, transposed);
+  const bool asks = claimable(plan, transposed), slide = has_keys<T> && !y && !plan.plain && keyed(plan);
+  const auto go = [&](const Strip<T>& s) {
+    if constexpr (has_keys<T>)
+      if (slide) return drift(s);
+    return asks ? claim(s) : deal(s);
+  };
   const int64_t by_taps = kTileBytes / 2 / (d_slab + 1) * (axis.n / (axis.m ? axis.m : 1) + 1);
-  const int64_t cells = group > 1 ? tile_cells<T>(transposed, group, 3) : !asks ? p.h1 - p.h0 + 1 : by_taps > 4 * axis.widest ? by_taps : 4 * axis.widest;
+  const int64_t cells = group > 1 ? tile_cells<T>(transposed, group, 3) : !asks || slide ? p.h1 - p.h0 + 1 : by_taps > 4 * axis.widest ? by_taps : 4 * axis.widest;
   Plan forward = plan, backward = transposed;
   forward.outer = backward.outer = 1;
   forward.inner = backward.inner = plan.inner * group;
@@ -177,13 +199,13 @@ int64_t route_piece(const Plan& plan, const Plan& transposed, const T* x, const 
       if (y) s.y = y + i * d_item + first * d_slab;
       int64_t wrong;
       if (group == 1) {
-        wrong = asks ? claim(s) : deal(s);
+        wrong = go(s);
       } else {
         Tile<T> tx((x1 - x0) * slab, group), tg((last - first) * d_slab, group), td((b - a) * slab, group);
         s.x = tx.read(x + i * item, item, x0 * slab, (x1 - x0) * slab, valid);
         s.g = tg.read(g + i * d_item, d_item, first * d_slab, (last - first) * d_slab, valid);
         s.dx = td.get();
-        wrong = asks ? claim(s) : deal(s);
+        wrong = go(s);
         td.write(dx + i * item, item, a * slab, (b - a) * slab, valid);
       }
       if (wrong >= 0) return i * d_item + first * d_slab + wrong;

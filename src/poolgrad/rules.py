@@ -12,6 +12,7 @@ class Mean(IntEnum):
     COUNTED = 0  # by a count kept in the type itself, which stops growing where the type runs out of digits
     EXACT = 1  # by the count rounded to the type
     WIDE = 2  # in 64-bit integers, toward zero
+    STRICT = 3  # as EXACT, however long the window
 
 
 class Share(IntEnum):

@@ -201,7 +201,7 @@ _ROWS = (
        Rule(Windows.EDGES, Verb.ROUTE, start=Start.FIRST, verify=True), bits(SUBNORMALS, GRID, FITS, SEQUENCES, LEGITIMATE)),
     Op("FractionalAvgPool", "Mean of windows whose lengths are drawn at random about a ratio.", "favg", 0, 2,
        _arrays(("value", Kind.SOURCE)) + FRACTIONAL, DRAWN, FLOATS_AND_LONG,
-       Rule(Windows.EDGES, Verb.FOLD, mean=Mean.EXACT), bits(SUBNORMALS, GRID, HALF, WORDS)),
+       Rule(Windows.EDGES, Verb.FOLD, mean=Mean.STRICT), bits(SUBNORMALS, GRID, HALF, WORDS)),
     Op("FractionalAvgPoolGrad", "Gradient of FractionalAvgPool.", "favg", 1, 2,
        (Param("orig_input_tensor_shape", Kind.SHAPE, dtype="int64"), *_arrays(("out_backprop", Kind.DEST)), *SEQUENCE_PAIR), ("output",),
        FLOATS_AND_LONG, Rule(Windows.EDGES, Verb.SPREAD, share=Share.QUOTIENT), bits(SUBNORMALS, GRID, FITS, SEQUENCES)),
