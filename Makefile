@@ -26,6 +26,8 @@ lint: install .venv/tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy src/poolgrad/raw_ops.py  # which its stub hides from the line above
+	if command -v clang-format > /dev/null; then clang-format --dry-run src/core/*.[ch]pp; fi
 
 docs: install
 	$(BIN)/python tools/docs.py

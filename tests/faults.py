@@ -52,7 +52,8 @@ def last_tie(true: Verb) -> Verb:
             (plan.outer, *(a.length for a in plan.axes), plan.inner),
             {d + 1: Axis(a.length, a.length - a.stop[::-1], a.length - a.start[::-1]) for d, a in enumerate(plan.axes)},
         )
-        turned = [np.ascontiguousarray(v[flip]) for v in (reference._source(x, plan), reference._dest(g, plan))]
+        seen = (x.reshape(back.source), g.reshape(back.dest))
+        turned = [np.ascontiguousarray(v[flip]) for v in seen]
         return np.ascontiguousarray(true(back, *turned)[flip]).reshape(plan.source)
 
     return route
@@ -71,9 +72,8 @@ def count_with_padding(true: Verb) -> Verb:
         if y.dtype.kind == "f" and all(axis.span is not None for axis in plan.axes):
             for d, axis in enumerate(plan.axes):
                 share = (axis.count / axis.span).astype(y.dtype)
-                reference._dest(y, plan)[...] *= share.reshape(
-                    [-1 if e == d + 1 else 1 for e in range(len(plan.axes) + 2)]
-                )
+                seen = y.reshape(plan.outer, *map(len, plan.axes), plan.inner)
+                seen *= share.reshape([-1 if e == d + 1 else 1 for e in range(seen.ndim)])
         return y
 
     return fold

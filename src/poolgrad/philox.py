@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -63,4 +64,4 @@ def _pseudo_random(n: int, m: int, source: Philox) -> list[int]:
     k, alpha = n // m, n / m
     u = r * min((k + 2) / alpha - 1, (n + 1 - k) / alpha - (m - 1))
     borders = [1, *(math.ceil(alpha * (i + u)) for i in range(1, m)), n + 1]
-    return [b - a for a, b in zip(borders, borders[1:], strict=False)]
+    return [b - a for a, b in pairwise(borders)]

@@ -50,8 +50,7 @@ def replay(call: dict, run: dict) -> str:
     args = {name: array(op, ref) for name, ref in call["inputs"].items()} | call["attrs"]
     wanted = call.get("outputs") or call.get("alt_outputs")
     try:
-        with np.errstate(all="ignore"):
-            got = run[op](**args)
+        got = run[op](**args)
     except (ValueError, TypeError, NotImplementedError) as error:
         return f"refused: {error}" if wanted else ""
     if not wanted:
@@ -61,11 +60,7 @@ def replay(call: dict, run: dict) -> str:
 
 @pytest.mark.parametrize("run", [FAST, SLOW], ids=["kernels", "reference"])
 @pytest.mark.parametrize("op", OPS)
-def test_the_sample_gives_the_recorded_bits(op, run, request):
-    if op == "FractionalAvgPool" and run is SLOW:
-        request.applymarker(
-            pytest.mark.xfail(reason="reference._toward_zero turns the lowest int64 round: abs of it is itself")
-        )
+def test_the_sample_gives_the_recorded_bits(op, run):
     calls = sample()[op]
     assert len(calls) >= 30
     assert sum("outputs" in c or "alt_outputs" in c for c in calls) >= 25

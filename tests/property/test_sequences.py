@@ -1,9 +1,12 @@
 """The sequences of fractional pooling: proper, reproducible where asked, fresh where not, and TensorFlow's own."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import python
 
 from poolgrad import raw_ops
 from poolgrad.philox import Philox, sequence
@@ -96,23 +99,51 @@ def test_the_same_seeds_give_the_same_result(problem, seed, seed2):
 LONG = np.zeros((1, 97, 101, 1), np.float32)
 
 
-@pytest.mark.parametrize("deterministic", [False, True])
+def drawn(name: str = "FractionalMaxPool", x: np.ndarray = LONG, **args: Any) -> tuple[list[int], list[int]]:
+    """The sequences of a call without seeds."""
+    out = getattr(raw_ops, name)(value=x, **{"pooling_ratio": [1, 1.7, 1.3, 1], **args})
+    rows, cols = out.row_pooling_sequence.tolist(), out.col_pooling_sequence.tolist()
+    assert (rows[-1], cols[-1]) == x.shape[1:3]
+    return rows, cols
+
+
 @pytest.mark.parametrize("pseudo", [False, True])
-def test_seeds_of_zero_draw_anew(deterministic, pseudo):
-    calls = [
-        raw_ops.FractionalMaxPool(
-            value=LONG, pooling_ratio=[1, 1.7, 1.3, 1], pseudo_random=pseudo, deterministic=deterministic
-        )
-        for _ in range(12)
-    ]
-    drawn = {tuple(map(tuple, (c.row_pooling_sequence.tolist(), c.col_pooling_sequence.tolist()))) for c in calls}
-    assert len(drawn) > 1
-    assert all(c.row_pooling_sequence[-1] == 97 and c.col_pooling_sequence[-1] == 101 for c in calls)
+def test_without_seeds_every_call_draws_anew(pseudo):
+    first = drawn(pseudo_random=pseudo)
+    assert any(drawn(pseudo_random=pseudo) != first for _ in range(12))
+
+
+@pytest.mark.parametrize("pseudo", [False, True])
+def test_deterministic_calls_without_seeds_repeat_within_a_process(pseudo):
+    first = drawn(pseudo_random=pseudo, deterministic=True)
+    assert all(drawn(pseudo_random=pseudo, deterministic=True) == first for _ in range(12))
+
+
+OTHER_KINDS: dict[str, dict[str, Any]] = {
+    "op": {"name": "FractionalAvgPool"},
+    "dtype": {"x": LONG.astype(np.float64)},
+    "attributes": {"overlapping": True},
+}
+
+
+@pytest.mark.parametrize("what", OTHER_KINDS)
+def test_deterministic_calls_of_another_kind_draw_their_own(what):
+    assert drawn(deterministic=True, **OTHER_KINDS[what]) != drawn(deterministic=True)
+
+
+def test_deterministic_calls_without_seeds_differ_between_processes():
+    code = (
+        "import numpy as np; from poolgrad import raw_ops; x = np.zeros((1, 97, 101, 1), np.float32);"
+        "print(raw_ops.FractionalMaxPool(value=x, pooling_ratio=[1, 1.7, 1.3, 1], deterministic=True)[1:])"
+    )
+    texts = [python("-c", code).stdout for _ in range(2)]
+    assert "array" in texts[0]
+    assert texts[0] != texts[1]
 
 
 def test_different_seeds_differ():
-    drawn = {tuple(sequence(97, 57, False, Philox(seed, 0)).tolist()) for seed in range(1, 33)}
-    assert len(drawn) == 32
+    found = {tuple(sequence(97, 57, False, Philox(seed, 0)).tolist()) for seed in range(1, 33)}
+    assert len(found) == 32
 
 
 def test_results_may_be_changed_without_changing_later_ones():

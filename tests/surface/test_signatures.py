@@ -164,10 +164,6 @@ def test_every_public_function_and_class_of_a_module_has_a_docstring(module):
 
 
 @pytest.mark.parametrize("module", modules())
-def test_the_examples_in_docstrings_are_true(module, request):
-    if module == "poolgrad.errors":
-        request.applymarker(
-            pytest.mark.xfail(reason="the example of brief shows a cut at another place than brief makes")
-        )
+def test_the_examples_in_docstrings_are_true(module):
     failed, _ = doctest.testmod(importlib.import_module(module))
     assert failed == 0
