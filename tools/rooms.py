@@ -31,7 +31,7 @@ CORE = (
 TOOLS = ("cli", "demo", "panels", "png", "files")  # what a person at a terminal uses: no part of the core
 BUILD = ("CMakeLists.txt", "pyproject.toml", "Makefile")
 
-CPP_LINES, PYTHON_LINES, BUILD_LINES = 2000, 2500, 150
+CPP_LINES, PYTHON_LINES, BUILD_LINES = 3200, 2500, 150  # C++: docs/decisions/0010-long-windows-and-lines.md
 FILE_LINES, FUNCTION_LINES, DUPLICATION = 400, 40, 5.0
 RUN = 6
 

@@ -4,9 +4,9 @@
 
 namespace poolgrad::PG_ISA {
 
-/// The type in which long sums are added up.
+/// The type in which long sums are added up: sums of halves are exact in it, whatever their order.
 template <class T>
-using Long = std::conditional_t<is_half<T>, float, double>;
+using Long = double;
 
 /// One number per count, kept while the count stays the same.
 template <class W>

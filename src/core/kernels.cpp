@@ -25,11 +25,7 @@ template <class T>
 void fold_any(const Plan& plan, const Arrays& a, Mean mean, Piece p) {
   const RowArrays<T, 1, 0> arrays{{in<T>(a.x)}, {}, out<T>(a.out)};
   if constexpr (is_real<T>)
-    if (mean != Mean::strict && slides(plan, 16)) {
-      fold_sliding<T>(plan, arrays, p);
-      if (!all_long(plan)) fold_piece<T>(plan, arrays, mean, p, true);
-      return;
-    }
+    if (mean != Mean::strict && slides(plan, 16)) return fold_sliding<T>(plan, arrays, mean, p);
   fold_piece<T>(plan, arrays, mean, p);
 }
 
@@ -37,11 +33,7 @@ template <class T, bool Reversed>
 void spread_any(const Plan& plan, const Arrays& a, Share share, Piece p) {
   const RowArrays<T, 1, 0> arrays{{in<T>(a.g)}, {}, out<T>(a.out)};
   if constexpr (is_real<T>)
-    if (share != Share::quotient && slides(plan, 16)) {
-      spread_sliding<T>(plan, arrays, share, p);
-      if (!all_long(plan)) spread_piece<T, Reversed>(plan, arrays, share, p, true);
-      return;
-    }
+    if (share != Share::quotient && slides(plan, 16)) return spread_sliding<T, Reversed>(plan, arrays, share, p);
   spread_piece<T, Reversed>(plan, arrays, share, p);
 }
 

@@ -1,21 +1,12 @@
 // The trust border: everything that comes from Python is checked here, once, before a kernel sees it.
-#define NPY_NO_DEPRECATED_API NPY_1_22_API_VERSION
-#include <nanobind/nanobind.h>
-#include <numpy/arrayobject.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <cstring>
-#include <string>
-#include <vector>
 
+#include "border.hpp"
 #include "kernels.hpp"
-#include "memory.hpp"
 #include "owned_plan.hpp"
 #include "threads.hpp"
-
-namespace nb = nanobind;
 
 namespace poolgrad {
 namespace {
@@ -54,95 +45,6 @@ const Level& choose_level(const char* highest) {
 }
 
 const Level* level = nullptr;
-int bfloat16_number = -1;
-
-Dtype dtype_of(PyArrayObject* a, const char* name) {
-  const int number = PyArray_TYPE(a);
-  if (number == bfloat16_number) return Dtype::bf16;
-  switch (number) {
-    case NPY_HALF: return Dtype::f16;
-    case NPY_FLOAT: return Dtype::f32;
-    case NPY_DOUBLE: return Dtype::f64;
-    default: break;
-  }
-  if (PyTypeNum_ISINTEGER(number)) {
-    const bool is_signed = PyTypeNum_ISSIGNED(number);
-    switch (PyArray_ITEMSIZE(a)) {
-      case 1: return is_signed ? Dtype::i8 : Dtype::u8;
-      case 2: return is_signed ? Dtype::i16 : Dtype::u16;
-      case 4: return is_signed ? Dtype::i32 : Dtype::u32;
-      case 8: return is_signed ? Dtype::i64 : Dtype::u64;
-      default: break;
-    }
-  }
-  throw nb::type_error((std::string(name) + ": unsupported dtype").c_str());
-}
-
-/// An array as the kernels want it: contiguous, aligned, native byte order, of a known number of elements.
-struct Checked {
-  char* data;
-  int64_t bytes;
-  Dtype dtype;
-};
-
-Checked check(nb::handle object, const char* name, int64_t elements, bool written) {
-  if (!PyArray_Check(object.ptr())) throw nb::type_error((std::string(name) + ": not a NumPy array").c_str());
-  auto* a = reinterpret_cast<PyArrayObject*>(object.ptr());
-  if (!PyArray_IS_C_CONTIGUOUS(a) || !PyArray_ISALIGNED(a) || !PyArray_ISNOTSWAPPED(a))
-    throw nb::value_error((std::string(name) + ": must be C-contiguous, aligned and in native byte order").c_str());
-  if (written && !PyArray_ISWRITEABLE(a)) throw nb::value_error((std::string(name) + ": must be writable").c_str());
-  const Dtype dtype = dtype_of(a, name);
-  if (elements >= 0 && PyArray_SIZE(a) != elements)
-    throw nb::value_error((std::string(name) + ": has " + std::to_string(PyArray_SIZE(a)) + " elements, the plan has " + std::to_string(elements)).c_str());
-  return {static_cast<char*>(PyArray_DATA(a)), PyArray_NBYTES(a), dtype};
-}
-
-void same_type(const Checked& a, const Checked& b, const char* name) {
-  if (a.dtype != b.dtype) throw nb::type_error((std::string(name) + ": its dtype differs from the other arrays'").c_str());
-}
-
-void apart(const Checked& out, const Checked& other) {
-  if (out.bytes && other.bytes && out.data < other.data + other.bytes && other.data < out.data + out.bytes)
-    throw nb::value_error("out: shares memory with another array");
-}
-
-/// A new array of that shape with the dtype of another; large ones on kept memory.
-nb::object new_array(const std::vector<int64_t>& shape, PyArray_Descr* descr) {
-  npy_intp dims[NPY_MAXDIMS];
-  int64_t bytes = PyDataType_ELSIZE(descr);
-  for (size_t i = 0; i < shape.size(); ++i) {
-    dims[i] = static_cast<npy_intp>(shape[i]);
-    bytes *= shape[i];
-  }
-  const int rank = static_cast<int>(shape.size());
-  Py_INCREF(descr);
-  if (static_cast<size_t>(bytes) < kLargeBlock) return nb::steal(PyArray_NewFromDescr(&PyArray_Type, descr, rank, dims, nullptr, nullptr, 0, nullptr));
-  void* block;
-  try {
-    block = take_block(static_cast<size_t>(bytes));
-  } catch (...) {
-    Py_DECREF(descr);
-    throw;
-  }
-  nb::object array = nb::steal(PyArray_NewFromDescr(&PyArray_Type, descr, rank, dims, nullptr, block, NPY_ARRAY_CARRAY, nullptr));
-  PyObject* owner = array.is_valid() ? PyCapsule_New(block, nullptr, nullptr) : nullptr;
-  if (!owner) {
-    return_block(block, static_cast<size_t>(bytes));
-    throw nb::python_error();
-  }
-  PyCapsule_SetContext(owner, reinterpret_cast<void*>(bytes));
-  PyCapsule_SetDestructor(owner, [](PyObject* o) { return_block(PyCapsule_GetPointer(o, nullptr), reinterpret_cast<size_t>(PyCapsule_GetContext(o))); });
-  PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array.ptr()), owner);
-  return array;
-}
-
-/// The array to fill: the one that was given, or a new one.
-nb::object given_or_new(nb::handle out, const std::vector<int64_t>& shape, nb::handle like) {
-  if (!out.is_none()) return nb::borrow(out);
-  if (!PyArray_Check(like.ptr())) throw nb::type_error("x: not a NumPy array");
-  return new_array(shape, PyArray_DESCR(reinterpret_cast<PyArrayObject*>(like.ptr())));
-}
-
 std::atomic<int> thread_limit{1};
 
 /// Below this many bytes a second thread costs more than it brings.
@@ -186,7 +88,7 @@ void need(const void* verb) {
 }
 
 nb::object fold(const OwnedPlan& plan, int mean, nb::handle x, nb::handle given) {
-  const nb::object y = given_or_new(given, plan.dest_shape, x);
+  const nb::object y = given_or_new(given, plan.dest_shape, x, "x");
   const Checked in = check(x, "x", plan.source_size(), false), out = check(y, "y", plan.dest_size(), true);
   same_type(in, out, "y");
   apart(out, in);
@@ -201,7 +103,7 @@ nb::object fold(const OwnedPlan& plan, int mean, nb::handle x, nb::handle given)
 }
 
 nb::object spread(const OwnedPlan& plan, int share, bool reversed, nb::handle g, nb::handle given) {
-  const nb::object dx = given_or_new(given, plan.source_shape, g);
+  const nb::object dx = given_or_new(given, plan.source_shape, g, "g");
   const Checked in = check(g, "g", plan.dest_size(), false), out = check(dx, "dx", plan.source_size(), true);
   same_type(in, out, "dx");
   apart(out, in);
@@ -244,7 +146,7 @@ Three three(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle g, nb:
 }
 
 nb::object near(const OwnedPlan& plan, double eps, nb::handle x, nb::handle y, nb::handle g, nb::handle given) {
-  const nb::object dx = given_or_new(given, plan.source_shape, x);
+  const nb::object dx = given_or_new(given, plan.source_shape, x, "x");
   if (y.is_none()) throw nb::type_error("y: not a NumPy array");
   const Three t = three(plan, x, y, g, dx, true, false);
   in_pieces(plan.transposed(), t.bytes, [&](Piece p) { t.verbs->near(plan.transposed(), t.arrays, eps, p); });
@@ -252,7 +154,7 @@ nb::object near(const OwnedPlan& plan, double eps, nb::handle x, nb::handle y, n
 }
 
 nb::object recall(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle v, nb::handle given) {
-  const nb::object out = given_or_new(given, plan.dest_shape, x);
+  const nb::object out = given_or_new(given, plan.dest_shape, x, "x");
   if (y.is_none()) throw nb::type_error("y: not a NumPy array");
   const Three t = three(plan, x, y, v, out, false, true);
   in_pieces(plan.forward(), t.bytes, [&](Piece p) { t.verbs->recall(plan.forward(), t.arrays, p); });
@@ -261,7 +163,7 @@ nb::object recall(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle 
 
 /// Returns dx, or, as an integer, the flat position in y that is not the pooled x.
 nb::object route(const OwnedPlan& owned, nb::handle x, nb::handle y, nb::handle g, nb::handle given) {
-  const nb::object dx = given_or_new(given, owned.source_shape, x);
+  const nb::object dx = given_or_new(given, owned.source_shape, x, "x");
   const Three t = three(owned, x, y, g, dx, true, false);
   FirstWrong wrong;
   in_pieces(owned.transposed(), t.bytes, [&](Piece p) { wrong.report(t.verbs->route(owned.forward(), owned.transposed(), t.arrays, p)); });
@@ -269,7 +171,7 @@ nb::object route(const OwnedPlan& owned, nb::handle x, nb::handle y, nb::handle 
 }
 
 nb::object select_best(const OwnedPlan& plan, int start, nb::handle x, nb::handle given) {
-  const nb::object y = given_or_new(given, plan.dest_shape, x);
+  const nb::object y = given_or_new(given, plan.dest_shape, x, "x");
   const Checked in = check(x, "x", plan.source_size(), false), out = check(y, "y", plan.dest_size(), true);
   same_type(in, out, "y");
   apart(out, in);
@@ -354,29 +256,6 @@ int64_t scatter(int64_t items, bool absolute, nb::handle g, nb::handle index, nb
   return wrong.get();
 }
 
-std::vector<int64_t> int64_vector(nb::handle object, const char* name) {
-  if (!PyArray_Check(object.ptr())) throw nb::type_error((std::string(name) + ": not a NumPy array").c_str());
-  auto* a = reinterpret_cast<PyArrayObject*>(object.ptr());
-  if (PyArray_NDIM(a) != 1) throw nb::value_error((std::string(name) + ": must have one dimension").c_str());
-  const Checked c = check(object, name, -1, false);
-  if (c.dtype != Dtype::i64) throw nb::type_error((std::string(name) + ": must be int64").c_str());
-  std::vector<int64_t> v(static_cast<size_t>(PyArray_SIZE(a)));
-  if (!v.empty()) std::memcpy(v.data(), c.data, v.size() * sizeof(int64_t));
-  return v;
-}
-
-/// A shape of that many elements, as a vector.
-std::vector<int64_t> shape_of(nb::handle object, const char* name, int64_t elements) {
-  std::vector<int64_t> shape;
-  int64_t size = 1;
-  for (nb::handle n : object) {
-    shape.push_back(nb::cast<int64_t>(n));
-    if (shape.back() < 0 || __builtin_mul_overflow(size, shape.back(), &size)) throw nb::value_error((std::string(name) + ": no shape").c_str());
-  }
-  if (size != elements || shape.size() > NPY_MAXDIMS) throw nb::value_error((std::string(name) + ": has not as many elements as the plan").c_str());
-  return shape;
-}
-
 void make_plan(OwnedPlan* self, nb::handle source, nb::handle dest, int64_t outer, int64_t inner, nb::handle axes, bool plain) {
   std::vector<AxisData> list;
   for (nb::handle item : axes) {
@@ -407,6 +286,7 @@ int import_numpy() {
 NB_MODULE(_core, m) {
   using namespace poolgrad;
   if (import_numpy() < 0) throw nb::python_error();
+  nb::set_leak_warnings(false);  // plans in caches outlive the module where something else keeps its users alive at exit
   level = &choose_level(std::getenv("POOLGRAD_ISA"));
   thread_limit = available_threads();
 

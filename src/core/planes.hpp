@@ -3,7 +3,7 @@
 #pragma once
 #include <utility>
 
-#include "rows.hpp"
+#include "runner.hpp"
 
 namespace poolgrad::PG_ISA {
 

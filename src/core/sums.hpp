@@ -51,7 +51,8 @@ PG_INLINE void lanes_as(const Long<T>* from, T* to, int64_t lanes, Long<T> by) {
 }
 
 template <class T>
-void fold_sliding(const Plan& whole, const RowArrays<T, 1, 0>& arrays, Piece piece) {
+void fold_sliding(const Plan& whole, const RowArrays<T, 1, 0>& arrays, Mean mean, Piece piece) {
+  const bool short_too = !all_long(whole);
   in_tiles<T>(whole, arrays, piece, [&](const Plan& plan, const RowArrays<T, 1, 0>& a, Piece p) {
     const int64_t row = plan.last().n * plan.inner;
     sum_sliding<T>(
@@ -66,11 +67,13 @@ void fold_sliding(const Plan& whole, const RowArrays<T, 1, 0>& arrays, Piece pie
           });
         },
         [&](const Long<T>* sums, T* y, int64_t count) { lanes_as<T>(sums, y, plan.inner, static_cast<Long<T>>(count)); });
+    if (short_too) fold_piece<T>(plan, a, mean, p, true);
   });
 }
 
-template <class T>
+template <class T, bool Reversed>
 void spread_sliding(const Plan& whole, const RowArrays<T, 1, 0>& arrays, Share share, Piece piece) {
+  const bool short_too = !all_long(whole);
   PerCount<Wide<T>> weight;
   in_tiles<T>(whole, arrays, piece, [&](const Plan& plan, const RowArrays<T, 1, 0>& a, Piece p) {
     const Axis& last = plan.last();
@@ -94,6 +97,7 @@ void spread_sliding(const Plan& whole, const RowArrays<T, 1, 0>& arrays, Share s
           }
         },
         [&](const Long<T>* sums, T* dx, int64_t) { lanes_as<T>(sums, dx, plan.inner, Long<T>{1}); });
+    if (short_too) spread_piece<T, Reversed>(plan, a, share, p, true);
   });
 }
 

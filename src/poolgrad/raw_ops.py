@@ -113,7 +113,9 @@ class _Runner:
         problems = Problems(self.op.name)
         if where is not None:
             value = arrays[where.name].reshape(-1)[at]
-            problems.fail(where.name, f"{value} at {place}", f"a flat position inside the input of shape {list(call.source)}")
+            problems.fail(
+                where.name, f"{value} at {place}", f"a flat position inside the input of shape {list(call.source)}"
+            )
         value = arrays["orig_output"].reshape(-1)[at]
         wanted = "the maximum of orig_input over that window of row_pooling_sequence and col_pooling_sequence"
         problems.fail("orig_output", f"{value} at {place}", wanted)

@@ -41,19 +41,27 @@ def _cast(value: Any, dtype: np.dtype[Any]) -> Any:
     return (value.astype(np.float32) if dtype.name in ("float16", "bfloat16") else value).astype(dtype)
 
 
+def _sum_type(dtype: np.dtype[Any], terms: int, rule: Mean | Share) -> Any:
+    """The type in which terms are added: their own, or a wider one where the rule has it or they are more than 64."""
+    if rule is Mean.WIDE or rule is Share.QUOTIENT:
+        return np.int64 if rule is Mean.WIDE else np.float64
+    long = terms > 64 and rule is not Mean.STRICT and dtype.kind not in "iu"
+    return np.float64 if long else dtype
+
+
 @np.errstate(all="ignore")
 def fold(plan: Plan, mean: Mean, x: Array) -> Array:
     """y[i] = mean of x over window i, added cell by cell; integers are divided toward zero."""
     y = np.empty(plan.dest, x.dtype)
     for i, cells in enumerate(_windows(plan.axes)):
-        count, total = len(cells), np.zeros((plan.outer, plan.inner), np.int64 if mean is Mean.WIDE else x.dtype)
+        count, total = len(cells), np.zeros((plan.outer, plan.inner), _sum_type(x.dtype, len(cells), mean))
         for j in cells:
             total += _view(x, plan)[:, j]
         if x.dtype.kind in "iu":
             _view(y, plan)[:, i] = total // count + ((total < 0) & (total // count * count != total))
         else:  # a count that is kept in the type ends where the type's digits do
-            most = 2 ** (_info(x.dtype).nmant + 1) if mean is Mean.COUNTED else count
-            _view(y, plan)[:, i] = total / x.dtype.type(min(count, most))
+            most = 2 ** (_info(total.dtype).nmant + 1) if mean is Mean.COUNTED else count
+            _view(y, plan)[:, i] = _cast(total / total.dtype.type(min(count, most)), x.dtype)
     return y
 
 
@@ -64,7 +72,7 @@ def spread(plan: Plan, share: Share, reversed: bool, g: Array) -> Array:
     kind = np.dtype(np.float64) if share is Share.QUOTIENT else g.dtype
     real = np.float32 if share is Share.SHORT_RECIPROCAL else np.float64
     for j, covering in enumerate(_windows(tuple(axis.transpose() for axis in plan.axes), reversed)):
-        total = np.zeros((plan.outer, plan.inner), kind)
+        total = np.zeros((plan.outer, plan.inner), _sum_type(g.dtype, len(covering), share))
         for i in covering:
             add = _view(g, plan)[:, i].astype(kind)
             total += add / counts[i] if share is Share.QUOTIENT else add * _cast(1 / real(counts[i]), kind)

@@ -97,6 +97,7 @@ GRAPHS = "always computed, TensorFlow returns zeros in some graphs"
 NOT_DEPTHWISE = "depthwise windows are a NotImplementedError, TensorFlow returns its input unpooled"
 NO_KERNEL = "computed on the CPU, where TensorFlow has no kernel"
 HALF = "float16 and bfloat16 exist; sums round at each step, as in AvgPool"
+LONG_SUMS = "sums of more than 64 terms are added up in a wider type, closer to the exact mean than TensorFlow's"
 WORDS = "floats in integer lists are a TypeError, TensorFlow truncates them"
 
 
@@ -147,16 +148,16 @@ RECALL = Rule(Windows.CLIP, Verb.RECALL)
 _ROWS = (
     Op("AvgPool", "Mean of each window.", "avg", 0, 2,
        _arrays(("value", Kind.SOURCE)) + _sizes() + _format(2), ("output",), FLOATS,
-       Rule(Windows.CLIP, Verb.FOLD), bits(SUBNORMALS, CHANNEL_STRIDE, GRID, WORDS)),
+       Rule(Windows.CLIP, Verb.FOLD), bits(SUBNORMALS, CHANNEL_STRIDE, GRID, LONG_SUMS, WORDS)),
     Op("AvgPoolGrad", "Gradient of AvgPool: each output's gradient, shared evenly over its window.", "avg", 1, 2,
        (Param("orig_input_shape", Kind.SHAPE, dtype="int32"), *_arrays(G), *_sizes(), *_format(2)), ("output",), FLOATS,
-       Rule(Windows.REACH, Verb.SPREAD), bits(SUBNORMALS, CHANNEL_STRIDE, GRID, FITS, WORDS)),
+       Rule(Windows.REACH, Verb.SPREAD), bits(SUBNORMALS, CHANNEL_STRIDE, GRID, FITS, LONG_SUMS, WORDS)),
     Op("AvgPool3D", "Mean of each window, three dimensions.", "avg", 0, 3,
        _arrays(("input", Kind.SOURCE)) + _sizes() + _format(3), ("output",), FLOATS,
-       Rule(Windows.SHIFT, Verb.FOLD, mean=Mean.EXACT), bits(SUBNORMALS, GRID, ONE_RULE, WORDS)),
+       Rule(Windows.SHIFT, Verb.FOLD, mean=Mean.EXACT), bits(SUBNORMALS, GRID, ONE_RULE, LONG_SUMS, WORDS)),
     Op("AvgPool3DGrad", "Gradient of AvgPool3D.", "avg", 1, 3,
        (Param("orig_input_shape", Kind.SHAPE, dtype="int32"), *_arrays(G), *_sizes(), *_format(3)), ("output",), FLOATS,
-       Rule(Windows.REACH, Verb.SPREAD, share=Share.SHORT_RECIPROCAL, reversed=True), bits(SUBNORMALS, GRID, FITS, EMPTY, WORDS)),
+       Rule(Windows.REACH, Verb.SPREAD, share=Share.SHORT_RECIPROCAL, reversed=True), bits(SUBNORMALS, GRID, FITS, EMPTY, LONG_SUMS, WORDS)),
     Op("MaxPool", "Maximum of each window.", "max", 0, 2,
        _arrays(("input", Kind.SOURCE)) + _sizes() + (PADS, *_format(2)), ("output",), REALS,
        SELECT, bits(SUBNORMALS, CHANNEL_STRIDE, GRID, ONE_RULE, DEPTHWISE, WORDS), depthwise=True),

@@ -235,3 +235,32 @@ def test_an_argmax_row_is_the_only_one_that_refuses_depthwise_by_name():
     assert [name for name, text in ROWS if text == table.NOT_DEPTHWISE] == [
         n for n, op in OPS.items() if op.rule.verb is Verb.ARGMAX
     ]
+
+
+@exercises("LONG_SUMS")
+def long_sums_are_nearer_to_the_exact_mean(op: Op) -> None:
+    """A window of 4,096 halves: added one by one in float16, ones would stop at 2,048."""
+    case = small(
+        op,
+        "float16",
+        x=(1, *(64 if d < 2 else 1 for d in range(op.spatial)), 3),
+        k=(64, 64, 1)[: op.spatial],
+        s=(64, 64, 1)[: op.spatial],
+    )
+    args = arguments(case)
+    if op.order == 0:
+        args[first_source(op)] = np.ones_like(args[first_source(op)])
+        assert (run(op, args) == 1).all()
+        return
+    case = small(
+        op,
+        "float16",
+        x=(1, *(33 if d < 2 else 1 for d in range(op.spatial)), 3),
+        k=(17, 17, 1)[: op.spatial],
+        s=(1,) * op.spatial,
+    )
+    args = arguments(case)
+    args[first_source(op)] = np.ones_like(args[first_source(op)])
+    share = float(np.float16(1 / 289))
+    middle = run(op, args)[0, 16, 16].astype(np.float64)
+    assert (abs(middle - 289 * share) <= 2**-11).all()

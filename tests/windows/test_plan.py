@@ -139,7 +139,7 @@ def test_an_axis_that_exists_is_valid(why):
 def test_the_core_takes_no_windows(why):
     n, start, stop = BAD_AXES[why]
     with pytest.raises(ValueError, match=r"^plan: "):
-        _core.Plan(1, 1, [(n, np.array(start, np.int64), np.array(stop, np.int64), None)])
+        _core.Plan((1,), (1,), 1, 1, [(n, np.array(start, np.int64), np.array(stop, np.int64), None)])
 
 
 def good(n=4):
@@ -148,22 +148,28 @@ def good(n=4):
 
 
 BAD_PLANS = {
-    "negative outer": (lambda: _core.Plan(-1, 1, [good()]), ValueError),
-    "negative inner": (lambda: _core.Plan(1, -1, [good()]), ValueError),
-    "no axis": (lambda: _core.Plan(1, 1, []), ValueError),
-    "seventeen axes": (lambda: _core.Plan(1, 1, [good(1)] * 17), ValueError),
-    "too many elements": (lambda: _core.Plan(2**62, 2**62, [good()]), ValueError),
-    "sizes that wrap to small": (lambda: _core.Plan(2**33, 2**33, [good()]), ValueError),
-    "int32 windows": (lambda: _core.Plan(1, 1, [(4, np.zeros(1, np.int32), np.ones(1, np.int32), None)]), TypeError),
+    "negative outer": (lambda: _core.Plan((1,), (1,), -1, 1, [good()]), ValueError),
+    "negative inner": (lambda: _core.Plan((1,), (1,), 1, -1, [good()]), ValueError),
+    "no axis": (lambda: _core.Plan((1,), (1,), 1, 1, []), ValueError),
+    "seventeen axes": (lambda: _core.Plan((1,), (1,), 1, 1, [good(1)] * 17), ValueError),
+    "too many elements": (lambda: _core.Plan((1,), (1,), 2**62, 2**62, [good()]), ValueError),
+    "sizes that wrap to small": (lambda: _core.Plan((1,), (1,), 2**33, 2**33, [good()]), ValueError),
+    "int32 windows": (
+        lambda: _core.Plan((1,), (1,), 1, 1, [(4, np.zeros(1, np.int32), np.ones(1, np.int32), None)]),
+        TypeError,
+    ),
     "windows in a table": (
-        lambda: _core.Plan(1, 1, [(4, np.zeros((1, 1), int), np.ones((1, 1), int), None)]),
+        lambda: _core.Plan((1,), (1,), 1, 1, [(4, np.zeros((1, 1), int), np.ones((1, 1), int), None)]),
         ValueError,
     ),
-    "strided windows": (lambda: _core.Plan(1, 1, [(9, np.arange(8)[::2], np.arange(8)[::2] + 1, None)]), ValueError),
-    "a list for an array": (lambda: _core.Plan(1, 1, [(4, [0], [1], None)]), TypeError),
-    "a triple": (lambda: _core.Plan(1, 1, [good()[:3]]), TypeError),
+    "strided windows": (
+        lambda: _core.Plan((1,), (1,), 1, 1, [(9, np.arange(8)[::2], np.arange(8)[::2] + 1, None)]),
+        ValueError,
+    ),
+    "a list for an array": (lambda: _core.Plan((1,), (1,), 1, 1, [(4, [0], [1], None)]), TypeError),
+    "a triple": (lambda: _core.Plan((1,), (1,), 1, 1, [good()[:3]]), TypeError),
     "a span too short": (
-        lambda: _core.Plan(1, 1, [(4, np.zeros(2, int), np.ones(2, int), np.ones(1, int))]),
+        lambda: _core.Plan((1,), (1,), 1, 1, [(4, np.zeros(2, int), np.ones(2, int), np.ones(1, int))]),
         ValueError,
     ),
 }
@@ -179,3 +185,10 @@ def test_the_core_takes_no_plan_with(why):
 def test_a_plan_refuses_an_axis_of_another_length():
     with pytest.raises(ValueError, match="got length 5 in dimension 1, wanted 4"):
         Plan((1, 5), {1: itself(4)})
+
+
+def test_a_native_plan_refuses_shapes_of_other_sizes():
+    with pytest.raises(ValueError, match="source"):
+        _core.Plan((5,), (4,), 1, 1, [good()])
+    with pytest.raises(ValueError, match="dest"):
+        _core.Plan((4,), (-1, -4), 1, 1, [good()])

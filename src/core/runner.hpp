@@ -1,0 +1,243 @@
+// Runs of lanes along a destination row: across the inner elements of a cell, or along neighbouring cells.
+#pragma once
+#include "rows.hpp"
+
+namespace poolgrad::PG_ISA {
+
+/// Sorts the cells of a row by their position modulo S: phase p holds cells p, p + S, ...
+template <class T>
+void split(const T* row, int64_t cells, int64_t inner, int64_t S, int64_t phase, T* out) {
+  for (int64_t p = 0; p < S; ++p) {
+    T* to = out + p * phase;
+    const T* from = row + p * inner;
+    const int64_t count = p < cells ? (cells - p + S - 1) / S : 0;
+    if (inner == 1 && S == 2)
+      for (int64_t q = 0; q < count; ++q) to[q] = from[2 * q];
+    else if (inner == 1)
+      for (int64_t q = 0; q < count; ++q) to[q] = from[q * S];
+    else
+      for (int64_t q = 0; q < count; ++q) std::memcpy(to + q * inner, from + q * S * inner, static_cast<size_t>(inner) * sizeof(T));
+  }
+}
+
+/// Puts every P-th cell back in place.
+template <class T>
+void join(const T* from, int64_t count, int64_t inner, int64_t P, T* to) {
+  if (inner == 1)
+    for (int64_t q = 0; q < count; ++q) to[q * P] = from[q];
+  else
+    for (int64_t q = 0; q < count; ++q) std::memcpy(to + q * P * inner, from + q * inner, static_cast<size_t>(inner) * sizeof(T));
+}
+
+/// Calls f(item, row of the item, j0, j1) for every destination row of a piece.
+template <class F>
+PG_INLINE void each_row(const Plan& plan, Piece p, F&& f) {
+  const int64_t per = plan.rows_per_slab(), cells = plan.last().m;
+  for (int64_t i = p.i0; i < p.i1; ++i) {
+    if (plan.rank == 1) f(i, 0, p.h0, p.h1);
+    else
+      for (int64_t u = p.h0 * per; u < p.h1 * per; ++u) f(i, u, 0, cells);
+  }
+}
+
+/// The arrays of one row: sources that windows read, partners cell by cell with the destination.
+template <class T, int Sources, int Partners>
+struct RowArrays {
+  const T* source[Sources];
+  const T* partner[Partners ? Partners : 1];
+  T* out;
+};
+
+/// Runs a cell kernel over destination rows. Two lane modes: across the inner elements of one cell, or,
+/// where those are few and the windows repeat, along neighbouring cells of the row.
+///
+/// cell(reach, arrays, at, lanes): arrays point at the run's first lane; at is its place in the row.
+template <class T, int Sources, int Partners>
+class RowRunner {
+ public:
+  using Arrays = RowArrays<T, Sources, Partners>;
+
+  explicit RowRunner(const Plan& plan, bool reversed = false)
+      : axis_(plan.last()),
+        reversed_(reversed),
+        inner_(plan.inner),
+        along_(worth(plan)),
+        slots_(along_ && axis_.step > 1 ? Rows::capacity(plan) : 0),
+        by_row_(plan.rank == 2),
+        cells_(axis_.m ? axis_.stop[axis_.m - 1] - axis_.origin : 0),
+        phase_((cells_ + axis_.step - 1) / axis_.step * plan.inner),
+        split_(slots_ * Sources * phase_ * axis_.step),
+        tags_(slots_),
+        slot_rows_(slots_),
+        join_(along_ && axis_.period > 1 ? (Partners + 1) * (axis_.m / axis_.period + 1) * inner_ : 0),
+        table_(along_ ? axis_.widest : 0),
+        taps_(flat_size(plan)),
+        at_(taps_ * (kKept + 1)),
+        counts_(axis_.count ? taps_ * (kKept + 1) : 0),
+        places_(axis_.count ? taps_ * (kKept + 1) : 0) {
+    for (int64_t i = 0; i < slots_; ++i) tags_[i] = nullptr;
+  }
+
+  template <class Cell>
+  void run(Reach& reach, const Arrays& a, int64_t j0, int64_t j1, Cell&& cell) {
+    const bool upper_cut = reach.cut;
+    const int64_t lo = along_ ? clamp(axis_.lo, j0, j1) : j1, hi = along_ ? clamp(axis_.hi, j0, j1) : j1;
+    for (bool& kept : kept_) kept = false;
+    across(reach, a, j0, lo, upper_cut, cell);
+    if (lo < hi) along(reach, a, lo, hi, upper_cut, cell);
+    across(reach, a, hi, j1, upper_cut, cell);
+    reach.cut = upper_cut;
+  }
+
+ private:
+  static bool worth(const Plan& plan) {
+    const Axis& axis = plan.last();
+    return !plan.plain && plan.inner < kLanes<T> && (axis.hi - axis.lo) / axis.period * plan.inner >= kLanes<T>;
+  }
+  /// Windows of moderate size are listed tap by tap, so that kernels run one loop over them.
+  static int64_t flat_size(const Plan& plan) {
+    const int64_t taps = Rows::capacity(plan) * plan.last().widest;
+    return taps <= 4096 ? taps : 0;
+  }
+  static int64_t clamp(int64_t v, int64_t lo, int64_t hi) { return v < lo ? lo : v > hi ? hi : v; }
+
+  template <class Cell>
+  void across(Reach& reach, const Arrays& a, int64_t j0, int64_t j1, bool upper_cut, Cell& cell) {
+    reach.off = Offsets{nullptr, inner_};
+    for (int64_t j = j0; j < j1; ++j) {
+      aim(reach, j, upper_cut);
+      const Reach& run = flatten(reach, j);
+      Arrays here = a;
+      for (auto& s : here.source) s += axis_.from(j) * inner_;
+      if constexpr (Partners > 0)
+        for (auto& p : here.partner) p += j * inner_;
+      here.out += j * inner_;
+      cell(run, here, j * inner_, inner_);
+    }
+  }
+
+  /// The reach of cell j as a single row of taps, kept for the cells of this row that have the same.
+  const Reach& flatten(const Reach& reach, int64_t j) {
+    if (!taps_) return reach;
+    const bool repeats = axis_.lo <= j && j < axis_.hi && axis_.period <= kKept;
+    const int64_t slot = repeats ? (j - axis_.lo) % axis_.period : kKept;
+    Reach& flat = flat_[slot];
+    if (!repeats || !kept_[slot]) list(reach, flat, slot * taps_);
+    kept_[slot] = repeats;
+    flat.cut = reach.cut;
+    return flat;
+  }
+
+  void list(const Reach& reach, Reach& flat, int64_t begin) {
+    int64_t k = begin;
+    const auto add = [&](int64_t r, int64_t t) {
+      at_[k] = reach.rows[r] + reach.off[t];
+      if (axis_.count) {
+        counts_[k] = reach.row_count[r] * reach.col_count[t];
+        places_[k] = -reach.tap(r, t);
+      }
+      ++k;
+    };
+    if (reversed_) each_tap<Order::columns>(reach, add);
+    else each_tap<Order::rows>(reach, add);
+    static constexpr int64_t zero = 0, one = 1;
+    flat.rows = flat.row_tap = &zero;
+    flat.nrows = 1;
+    flat.row_count = &one;
+    flat.off = Offsets{at_.get() + begin, 0};
+    flat.width = k - begin;
+    flat.col_count = counts_.get() + begin;
+    flat.col_base = places_.get() + begin;
+  }
+
+  void aim(Reach& reach, int64_t j, bool upper_cut) const {
+    reach.width = axis_.length(j);
+    reach.cut = upper_cut || (axis_.span && axis_.span[j] != reach.width);
+    if (!axis_.count) return;
+    reach.col_count = axis_.count + axis_.start[j];
+    reach.col_base = axis_.base + axis_.start[j];
+    reach.cell = axis_.first + j;
+  }
+
+  template <class Cell>
+  void along(Reach& reach, const Arrays& a, int64_t lo, int64_t hi, bool upper_cut, Cell& cell) {
+    Arrays base = a;
+    const Reach whole = reach;
+    if (axis_.step > 1) regroup(reach, base);
+    for (int64_t p = 0; p < axis_.period && lo + p < hi; ++p) {
+      const int64_t first = lo + p, count = (hi - first + axis_.period - 1) / axis_.period;
+      aim(reach, first, upper_cut);
+      for (int64_t t = 0; t < reach.width; ++t) {
+        const int64_t s = axis_.from(first) + t;
+        table_[t] = axis_.step > 1 ? s % axis_.step * phase_ + s / axis_.step * inner_ : s * inner_;
+      }
+      reach.off = Offsets{table_.get(), 0};
+      if (taps_) list(reach, flat_[kKept], kKept * taps_);
+      flat_[kKept].cut = reach.cut;
+      const Reach& run = taps_ ? flat_[kKept] : reach;
+      if (axis_.period == 1) {
+        Arrays here = base;
+        if constexpr (Partners > 0)
+          for (auto& q : here.partner) q += first * inner_;
+        here.out += first * inner_;
+        cell(run, here, first * inner_, count * inner_);
+      } else {
+        interleaved(run, base, first, count, cell);
+      }
+    }
+    reach.rows = whole.rows;
+  }
+
+  /// One residue class of destination cells, through contiguous scratch.
+  template <class Cell>
+  void interleaved(const Reach& reach, const Arrays& base, int64_t first, int64_t count, Cell& cell) {
+    Arrays here = base;
+    if constexpr (Partners > 0)
+      for (int i = 0; i < Partners; ++i) {
+        T* to = join_.get() + (i + 1) * (axis_.m / axis_.period + 1) * inner_;
+        for (int64_t q = 0; q < count; ++q)
+          std::memcpy(to + q * inner_, base.partner[i] + (first + q * axis_.period) * inner_, static_cast<size_t>(inner_) * sizeof(T));
+        here.partner[i] = to;
+      }
+    here.out = join_.get();
+    cell(reach, here, first * inner_, count * inner_);
+    join(join_.get(), count, inner_, axis_.period, base.out + first * inner_);
+  }
+
+  /// Source rows sorted by phase, kept from one destination row to the next.
+  void regroup(Reach& reach, Arrays& base) {
+    const int64_t length = axis_.n * inner_, slot_size = phase_ * axis_.step;
+    for (int64_t r = 0; r < reach.nrows; ++r) {
+      const int64_t slot = by_row_ ? reach.rows[r] / length % slots_ : r;
+      const T* row = base.source[0] + reach.rows[r];
+      slot_rows_[r] = slot * slot_size;
+      if (tags_[slot] == row) continue;
+      tags_[slot] = row;
+      for (int i = 0; i < Sources; ++i)
+        split(base.source[i] + reach.rows[r], cells_, inner_, axis_.step, phase_, split_.get() + (i * slots_ + slot) * slot_size);
+    }
+    for (int i = 0; i < Sources; ++i) base.source[i] = split_.get() + i * slots_ * slot_size;
+    reach.rows = slot_rows_.get();
+  }
+
+  const Axis& axis_;
+  const bool reversed_;
+  const int64_t inner_;
+  const bool along_;
+  const int64_t slots_;
+  const bool by_row_;
+  const int64_t cells_;  // of a source row, up to the last that is read
+  const int64_t phase_;
+  Scratch<T> split_;
+  Scratch<const T*> tags_;
+  Scratch<int64_t> slot_rows_;
+  Scratch<T> join_;
+  Scratch<int64_t> table_;
+  const int64_t taps_;
+  static constexpr int kKept = 4;  // lists of taps for cells that repeat, and one more for those that do not
+  Scratch<int64_t> at_, counts_, places_;
+  Reach flat_[kKept + 1];
+  bool kept_[kKept + 1] = {};
+};
+
+}  // namespace poolgrad::PG_ISA
