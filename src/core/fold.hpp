@@ -45,6 +45,7 @@ PG_INLINE Wide<T> divisor(int64_t count, Mean mean) {
 /// y[i] = mean of x over window i, added cell by cell in row-major order: the order fixes the rounding.
 template <class T>
 void fold_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Mean mean, Piece piece, bool only_short = false) {
+  PerCount<Wide<T>> divisors;
   over_rows<T>(plan, arrays, false, piece, [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
     const T* x = a.source[0];
     T* y = a.out;
@@ -64,7 +65,7 @@ void fold_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Mean mean, P
             [y, count](auto lane, auto& sum, int64_t c) {
               store<decltype(lane)::count>(y + c, convert<Wide<T>, decltype(lane)::count, Long<T>>(sum / static_cast<Long<T>>(count)));
             });
-    const Wide<T> by = divisor<T>(count, mean);
+    const Wide<T> by = divisors(count, [mean](int64_t n) { return divisor<T>(n, mean); });
     reduce<T, Order::rows>(
         w, lanes, [](auto lane, int64_t) { return Vec<Wide<T>, decltype(lane)::count>{}; },
         [x](auto lane, auto& sum, int64_t at, int64_t) {
@@ -98,6 +99,10 @@ template <class T, bool Reversed>
 void spread_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share share, Piece piece, bool only_short = false) {
   constexpr Order order = Reversed ? Order::columns : Order::rows;
   PerCount<Wide<T>> weight;
+  // Weights of the lists of taps that the runner keeps.
+  constexpr int kLists = 5, kTaps = 16;
+  Wide<T> kept[kLists][kTaps];
+  int64_t version[kLists] = {-1, -1, -1, -1, -1};
   over_rows<T>(plan, arrays, Reversed, piece, [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
     const T* g = a.source[0];
     T* dx = a.out;
@@ -113,11 +118,16 @@ void spread_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share shar
           [dx](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(dx + c, settle<T, decltype(lane)::count>(sum)); });
     }
     if constexpr (is_real<T>) {
-      Scratch<Wide<T>> weights(w.nrows * w.width);
-      int64_t k = 0;
-      each_tap<order>(w, [&](int64_t r, int64_t t) { weights[k++] = weight(w.row_count[r] * w.col_count[t], [&](int64_t n) { return reciprocal<T>(n, share); }); });
-      const Wide<T>* q = weights.get();
-      if (k > kLongSum)
+      const int64_t taps = w.nrows * w.width;
+      const bool keeps = w.slot >= 0 && taps <= kTaps;
+      Scratch<Wide<T>> weights(keeps ? 0 : taps);
+      Wide<T>* const q = keeps ? kept[w.slot] : weights.get();
+      if (!keeps || version[w.slot] != w.version) {
+        int64_t k = 0;
+        each_tap<order>(w, [&](int64_t r, int64_t t) { q[k++] = weight(w.row_count[r] * w.col_count[t], [&](int64_t n) { return reciprocal<T>(n, share); }); });
+        if (keeps) version[w.slot] = w.version;
+      }
+      if (taps > kLongSum)
         return reduce<T, order>(
             w, lanes, [](auto lane, int64_t) { return Vec<Long<T>, decltype(lane)::count>{}; },
             [g, q](auto lane, auto& sum, int64_t at, int64_t k) {

@@ -40,7 +40,7 @@ void spread_any(const Plan& plan, const Arrays& a, Share share, Piece p) {
 template <class T>
 void select_any(const Plan& plan, const Arrays& a, Start start, Piece p) {
   const RowArrays<T, 1, 0> arrays{{in<T>(a.x)}, {}, out<T>(a.out)};
-  if (start != Start::first && !plan.plain && slides(plan, 8)) select_sliding<T>(plan, arrays, start, p);
+  if (start != Start::first && !plan.plain && slides(plan, 12)) select_sliding<T>(plan, arrays, start, p);
   else select_piece<T>(plan, arrays, start, p);
 }
 

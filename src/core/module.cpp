@@ -241,18 +241,20 @@ int64_t gather(int64_t items, bool absolute, nb::handle v, nb::handle index, nb:
 /// Images first one by one, each in its own task; where a position leaves its image, all together in one.
 int64_t scatter(int64_t items, bool absolute, nb::handle g, nb::handle index, nb::handle out) {
   const Indexed k = indexed(items, g, index, out, true);
-  nb::gil_scoped_release release;
-  const auto bytes = static_cast<size_t>(PyArray_NBYTES(reinterpret_cast<PyArrayObject*>(out.ptr())));
+  const int64_t size = PyArray_ITEMSIZE(reinterpret_cast<PyArrayObject*>(out.ptr()));
   const int threads = k.bytes < kWorthThreads ? 1 : thread_limit.load();
+  nb::gil_scoped_release release;
+  const auto run = [&](int64_t i0, int64_t i1) {
+    std::memset(static_cast<char*>(k.arrays.out) + i0 * k.n * size, 0, static_cast<size_t>((i1 - i0) * k.n * size));
+    return k.verbs->scatter(k.arrays, k.wide, k.n, k.m, k.total, absolute, i0, i1);
+  };
   if (threads > 1 && items > 1) {
     FirstWrong astray;
-    std::memset(k.arrays.out, 0, bytes);
-    parallel_for(items, threads, [&](int64_t i) { astray.report(k.verbs->scatter(k.arrays, k.wide, k.n, k.m, k.total, absolute, i, i + 1)); });
+    parallel_for(items, threads, [&](int64_t i) { astray.report(run(i, i + 1)); });
     if (astray.get() < 0) return -1;
   }
-  std::memset(k.arrays.out, 0, bytes);
   FirstWrong wrong;
-  parallel_for(1, 1, [&](int64_t) { wrong.report(k.verbs->scatter(k.arrays, k.wide, k.n, k.m, k.total, absolute, 0, items)); });
+  parallel_for(1, 1, [&](int64_t) { wrong.report(run(0, items)); });
   return wrong.get();
 }
 
@@ -303,6 +305,16 @@ NB_MODULE(_core, m) {
   m.def("route", &route, nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), out);
   m.def("recall", &recall, nb::arg(), nb::arg(), nb::arg(), nb::arg(), out);
   m.def("keep_at_most", [](int64_t bytes) { keep_at_most(static_cast<size_t>(std::max<int64_t>(bytes, 0))); });
+  m.def("empty", [](nb::handle shape, nb::handle like) {
+    std::vector<int64_t> sizes;
+    int64_t total = 1;
+    for (nb::handle n : shape) {
+      sizes.push_back(nb::cast<int64_t>(n));
+      if (sizes.back() < 0 || __builtin_mul_overflow(total, sizes.back(), &total) || total > (int64_t{1} << 58)) throw nb::value_error("shape: no shape");
+    }
+    if (sizes.size() > NPY_MAXDIMS) throw nb::value_error("shape: too many dimensions");
+    return given_or_new(nb::none(), sizes, like, "like");
+  });
   m.def("gather", &gather);
   m.def("scatter", &scatter);
   m.def("get_num_threads", [] { return thread_limit.load(); });

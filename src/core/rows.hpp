@@ -41,6 +41,7 @@ struct Reach {
   Offsets off;
   int64_t width = 0;
   bool cut = false;                     ///< the window was cut off at an edge
+  int64_t slot = -1, version = 0;       ///< which list of taps this is, and whether it has changed; -1: it is no list
   // Of a transposed plan only, about the windows that cover a cell:
   const int64_t* row_count = nullptr;  ///< product of the other axes' window lengths, per row
   const int64_t* row_tap = nullptr;    ///< the cell's place in the window, by all axes but the last, per row

@@ -99,20 +99,36 @@ class RowRunner {
     const int64_t taps = Rows::capacity(plan) * plan.last().widest;
     return taps <= 4096 ? taps : 0;
   }
+  /// Versions of different runners never meet: a kernel may outlive the runner whose lists it knows.
+  static int64_t next_runner() {
+    static thread_local int64_t runners = 0;
+    return ++runners << 32;
+  }
   static int64_t clamp(int64_t v, int64_t lo, int64_t hi) { return v < lo ? lo : v > hi ? hi : v; }
 
   template <class Cell>
   void across(Reach& reach, const Arrays& a, int64_t j0, int64_t j1, bool upper_cut, Cell& cell) {
     reach.off = Offsets{nullptr, inner_};
+    // Cells that repeat share their list of taps: from the second period on it is there.
+    const bool listed = taps_ && axis_.period <= kKept;
+    const int64_t known = listed ? clamp(axis_.lo + axis_.period, j0 + axis_.period, j1) : j1, end = listed ? clamp(axis_.hi, known, j1) : j1;
+    int64_t slot = known > axis_.lo ? (known - axis_.lo) % axis_.period : 0;
     for (int64_t j = j0; j < j1; ++j) {
-      aim(reach, j, upper_cut);
-      const Reach& run = flatten(reach, j);
+      const Reach* run;
+      if (known <= j && j < end) {
+        run = &flat_[slot];
+        if (++slot == axis_.period) slot = 0;
+      } else {
+        aim(reach, j, upper_cut);
+        run = &flatten(reach, j);
+      }
       Arrays here = a;
-      for (auto& s : here.source) s += axis_.from(j) * inner_;
+      const int64_t from = axis_.from(j) * inner_;
+      for (auto& s : here.source) s += from;
       if constexpr (Partners > 0)
         for (auto& p : here.partner) p += j * inner_;
       here.out += j * inner_;
-      cell(run, here, j * inner_, inner_);
+      cell(*run, here, j * inner_, inner_);
     }
   }
 
@@ -129,6 +145,8 @@ class RowRunner {
   }
 
   void list(const Reach& reach, Reach& flat, int64_t begin) {
+    flat.slot = begin / taps_;
+    flat.version = ++versions_;
     int64_t k = begin;
     const auto add = [&](int64_t r, int64_t t) {
       at_[k] = reach.rows[r] + reach.off[t];
@@ -237,6 +255,7 @@ class RowRunner {
   static constexpr int kKept = 4;  // lists of taps for cells that repeat, and one more for those that do not
   Scratch<int64_t> at_, counts_, places_;
   Reach flat_[kKept + 1];
+  int64_t versions_ = next_runner();
   bool kept_[kKept + 1] = {};
 };
 

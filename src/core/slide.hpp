@@ -139,7 +139,7 @@ inline int64_t strip_cells(const Plan& plan, int64_t cell_bytes) {
   return most > axis.widest ? most : axis.widest;
 }
 
-/// Whether sliding is possible, and saves work: a step of it costs as much as `step` visits to a cell, and four times that
+/// Whether sliding is possible, and saves work: a step of it costs as much as `step` visits to a cell, and twice that
 /// where neither inner elements nor images fill the vectors. The same at every ISA level, since sums depend on it.
 inline bool slides(const Plan& plan, double step) {
   double direct = 1, passes = 0;
@@ -152,7 +152,7 @@ inline bool slides(const Plan& plan, double step) {
     for (int a = 0; a < plan.rank; ++a) size *= static_cast<double>(a <= k ? plan.axis[a].n : plan.axis[a].m);
     passes += size;
   }
-  return direct > step * (plan.inner < 16 && plan.outer < 16 ? 4 : 1) * passes;
+  return direct > step * (plan.inner < 16 && plan.outer < 16 ? 2 : 1) * passes;
 }
 
 /// The cells of a destination slab, cell by cell: f(cell along each axis but the first, lanes' offset).

@@ -52,6 +52,16 @@ struct Job {
   }
 };
 
+/// Waits a few microseconds for something that often comes at once; sleeping and waking would take longer.
+template <class F>
+void spin(F&& ready) {
+  for (int i = 0; i < 2000 && !ready(); ++i) {
+#if defined(__x86_64__)
+    _mm_pause();
+#endif
+  }
+}
+
 /// Workers wait for a job; one job at a time. A second caller does its work alone rather than wait.
 class Pool {
  public:
@@ -67,8 +77,12 @@ class Pool {
     }
     wake_.notify_all();
     job.work();
+    {
+      std::lock_guard lock(lock_);
+      job_ = nullptr;
+    }
+    spin([&] { return job.helpers.load() == 0; });
     std::unique_lock lock(lock_);
-    job_ = nullptr;
     done_.wait(lock, [&] { return job.helpers.load() == 0; });
     return true;
   }
@@ -78,6 +92,7 @@ class Pool {
     uint64_t seen = 0;
     for (;;) {
       Job* job;
+      spin([&] { return round_.load(std::memory_order_relaxed) != seen; });
       {
         std::unique_lock lock(lock_);
         wake_.wait(lock, [&] { return round_ != seen; });
@@ -95,7 +110,7 @@ class Pool {
   std::mutex busy_, lock_;
   std::condition_variable wake_, done_;
   Job* job_ = nullptr;
-  uint64_t round_ = 0;
+  std::atomic<uint64_t> round_{0};
   int wanted_ = 0, size_ = 0;
 };
 

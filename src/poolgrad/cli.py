@@ -215,6 +215,16 @@ class Command:
     run: Callable[[Options], int]
 
 
+def _bench_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="see `poolgrad bench --help`")
+
+
+def _bench(options: argparse.Namespace) -> int:
+    from .bench import main as race
+
+    return race(options.arguments)
+
+
 _EXAMPLES = {
     "ops": "poolgrad ops\npoolgrad ops MaxPoolGradGrad",
     "run": """
@@ -228,6 +238,7 @@ poolgrad try "favg f64 x=1x8x8x1 ratio=1.5x1.5 overlapping seed=7"
 {problem.__doc__}""",
     "demo": "poolgrad demo\npoolgrad demo -o page.png",
     "config": "poolgrad config\nPOOLGRAD_ISA=x86-64-v2 poolgrad config",
+    "bench": "poolgrad bench --quick\npoolgrad bench --only resnet_stem --dtype float32\npoolgrad bench guard",
 }
 
 COMMANDS = (
@@ -236,6 +247,7 @@ COMMANDS = (
     Command("try", "a problem in one line, on random data, checked", _try_options, _try),
     Command("demo", "pool a picture, and draw where the gradients go", _demo_options, _demo),
     Command("config", "version, instruction sets, threads, compiler", _no_options, _config),
+    Command("bench", "race every installed peer on the same work", _bench_options, _bench),
 )
 
 
@@ -254,6 +266,8 @@ def _parser() -> tuple[Parser, dict[str, Command]]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command; 0 if all is well, 1 if a check failed, 2 if something was refused."""
     words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == ["bench"]:  # it has a parser of its own
+        return _bench(argparse.Namespace(arguments=words[1:]))
     parser, commands = _parser()
     if words and not words[0].startswith("-") and words[0] not in commands:
         parser.error(f"there is no command {words[0]!r}{closest(words[0], commands)}")

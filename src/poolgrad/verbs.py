@@ -60,7 +60,7 @@ def select(plan: Plan, start: Start, x: Array, out: Array | None = None) -> Arra
 
 def argmax(plan: Plan, modulo: int, index: npt.DTypeLike, x: Array) -> tuple[Array, Array]:
     """The maximum of each window and its flat position modulo `modulo`."""
-    y, where = np.empty(plan.dest, x.dtype), np.empty(plan.dest, index)
+    y, where = _core.empty(plan.dest, x), _core.empty(plan.dest, np.empty(0, index))
     _core.argmax(native(plan), modulo, x, y, where)
     return y, where
 
@@ -80,7 +80,7 @@ def recall(plan: Plan, x: Array, y: Array, v: Array, out: Array | None = None) -
 
 def scatter(plan: Plan, items: int, absolute: bool, g: Array, index: Array) -> Array:
     """dx[index[k]] += g[k]; positions count from their image, or from the array's beginning if absolute."""
-    dx = np.empty(plan.source, g.dtype)
+    dx = _core.empty(plan.source, g)
     wrong = _core.scatter(items, absolute, g, index, dx)
     if wrong >= 0:
         raise Astray(wrong)
@@ -89,7 +89,7 @@ def scatter(plan: Plan, items: int, absolute: bool, g: Array, index: Array) -> A
 
 def gather(plan: Plan, items: int, absolute: bool, v: Array, index: Array) -> Array:
     """out[k] = v[index[k]]."""
-    out = np.empty(plan.dest, v.dtype)
+    out = _core.empty(plan.dest, v)
     wrong = _core.gather(items, absolute, v, index, out)
     if wrong >= 0:
         raise Astray(wrong)
