@@ -1,5 +1,6 @@
 // Gather and scatter by positions that the caller supplies. Each position is read once and checked where it is used.
 #pragma once
+#include "kernels.hpp"
 #include "route.hpp"
 
 namespace poolgrad::PG_ISA {
@@ -19,17 +20,19 @@ int64_t gather_items(const T* v, const Index* index, T* out, int64_t n, int64_t 
   return -1;
 }
 
-/// Images [i0, i1): out[index[k]] += g[k] in ascending order of k; out is zero before. Only the cells of these images are
-/// written. Returns the first k that is outside them, or -1.
+/// Images [i0, i1): out[index[k]] += g[k] in ascending order of k, for the cells [lo, hi) of the array, which are zeroed
+/// before. A position outside them is skipped if others see to it. Returns the first k that is outside the array, or
+/// outside [lo, hi) and not to be skipped; else -1.
 template <class T, class Index>
-int64_t scatter_items(const T* g, const Index* index, T* out, int64_t n, int64_t m, int64_t total, bool absolute, int64_t i0, int64_t i1) {
-  const int64_t lo = i0 * n, hi = i1 * n < total ? i1 * n : total;
-  for (int64_t i = i0; i < i1; ++i) {
+int64_t scatter_items(const T* g, const Index* index, T* out, int64_t n, int64_t m, int64_t total, bool absolute, Reached r) {
+  std::memset(static_cast<void*>(out + r.lo), 0, static_cast<size_t>(r.hi - r.lo) * sizeof(T));
+  for (int64_t i = r.i0; i < r.i1; ++i) {
     const int64_t base = absolute ? 0 : i * n;
     for (int64_t k = i * m; k < (i + 1) * m; ++k) {
       const int64_t at = index[k];
-      if (at < 0 || at < lo - base || at >= hi - base) return k;
-      out[base + at] = sum_of(out[base + at], g[k]);
+      if (at < 0 || at >= total - base) return k;
+      if (base + at >= r.lo && base + at < r.hi) out[base + at] = sum_of(out[base + at], g[k]);
+      else if (!r.skip) return k;
     }
   }
   return -1;

@@ -75,9 +75,9 @@ Verbs make() {
     return wide ? gather_items<T>(in<T>(a.g), in<int64_t>(a.index), out<T>(a.out), n, m, total, absolute, i0, i1)
                 : gather_items<T>(in<T>(a.g), in<int32_t>(a.index), out<T>(a.out), n, m, total, absolute, i0, i1);
   };
-  v.scatter = [](const Arrays& a, bool wide, int64_t n, int64_t m, int64_t total, bool absolute, int64_t i0, int64_t i1) {
-    return wide ? scatter_items<T>(in<T>(a.g), in<int64_t>(a.index), out<T>(a.out), n, m, total, absolute, i0, i1)
-                : scatter_items<T>(in<T>(a.g), in<int32_t>(a.index), out<T>(a.out), n, m, total, absolute, i0, i1);
+  v.scatter = [](const Arrays& a, bool wide, int64_t n, int64_t m, int64_t total, bool absolute, Reached r) {
+    return wide ? scatter_items<T>(in<T>(a.g), in<int64_t>(a.index), out<T>(a.out), n, m, total, absolute, r)
+                : scatter_items<T>(in<T>(a.g), in<int32_t>(a.index), out<T>(a.out), n, m, total, absolute, r);
   };
   return v;
 }

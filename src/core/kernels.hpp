@@ -15,6 +15,12 @@ struct Arrays {
   void* out_index = nullptr;
 };
 
+/// What one task of a scatter reads and owns: images [i0, i1), cells [lo, hi).
+struct Reached {
+  int64_t i0, i1, lo, hi;
+  bool skip;
+};
+
 struct Verbs {
   void (*fold)(const Plan&, const Arrays&, Mean, Piece);
   void (*spread)(const Plan&, const Arrays&, Share, bool reversed, Piece);
@@ -24,7 +30,7 @@ struct Verbs {
   int64_t (*route)(const Plan&, const Plan& transposed, const Arrays&, Piece);  // a piece of the transposed plan
   void (*recall)(const Plan&, const Arrays&, Piece);
   int64_t (*gather)(const Arrays&, bool wide, int64_t n, int64_t m, int64_t total, bool absolute, int64_t i0, int64_t i1);
-  int64_t (*scatter)(const Arrays&, bool wide, int64_t n, int64_t m, int64_t total, bool absolute, int64_t i0, int64_t i1);
+  int64_t (*scatter)(const Arrays&, bool wide, int64_t n, int64_t m, int64_t total, bool absolute, Reached);
 };
 
 using VerbTable = const Verbs* (*)(Dtype);

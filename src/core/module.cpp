@@ -238,23 +238,19 @@ int64_t gather(int64_t items, bool absolute, nb::handle v, nb::handle index, nb:
   return wrong.get();
 }
 
-/// Images first one by one, each in its own task; where a position leaves its image, all together in one.
+/// By images, each in its own task; where there are few, or a position leaves its image, by stretches of the result.
 int64_t scatter(int64_t items, bool absolute, nb::handle g, nb::handle index, nb::handle out) {
   const Indexed k = indexed(items, g, index, out, true);
-  const int64_t size = PyArray_ITEMSIZE(reinterpret_cast<PyArrayObject*>(out.ptr()));
   const int threads = k.bytes < kWorthThreads ? 1 : thread_limit.load();
   nb::gil_scoped_release release;
-  const auto run = [&](int64_t i0, int64_t i1) {
-    std::memset(static_cast<char*>(k.arrays.out) + i0 * k.n * size, 0, static_cast<size_t>((i1 - i0) * k.n * size));
-    return k.verbs->scatter(k.arrays, k.wide, k.n, k.m, k.total, absolute, i0, i1);
-  };
-  if (threads > 1 && items > 1) {
+  const auto run = [&](Reached r) { return k.verbs->scatter(k.arrays, k.wide, k.n, k.m, k.total, absolute, r); };
+  if (items >= threads && threads > 1) {
     FirstWrong astray;
-    parallel_for(items, threads, [&](int64_t i) { astray.report(run(i, i + 1)); });
+    parallel_for(items, threads, [&](int64_t i) { astray.report(run({i, i + 1, i * k.n, (i + 1) * k.n, false})); });
     if (astray.get() < 0) return -1;
   }
   FirstWrong wrong;
-  parallel_for(1, 1, [&](int64_t) { wrong.report(run(0, items)); });
+  parallel_for(threads, threads, [&](int64_t p) { wrong.report(run({0, items, k.total / threads * p, p + 1 < threads ? k.total / threads * (p + 1) : k.total, true})); });
   return wrong.get();
 }
 
