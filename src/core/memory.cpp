@@ -1,5 +1,6 @@
 #include "memory.hpp"
 
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -25,7 +26,12 @@ struct Kept {
 };
 
 Kept& kept() {
-  static Kept* k = new Kept;  // never destroyed: arrays may outlive static objects
+  // Never destroyed: arrays may outlive static objects. The lock is held across a fork, so that the child finds it free.
+  static Kept* k = [] {
+    static Kept* made = new Kept;
+    pthread_atfork([] { made->lock.lock(); }, [] { made->lock.unlock(); }, [] { made->lock.unlock(); });
+    return made;
+  }();
   return *k;
 }
 

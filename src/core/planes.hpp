@@ -53,7 +53,7 @@ void turn(const T* in, int64_t from, int64_t rows, int64_t cols, T* out, int64_t
 }
 
 /// Bytes of tiles that stay near one core.
-constexpr int64_t kTileBytes = 256 << 10;
+constexpr int64_t kTileBytes = 192 << 10;
 
 /// How many images to put side by side; 1 if their own inner elements do.
 template <class T>

@@ -73,7 +73,11 @@ class Slider {
     const Plan here = strip(plan_, a, b, plan_.axis[0].start[a]);
     const Axis& axis = here.axis[0];
     const int64_t c1 = axis.stop[axis.m - 1];
-    for (int64_t h = axis.origin; h < c1; ++h) slab(slabs_.get() + (h - axis.origin) * slab_, [&](int64_t r, Cell* row) { read(h, r, row); });
+    if (plan_.rank == 2) {
+      along_last(c1 - axis.origin, slabs_.get(), [&](int64_t r, Cell* row) { read(axis.origin + r, 0, row); });
+    } else {
+      for (int64_t h = axis.origin; h < c1; ++h) slab(slabs_.get() + (h - axis.origin) * slab_, [&](int64_t r, Cell* row) { read(h, r, row); });
+    }
     slide<Op>(axis, slabs_.get(), slab_, slab_, out_.get(), slab_);
     for (int64_t j = a; j < b; ++j) write(j, out_.get() + (j - a) * slab_);
   }
@@ -99,17 +103,33 @@ class Slider {
     return most;
   }
 
+  /// The last axis of many rows. Where a cell has few inner elements, rows side by side fill the vectors.
+  template <class Read>
+  void along_last(int64_t rows, Cell* to, Read&& read) {
+    const Axis& last = plan_.last();
+    const int64_t inner = plan_.inner, out = last.m * inner, group = inner < kLanes<Cell> && rows > 1 ? kLanes<Cell> : 1;
+    Scratch<Cell> lines(group * row_), turned(group > 1 ? group * row_ : 0), done(group > 1 ? group * out : 0);
+    for (int64_t r = 0; r < rows; r += group) {
+      const int64_t count = r + group < rows ? group : rows - r;
+      for (int64_t i = 0; i < count; ++i) read(r + i, lines.get() + i * row_);
+      if (group == 1) {
+        slide<Op>(last, lines.get(), inner, inner, to + r * out, inner);
+        continue;
+      }
+      if (count < group) std::memset(static_cast<void*>(turned.get()), 0, static_cast<size_t>(group * row_) * sizeof(Cell));
+      turn(lines.get(), row_, count, row_, turned.get(), group);
+      slide<Op>(last, turned.get(), inner * group, inner * group, done.get(), inner * group);
+      turn(done.get(), group, out, count, to + r * out, out);
+    }
+  }
+
   template <class Read>
   void slab(Cell* out, Read&& read) {
     const Axis& last = plan_.last();
     int64_t outer = 1, inner = plan_.inner;
     for (int a = 1; a + 1 < plan_.rank; ++a) outer *= plan_.axis[a].n;
-    Cell* to = plan_.rank > 2 ? spare_.get() : out;
-    Scratch<Cell> row(row_);
-    for (int64_t r = 0; r < outer; ++r) {
-      read(r, row.get());
-      slide<Op>(last, row.get(), inner, inner, to + r * last.m * inner, inner);
-    }
+    Cell* to = spare_.get();
+    along_last(outer, to, read);
     inner *= last.m;
     for (int a = plan_.rank - 2; a >= 1; --a) {
       const Axis& axis = plan_.axis[a];
@@ -135,12 +155,12 @@ void each_strip(Piece p, int64_t strip, F&& f) {
 }
 inline int64_t strip_cells(const Plan& plan, int64_t cell_bytes) {
   const Axis& axis = plan.axis[0];
-  const int64_t most = (384 << 10) / (plan.dest_slab() * cell_bytes + 1) - axis.widest;
+  const int64_t most = (160 << 10) / (plan.dest_slab() * cell_bytes + 1) - axis.widest;
   return most > axis.widest ? most : axis.widest;
 }
 
-/// Whether sliding is possible, and saves work: a step of it costs as much as `step` visits to a cell, and twice that
-/// where neither inner elements nor images fill the vectors. The same at every ISA level, since sums depend on it.
+/// Whether sliding is possible, and saves work: a step of it costs as much as `step` visits to a cell. The same at every ISA
+/// level, since sums depend on it.
 inline bool slides(const Plan& plan, double step) {
   double direct = 1, passes = 0;
   if (plan.rank < 2 || plan.outer * plan.inner == 0) return false;
@@ -152,7 +172,7 @@ inline bool slides(const Plan& plan, double step) {
     for (int a = 0; a < plan.rank; ++a) size *= static_cast<double>(a <= k ? plan.axis[a].n : plan.axis[a].m);
     passes += size;
   }
-  return direct > step * (plan.inner < 16 && plan.outer < 16 ? 2 : 1) * passes;
+  return direct > step * passes;
 }
 
 /// The cells of a destination slab, cell by cell: f(cell along each axis but the first, lanes' offset).

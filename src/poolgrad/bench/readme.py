@@ -46,7 +46,15 @@ def section(report: dict[str, Any], picture: str = "") -> str:
     parts = [" ".join(heading(report)), "", *means_table(all_lines), "", *table(head, rows), ""]
     if picture:
         parts += [f"![Time against the fastest peer, and share of copy speed]({picture})", ""]
-    return "\n".join([*parts, "Cells in which a peer was faster:", "", *losses(all_lines)])
+    lost = losses(all_lines)
+    fold = [
+        f"<details><summary>The {len(lost)} comparisons in which a peer was faster</summary>",
+        "",
+        *lost,
+        "",
+        "</details>",
+    ]
+    return "\n".join([*parts, *(fold if lost else [])])
 
 
 def rewrite(readme: Path, report: dict[str, Any], picture: str = "") -> None:
