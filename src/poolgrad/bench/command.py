@@ -53,6 +53,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="poolgrad bench",
         description="Races poolgrad against every installed peer, interleaved, after checking that all agree.",
+        epilog="examples:\n  poolgrad bench --quick\n  poolgrad bench --only resnet_stem --dtype float32\n  poolgrad bench guard",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verbs = parser.add_subparsers(dest="verb", required=True)
     _run_parser(verbs.add_parser("run", help="race (the default)"))
