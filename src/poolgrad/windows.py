@@ -66,8 +66,8 @@ class Axis:
 
     @property
     def identity(self) -> bool:
-        """Whether each cell reads just itself."""
-        return len(self) == self.length and bool((self.count == 1).all())
+        """Whether each cell reads just itself, by a window that was not cut."""
+        return len(self) == self.length and bool((self.count == 1).all() and np.all(self.span == 1))
 
     def transpose(self) -> Axis:
         """The axis read backwards: for each source cell, the windows that cover it."""
