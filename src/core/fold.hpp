@@ -54,20 +54,20 @@ void fold_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Mean mean, P
     if constexpr (!is_real<T>)
       if (mean == Mean::wide)
         return reduce<T, Order::rows>(
-            w, lanes, [](auto lane, int64_t) { return Vec<int64_t, decltype(lane)::count>{}; },
+            w, lanes, [](auto lane, int64_t, int64_t) { return Vec<int64_t, decltype(lane)::count>{}; },
             [x](auto lane, auto& sum, int64_t at, int64_t) { sum += convert<int64_t, decltype(lane)::count, T>(load<decltype(lane)::count>(x + at)); },
             [y, count](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(y + c, convert<T, decltype(lane)::count, int64_t>(count ? sum / count : sum)); });
     if constexpr (is_real<T>)
       if (count > kLongSum && mean != Mean::strict)
         return reduce<T, Order::rows>(
-            w, lanes, [](auto lane, int64_t) { return Vec<Long<T>, decltype(lane)::count>{}; },
+            w, lanes, [](auto lane, int64_t, int64_t) { return Vec<Long<T>, decltype(lane)::count>{}; },
             [x](auto lane, auto& sum, int64_t at, int64_t) { sum += convert<Long<T>, decltype(lane)::count, Wide<T>>(load<decltype(lane)::count>(x + at)); },
             [y, count](auto lane, auto& sum, int64_t c) {
               store<decltype(lane)::count>(y + c, convert<Wide<T>, decltype(lane)::count, Long<T>>(sum / static_cast<Long<T>>(count)));
             });
     const Wide<T> by = divisors(count, [mean](int64_t n) { return divisor<T>(n, mean); });
     reduce<T, Order::rows>(
-        w, lanes, [](auto lane, int64_t) { return Vec<Wide<T>, decltype(lane)::count>{}; },
+        w, lanes, [](auto lane, int64_t, int64_t) { return Vec<Wide<T>, decltype(lane)::count>{}; },
         [x](auto lane, auto& sum, int64_t at, int64_t) {
           constexpr int L = decltype(lane)::count;
           sum = rounded<T, L>(sum + load<L>(x + at));
@@ -113,7 +113,7 @@ void spread_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share shar
       each_tap<order>(w, [&](int64_t r, int64_t t) { counts[k++] = static_cast<double>(w.row_count[r] * w.col_count[t]); });
       const double* by = counts.get();
       return reduce<T, order>(
-          w, lanes, [](auto lane, int64_t) { return Vec<double, decltype(lane)::count>{}; },
+          w, lanes, [](auto lane, int64_t, int64_t) { return Vec<double, decltype(lane)::count>{}; },
           [g, by](auto lane, auto& sum, int64_t at, int64_t k) { sum += convert<double, decltype(lane)::count, Wide<T>>(load<decltype(lane)::count>(g + at)) / by[k]; },
           [dx](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(dx + c, settle<T, decltype(lane)::count>(sum)); });
     }
@@ -129,14 +129,14 @@ void spread_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share shar
       }
       if (taps > kLongSum)
         return reduce<T, order>(
-            w, lanes, [](auto lane, int64_t) { return Vec<Long<T>, decltype(lane)::count>{}; },
+            w, lanes, [](auto lane, int64_t, int64_t) { return Vec<Long<T>, decltype(lane)::count>{}; },
             [g, q](auto lane, auto& sum, int64_t at, int64_t k) {
               constexpr int L = decltype(lane)::count;
               sum += convert<Long<T>, L, Wide<T>>(rounded<T, L>(load<L>(g + at) * q[k]));
             },
             [dx](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(dx + c, convert<Wide<T>, decltype(lane)::count, Long<T>>(sum)); });
       reduce<T, order>(
-          w, lanes, [](auto lane, int64_t) { return Vec<Wide<T>, decltype(lane)::count>{}; },
+          w, lanes, [](auto lane, int64_t, int64_t) { return Vec<Wide<T>, decltype(lane)::count>{}; },
           [g, q](auto lane, auto& sum, int64_t at, int64_t k) {
             constexpr int L = decltype(lane)::count;
             sum = rounded<T, L>(sum + rounded<T, L>(load<L>(g + at) * q[k]));
@@ -161,7 +161,7 @@ void near_piece(const Plan& plan, const RowArrays<T, 2, 1>& arrays, double eps, 
     T* dx = a.out;
     reduce<T, Order::columns>(
         w, lanes,
-        [x](auto lane, int64_t c) {
+        [x](auto lane, int64_t c, int64_t) {
           constexpr int L = decltype(lane)::count;
           return Claim<T, L>{load<L>(x + c), Vec<Wide<T>, L>{}};
         },

@@ -5,17 +5,23 @@
 
 namespace poolgrad::PG_ISA {
 
-/// Images [i0, i1): out[k] = v[index[k]]; positions count from the image's first cell, or from the array's if absolute.
+/// Cells [k0, k1): out[k] = v[index[k]]; positions count from the image's first cell, or from the array's if absolute.
 /// Returns the first k whose position is outside the array, or -1.
 template <class T, class Index>
-int64_t gather_items(const T* v, const Index* index, T* out, int64_t n, int64_t m, int64_t total, bool absolute, int64_t i0, int64_t i1) {
-  for (int64_t i = i0; i < i1; ++i) {
-    const int64_t base = absolute ? 0 : i * n;
-    for (int64_t k = i * m; k < (i + 1) * m; ++k) {
-      const int64_t at = index[k];
-      if (at < 0 || at >= total - base) return k;
-      out[k] = v[base + at];
-    }
+int64_t gather_items(const T* v, const Index* index, T* out, int64_t n, int64_t m, int64_t total, bool absolute, int64_t k0, int64_t k1) {
+  constexpr int64_t kBlock = 64;  // checked, then read: two loops without a way out
+  for (int64_t k = k0; k < k1;) {
+    const int64_t image = absolute ? 0 : k / m, next = absolute ? k1 : (image + 1) * m;
+    int64_t stop = k + kBlock;
+    if (stop > next) stop = next;
+    if (stop > k1) stop = k1;
+    const T* from = v + image * n;
+    const auto room = static_cast<uint64_t>(total - image * n);
+    bool inside = true;
+    for (int64_t c = k; c < stop; ++c) inside &= static_cast<uint64_t>(static_cast<int64_t>(index[c])) < room;
+    for (int64_t c = k; !inside && c < stop; ++c)
+      if (static_cast<uint64_t>(static_cast<int64_t>(index[c])) >= room) return c;
+    for (; k < stop; ++k) out[k] = from[index[k]];
   }
   return -1;
 }
@@ -26,13 +32,13 @@ int64_t gather_items(const T* v, const Index* index, T* out, int64_t n, int64_t 
 template <class T, class Index>
 int64_t scatter_items(const T* g, const Index* index, T* out, int64_t n, int64_t m, int64_t total, bool absolute, Reached r) {
   std::memset(static_cast<void*>(out + r.lo), 0, static_cast<size_t>(r.hi - r.lo) * sizeof(T));
+  const auto room = static_cast<uint64_t>(r.hi - r.lo);
   for (int64_t i = r.i0; i < r.i1; ++i) {
     const int64_t base = absolute ? 0 : i * n;
     for (int64_t k = i * m; k < (i + 1) * m; ++k) {
       const int64_t at = index[k];
-      if (at < 0 || at >= total - base) return k;
-      if (base + at >= r.lo && base + at < r.hi) out[base + at] = sum_of(out[base + at], g[k]);
-      else if (!r.skip) return k;
+      if (at >= 0 && static_cast<uint64_t>(at) + static_cast<uint64_t>(base - r.lo) < room) out[base + at] = sum_of(out[base + at], g[k]);
+      else if (!r.skip || at < 0 || at >= total - base) return k;
     }
   }
   return -1;

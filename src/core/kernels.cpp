@@ -71,9 +71,9 @@ Verbs make() {
     return route_piece<T>(plan, transposed, in<T>(a.x), in<T>(a.y), in<T>(a.g), out<T>(a.out), p);
   };
   v.recall = recall_any<T>;
-  v.gather = [](const Arrays& a, bool wide, int64_t n, int64_t m, int64_t total, bool absolute, int64_t i0, int64_t i1) {
-    return wide ? gather_items<T>(in<T>(a.g), in<int64_t>(a.index), out<T>(a.out), n, m, total, absolute, i0, i1)
-                : gather_items<T>(in<T>(a.g), in<int32_t>(a.index), out<T>(a.out), n, m, total, absolute, i0, i1);
+  v.gather = [](const Arrays& a, bool wide, int64_t n, int64_t m, int64_t total, bool absolute, int64_t k0, int64_t k1) {
+    return wide ? gather_items<T>(in<T>(a.g), in<int64_t>(a.index), out<T>(a.out), n, m, total, absolute, k0, k1)
+                : gather_items<T>(in<T>(a.g), in<int32_t>(a.index), out<T>(a.out), n, m, total, absolute, k0, k1);
   };
   v.scatter = [](const Arrays& a, bool wide, int64_t n, int64_t m, int64_t total, bool absolute, Reached r) {
     return wide ? scatter_items<T>(in<T>(a.g), in<int64_t>(a.index), out<T>(a.out), n, m, total, absolute, r)

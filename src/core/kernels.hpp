@@ -29,7 +29,7 @@ struct Verbs {
   void (*argmax)(const Plan&, const Arrays&, bool wide, int64_t modulo, Piece);
   int64_t (*route)(const Plan&, const Plan& transposed, const Arrays&, Piece);  // a piece of the transposed plan
   void (*recall)(const Plan&, const Arrays&, Piece);
-  int64_t (*gather)(const Arrays&, bool wide, int64_t n, int64_t m, int64_t total, bool absolute, int64_t i0, int64_t i1);
+  int64_t (*gather)(const Arrays&, bool wide, int64_t n, int64_t m, int64_t total, bool absolute, int64_t k0, int64_t k1);
   int64_t (*scatter)(const Arrays&, bool wide, int64_t n, int64_t m, int64_t total, bool absolute, Reached);
 };
 

@@ -22,6 +22,7 @@ constexpr int kBytes = 16;
 #endif
 
 #define PG_INLINE [[gnu::always_inline]] inline
+#define PG_LAMBDA __attribute__((always_inline))
 
 template <class W, int L>
 struct VecOf {
@@ -108,6 +109,7 @@ PG_INLINE Vec<float, L> widen(Vec<uint16_t, L> h, f16) {
 #endif
 #if defined(__F16C__)
   if constexpr (L == 8) return bitcast<Vec<float, L>>(_mm256_cvtph_ps(bitcast<__m128i>(h)));
+  if constexpr (L == 1) return Vec<float, L>{_cvtsh_ss(h[0])};
 #endif
   using U = Vec<uint32_t, L>;
   const U u = __builtin_convertvector(h, U);
@@ -130,6 +132,7 @@ PG_INLINE Vec<uint16_t, L> narrow(Vec<float, L> v, f16) {
 #endif
 #if defined(__F16C__)
   if constexpr (L == 8) return bitcast<Vec<uint16_t, L>>(_mm256_cvtps_ph(bitcast<__m256>(v), _MM_FROUND_TO_NEAREST_INT));
+  if constexpr (L == 1) return Vec<uint16_t, L>{_cvtss_sh(v[0], _MM_FROUND_TO_NEAREST_INT)};
 #endif
   using U = Vec<uint32_t, L>;
   const U u = bitcast<U>(v), sign = (u >> 16) & 0x8000u, mag = u & 0x7fffffffu;
@@ -186,15 +189,22 @@ PG_INLINE void store(T* p, Vec<Wide<T>, L> v) {
   }
 }
 
+/// Vectors of L lanes from lane c on; the last one reaches back if lanes may be covered twice. Returns the first lane left over.
+template <int L, bool Twice, class F>
+PG_INLINE int64_t for_vectors(int64_t n, int64_t c, F&& f) {
+  const int64_t end = Twice && n >= L ? n : c + (n - c) / L * L;
+  for (; c < end; c += L) f(Lane<L>{}, Lane<1>{}, Twice && c + L > n ? n - L : c);
+  return end;
+}
+
 /// Calls f(Lane<L>, Lane<N>, c) so that n lanes are covered: N vectors of L lanes at a time, then single vectors, quarters, lanes.
-template <class T, class F>
+template <class T, bool Twice = false, class F>
 PG_INLINE void for_lanes(int64_t n, F&& f) {
   constexpr int V = kLanes<T>;
   int64_t c = 0;
   for (; c + 4 * V <= n; c += 4 * V) f(Lane<V>{}, Lane<4>{}, c);
-  for (; c + V <= n; c += V) f(Lane<V>{}, Lane<1>{}, c);
-  if constexpr (V >= 8)
-    for (; c + V / 4 <= n; c += V / 4) f(Lane<V / 4>{}, Lane<1>{}, c);
+  c = for_vectors<V, Twice>(n, c, f);
+  if constexpr (V >= 8) c = for_vectors<V / 4, Twice>(n, c, f);
   for (; c < n; ++c) f(Lane<1>{}, Lane<1>{}, c);
 }
 

@@ -233,8 +233,11 @@ int64_t gather(int64_t items, bool absolute, nb::handle v, nb::handle index, nb:
   const Indexed k = indexed(items, v, index, out, false);
   FirstWrong wrong;
   nb::gil_scoped_release release;
-  parallel_for(items, k.bytes < kWorthThreads ? 1 : thread_limit.load(),
-               [&](int64_t i) { wrong.report(k.verbs->gather(k.arrays, k.wide, k.n, k.m, k.total, absolute, i, i + 1)); });
+  constexpr int64_t kCells = 1 << 15;
+  const int64_t cells = items * k.m;
+  parallel_for((cells + kCells - 1) / kCells, k.bytes < kWorthThreads ? 1 : thread_limit.load(), [&](int64_t task) {
+    wrong.report(k.verbs->gather(k.arrays, k.wide, k.n, k.m, k.total, absolute, task * kCells, std::min(cells, (task + 1) * kCells)));
+  });
   return wrong.get();
 }
 

@@ -107,7 +107,7 @@ int64_t claim(const Strip<T>& s) {
       T* dx = a.out;
       const TapLane<T>* code = codes;
       reduce<T, Order::rows>(
-          w, lanes, [](auto lane, int64_t) { return Vec<Wide<T>, decltype(lane)::count>{}; },
+          w, lanes, [](auto lane, int64_t, int64_t) { return Vec<Wide<T>, decltype(lane)::count>{}; },
           [=](auto lane, auto& sum, int64_t at, int64_t k) {
             constexpr int L = decltype(lane)::count;
             Vec<uint8_t, L> tap;

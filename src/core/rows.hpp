@@ -42,6 +42,7 @@ struct Reach {
   int64_t width = 0;
   bool cut = false;                     ///< the window was cut off at an edge
   int64_t slot = -1, version = 0;       ///< which list of taps this is, and whether it has changed; -1: it is no list
+  int64_t repeat = 1, from = 0, to = 0;  ///< cells with these taps: each is `from` elements further on in the source, `to` in the destination
   // Of a transposed plan only, about the windows that cover a cell:
   const int64_t* row_count = nullptr;  ///< product of the other axes' window lengths, per row
   const int64_t* row_tap = nullptr;    ///< the cell's place in the window, by all axes but the last, per row
@@ -144,27 +145,52 @@ PG_INLINE void each_tap(const Reach& reach, F&& f) {
   }
 }
 
-/// Reduces each lane of a run over its taps: s = begin(lane, c), step(lane, s, place of the tap, number of the tap), end(lane, s, c).
-/// Several vectors go through the taps together, since each step waits for the one before.
+/// Calls f(place, number) over the taps of a reach that is a list.
+template <Order order, class F>
+PG_INLINE void each_listed(const int64_t* place, int64_t taps, F&& f) {
+  if constexpr (order == Order::backwards) {
+    for (int64_t k = taps; k-- > 0;) f(place[k], k);
+  } else {
+    for (int64_t k = 0; k < taps; ++k) f(place[k], k);
+  }
+}
+
+/// Reduces each lane of a run over its taps: s = begin(lane, c, place of the first tap), step(lane, s, place of the tap, number
+/// of the tap), end(lane, s, c). Several vectors go through the taps together, since each step waits for the one before.
+/// Lanes may be computed twice: ends must store, never add.
 template <class T, Order order, class Begin, class Step, class End>
 PG_INLINE void reduce(const Reach& w, int64_t lanes, Begin&& begin, Step&& step, End&& end) {
   const int64_t* const rows = w.rows;
   const Offsets off = w.off;
-  for_lanes<T>(lanes, [&](auto lane, auto many, int64_t c) {
+  const int64_t taps = w.width, head = w.nrows * taps > 0 ? rows[0] + off[0] : 0;
+  const auto run = [&](auto lane, auto many, int64_t c, int64_t from, auto&& each) PG_LAMBDA {
     constexpr int L = decltype(lane)::count, N = decltype(many)::count;
-    decltype(begin(lane, c)) s[N];
+    decltype(begin(lane, c, from)) s[N];
 #pragma GCC unroll 4
-    for (int i = 0; i < N; ++i) s[i] = begin(lane, c + i * L);
-    int64_t k = 0;
-    each_tap<order>(w, [&](int64_t r, int64_t t) {
-      const int64_t at = rows[r] + off[t] + c;
+    for (int i = 0; i < N; ++i) s[i] = begin(lane, c + i * L, head + from + i * L);
+    each([&](int64_t at, int64_t k) PG_LAMBDA {
 #pragma GCC unroll 4
-      for (int i = 0; i < N; ++i) step(lane, s[i], at + i * L, k);
-      ++k;
+      for (int i = 0; i < N; ++i) step(lane, s[i], at + from + i * L, k);
     });
 #pragma GCC unroll 4
     for (int i = 0; i < N; ++i) end(lane, s[i], c + i * L);
-  });
+  };
+  if (w.slot < 0) {  // a window too large to be listed
+    const auto visit = [&](auto&& tap) PG_LAMBDA {
+      int64_t k = 0;
+      each_tap<order>(w, [&](int64_t r, int64_t t) PG_LAMBDA { tap(rows[r] + off[t], k++); });
+    };
+    int64_t c = 0;
+    for (; c + kLanes<T> <= lanes; c += kLanes<T>) run(Lane<kLanes<T>>{}, Lane<1>{}, c, c, visit);
+    for (; c < lanes; ++c) run(Lane<1>{}, Lane<1>{}, c, c, visit);
+    return;
+  }
+  const int64_t* const place = off.table;
+  const int64_t repeat = w.repeat, from = w.from, to = w.to;
+  for (int64_t q = 0; q < repeat; ++q)
+    for_lanes<T, true>(lanes, [&](auto lane, auto many, int64_t c) PG_LAMBDA {
+      run(lane, many, c + q * to, c + q * from, [&](auto&& tap) PG_LAMBDA { each_listed<order>(place, taps, tap); });
+    });
 }
 
 }  // namespace poolgrad::PG_ISA

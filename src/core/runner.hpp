@@ -72,9 +72,10 @@ class RowRunner {
         join_(along_ && axis_.period > 1 ? (Partners + 1) * (axis_.m / axis_.period + 1) * inner_ : 0),
         table_(along_ ? axis_.widest : 0),
         taps_(flat_size(plan)),
-        at_(taps_ * (kKept + 1)),
-        counts_(axis_.count ? taps_ * (kKept + 1) : 0),
-        places_(axis_.count ? taps_ * (kKept + 1) : 0) {
+        lists_(taps_ <= 4096 ? kKept : 0),
+        at_(taps_ * (lists_ + 1)),
+        counts_(axis_.count ? taps_ * (lists_ + 1) : 0),
+        places_(axis_.count ? taps_ * (lists_ + 1) : 0) {
     for (int64_t i = 0; i < slots_; ++i) tags_[i] = nullptr;
   }
 
@@ -97,7 +98,7 @@ class RowRunner {
   /// Windows of moderate size are listed tap by tap, so that kernels run one loop over them.
   static int64_t flat_size(const Plan& plan) {
     const int64_t taps = Rows::capacity(plan) * plan.last().widest;
-    return taps <= 4096 ? taps : 0;
+    return taps <= 32768 ? taps : 0;
   }
   /// Versions of different runners never meet: a kernel may outlive the runner whose lists it knows.
   static int64_t next_runner() {
@@ -110,33 +111,48 @@ class RowRunner {
   void across(Reach& reach, const Arrays& a, int64_t j0, int64_t j1, bool upper_cut, Cell& cell) {
     reach.off = Offsets{nullptr, inner_};
     // Cells that repeat share their list of taps: from the second period on it is there.
-    const bool listed = taps_ && axis_.period <= kKept;
+    const bool listed = taps_ && axis_.period <= lists_;
     const int64_t known = listed ? clamp(axis_.lo + axis_.period, j0 + axis_.period, j1) : j1, end = listed ? clamp(axis_.hi, known, j1) : j1;
-    int64_t slot = known > axis_.lo ? (known - axis_.lo) % axis_.period : 0;
     for (int64_t j = j0; j < j1; ++j) {
-      const Reach* run;
-      if (known <= j && j < end) {
-        run = &flat_[slot];
-        if (++slot == axis_.period) slot = 0;
-      } else {
-        aim(reach, j, upper_cut);
-        run = &flatten(reach, j);
+      if (j == known && j < end) {
+        repeated(a, j, end, cell);
+        j = end - 1;
+        continue;
       }
-      Arrays here = a;
-      const int64_t from = axis_.from(j) * inner_;
-      for (auto& s : here.source) s += from;
-      if constexpr (Partners > 0)
-        for (auto& p : here.partner) p += j * inner_;
-      here.out += j * inner_;
-      cell(*run, here, j * inner_, inner_);
+      aim(reach, j, upper_cut);
+      cell(flatten(reach, j), at_cell(a, j), j * inner_, inner_);
     }
+  }
+
+  /// Cells [j, end), whose lists of taps are there: one run per list, over so many cells that what one reads the next finds in cache.
+  template <class Cell>
+  void repeated(const Arrays& a, int64_t j, int64_t end, Cell& cell) {
+    const int64_t period = axis_.period, cells = period == 1 ? end - j : (1 + 4096 / (inner_ * period * static_cast<int64_t>(sizeof(T)))) * period;
+    for (; j < end; j += cells)
+      for (int64_t p = j; p < j + period && p < end; ++p) {
+        const int64_t stop = j + cells < end ? j + cells : end;
+        Reach& run = flat_[(p - axis_.lo) % period];
+        run.repeat = (stop - p + period - 1) / period;
+        run.from = axis_.step * inner_;
+        run.to = period * inner_;
+        cell(run, at_cell(a, p), p * inner_, inner_);
+        run.repeat = 1;
+      }
+  }
+
+  Arrays at_cell(Arrays a, int64_t j) const {
+    for (auto& s : a.source) s += axis_.from(j) * inner_;
+    if constexpr (Partners > 0)
+      for (auto& p : a.partner) p += j * inner_;
+    a.out += j * inner_;
+    return a;
   }
 
   /// The reach of cell j as a single row of taps, kept for the cells of this row that have the same.
   const Reach& flatten(const Reach& reach, int64_t j) {
     if (!taps_) return reach;
-    const bool repeats = axis_.lo <= j && j < axis_.hi && axis_.period <= kKept;
-    const int64_t slot = repeats ? (j - axis_.lo) % axis_.period : kKept;
+    const bool repeats = axis_.lo <= j && j < axis_.hi && axis_.period <= lists_;
+    const int64_t slot = repeats ? (j - axis_.lo) % axis_.period : lists_;
     Reach& flat = flat_[slot];
     if (!repeats || !kept_[slot]) list(reach, flat, slot * taps_);
     kept_[slot] = repeats;
@@ -190,9 +206,9 @@ class RowRunner {
         table_[t] = axis_.step > 1 ? s % axis_.step * phase_ + s / axis_.step * inner_ : s * inner_;
       }
       reach.off = Offsets{table_.get(), 0};
-      if (taps_) list(reach, flat_[kKept], kKept * taps_);
-      flat_[kKept].cut = reach.cut;
-      const Reach& run = taps_ ? flat_[kKept] : reach;
+      if (taps_) list(reach, flat_[lists_], lists_ * taps_);
+      flat_[lists_].cut = reach.cut;
+      const Reach& run = taps_ ? flat_[lists_] : reach;
       if (axis_.period == 1) {
         Arrays here = base;
         if constexpr (Partners > 0)
@@ -252,7 +268,8 @@ class RowRunner {
   Scratch<T> join_;
   Scratch<int64_t> table_;
   const int64_t taps_;
-  static constexpr int kKept = 4;  // lists of taps for cells that repeat, and one more for those that do not
+  static constexpr int kKept = 4;
+  const int64_t lists_;  // of taps for cells that repeat; there is one more for those that do not
   Scratch<int64_t> at_, counts_, places_;
   Reach flat_[kKept + 1];
   int64_t versions_ = next_runner();

@@ -13,13 +13,12 @@ PG_INLINE Wide<T> start_value(Start start, bool cut) {
 template <class T>
 PG_INLINE void best_values(const Reach& w, const T* x, T* y, int64_t lanes, Start start) {
   const bool first = start == Start::first && w.nrows * w.width > 0;
-  const int64_t first_tap = first ? w.rows[0] + w.off[0] : 0;
   const Wide<T> from = start_value<T>(start, w.cut);
   reduce<T, Order::rows>(
       w, lanes,
-      [=](auto lane, int64_t c) {
+      [=](auto lane, int64_t, int64_t at) {
         constexpr int L = decltype(lane)::count;
-        return first ? load<L>(x + first_tap + c) : all<Wide<T>, L>(from);
+        return first ? load<L>(x + at) : all<Wide<T>, L>(from);
       },
       [x](auto lane, auto& best, int64_t at, int64_t) {
         const auto v = load<decltype(lane)::count>(x + at);
@@ -39,12 +38,11 @@ template <class T, class Tap>
 PG_INLINE void best_taps(const Reach& w, const T* x, T* y, Tap* taps, int64_t lanes) {
   using Count = std::conditional_t<(sizeof(Tap) > sizeof(TapLane<T>)), Tap, TapLane<T>>;
   const bool any = w.nrows * w.width > 0;
-  const int64_t first_tap = any ? w.rows[0] + w.off[0] : 0;
   reduce<T, Order::rows>(
       w, lanes,
-      [=](auto lane, int64_t c) {
+      [=](auto lane, int64_t, int64_t at) {
         constexpr int L = decltype(lane)::count;
-        return Best<T, Count, L>{any ? load<L>(x + first_tap + c) : all<Wide<T>, L>(lowest<T>()), Vec<Count, L>{}};
+        return Best<T, Count, L>{any ? load<L>(x + at) : all<Wide<T>, L>(lowest<T>()), Vec<Count, L>{}};
       },
       [x](auto lane, auto& best, int64_t at, int64_t k) {
         constexpr int L = decltype(lane)::count;
@@ -81,7 +79,7 @@ void recall_piece(const Plan& plan, const RowArrays<T, 2, 1>& arrays, Piece piec
     T* out = a.out;
     reduce<T, Order::backwards>(
         w, lanes,
-        [y](auto lane, int64_t c) {
+        [y](auto lane, int64_t c, int64_t) {
           constexpr int L = decltype(lane)::count;
           return Recall<T, L>{load<L>(y + c), Vec<Wide<T>, L>{}};
         },
