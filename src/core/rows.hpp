@@ -167,4 +167,22 @@ PG_INLINE void reduce(const Reach& w, int64_t lanes, Begin&& begin, Step&& step,
   });
 }
 
+/// Adds up term(lane, place of the tap, number of the tap), rounding to T at each step but the first, which is exact.
+template <class T, Order order, class Term, class End>
+PG_INLINE void add_up(const Reach& w, int64_t lanes, Term&& term, End&& end) {
+  if constexpr (is_half<T>)
+    if (w.nrows == 1 && w.width > 0 && w.off.table) {
+      Reach rest = w;
+      ++rest.off.table;
+      --rest.width;
+      const int64_t first = w.rows[0] + w.off[0];
+      return reduce<T, order>(
+          rest, lanes, [&](auto lane, int64_t c) { return plus<T, decltype(lane)::count>(Vec<Wide<T>, decltype(lane)::count>{}, term(lane, first + c, 0)); },
+          [&](auto lane, auto& sum, int64_t at, int64_t k) { sum = plus_rounded<T, decltype(lane)::count>(sum, term(lane, at, k + 1)); }, end);
+    }
+  reduce<T, order>(
+      w, lanes, [](auto lane, int64_t) { return Vec<Wide<T>, decltype(lane)::count>{}; },
+      [&](auto lane, auto& sum, int64_t at, int64_t k) { sum = plus_rounded<T, decltype(lane)::count>(sum, term(lane, at, k)); }, end);
+}
+
 }  // namespace poolgrad::PG_ISA

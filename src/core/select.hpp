@@ -22,8 +22,8 @@ PG_INLINE void best_values(const Reach& w, const T* x, T* y, int64_t lanes, Star
         return first ? load<L>(x + first_tap + c) : all<Wide<T>, L>(from);
       },
       [x](auto lane, auto& best, int64_t at, int64_t) {
-        const auto v = load<decltype(lane)::count>(x + at);
-        best = (best < v) ? v : best;
+        constexpr int L = decltype(lane)::count;
+        best = larger<Wide<T>, L>(best, load<L>(x + at));
       },
       [y](auto lane, auto& best, int64_t c) { store<decltype(lane)::count>(y + c, best); });
 }
