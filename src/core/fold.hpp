@@ -66,13 +66,13 @@ void fold_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Mean mean, P
               store<decltype(lane)::count>(y + c, convert<Wide<T>, decltype(lane)::count, Long<T>>(sum / static_cast<Long<T>>(count)));
             });
     const Wide<T> by = divisors(count, [mean](int64_t n) { return divisor<T>(n, mean); });
-    reduce<T, Order::rows>(
-        w, lanes, [](auto lane, int64_t, int64_t) { return Vec<Wide<T>, decltype(lane)::count>{}; },
-        [x](auto lane, auto& sum, int64_t at, int64_t) {
+    add_up<T, Order::rows>(
+        w, lanes, [x](auto lane, int64_t at, int64_t) { return load<decltype(lane)::count>(x + at); },
+        [y, by](auto lane, auto& s, int64_t c) {
           constexpr int L = decltype(lane)::count;
-          sum = rounded<T, L>(sum + load<L>(x + at));
-        },
-        [y, by](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(y + c, is_real<T> || by != 0 ? sum / by : sum); });
+          const Vec<Wide<T>, L> sum = total<T, L>(s);
+          store<L>(y + c, is_real<T> || by != 0 ? sum / by : sum);
+        });
   });
 }
 
@@ -94,10 +94,102 @@ PG_INLINE Wide<T> reciprocal(int64_t n, Share share) {
   return as<T>(share == Share::short_reciprocal ? static_cast<double>(1.0f / static_cast<float>(n)) : 1.0 / static_cast<double>(n));
 }
 
+/// Lanes times a number, rounded.
+template <class T>
+PG_INLINE void times(const T* from, T* to, int64_t lanes, Wide<T> by) {
+  for_lanes<T>(lanes, [&](auto lane, auto many, int64_t first) {
+    constexpr int L = decltype(lane)::count, N = decltype(many)::count;
+    for (int64_t c = first; c < first + N * L; c += L) store<L>(to + c, load<L>(from + c) * by);
+  });
+}
+
+/// Rows of g that are weighed together.
+template <class T>
+int64_t weighed_rows(const Plan& plan) {
+  return kTileBytes / (plan.source_slab() * static_cast<int64_t>(sizeof(T)) + 1);
+}
+template <class T>
+bool fits_weighed(const Plan& plan) {
+  return !plan.plain && weighed_rows<T>(plan) >= 2 * plan.axis[0].widest;
+}
+
+/// Cells [h0, h1) of g, each times its weight, rounded.
+template <class T>
+void weigh(const Plan& plan, const T* g, int64_t h0, int64_t h1, Share share, PerCount<Wide<T>>& weight, T* to) {
+  const Axis &first = plan.axis[0], &last = plan.last();
+  const int64_t inner = plan.inner;
+  int64_t rows = 1;
+  for (int a = 1; a + 1 < plan.rank; ++a) rows *= plan.axis[a].n;
+  if (plan.rank == 1) {
+    for (int64_t h = h0; h < h1; ++h, g += inner, to += inner) times<T>(g, to, inner, weight(first.count[h], [&](int64_t n) { return reciprocal<T>(n, share); }));
+    return;
+  }
+  for (int64_t h = h0; h < h1; ++h)
+    for (int64_t row = 0; row < rows; ++row) {
+      int64_t upper = first.count[h], r = row;
+      for (int a = plan.rank - 2; a >= 1; --a) {
+        upper *= plan.axis[a].count[r % plan.axis[a].n];
+        r /= plan.axis[a].n;
+      }
+      for (int64_t w = 0; w < last.n;) {
+        const int64_t begin = w;
+        while (w < last.n && last.count[w] == last.count[begin]) ++w;
+        times<T>(g, to, (w - begin) * inner, weight(upper * last.count[begin], [&](int64_t n) { return reciprocal<T>(n, share); }));
+        g += (w - begin) * inner;
+        to += (w - begin) * inner;
+      }
+    }
+}
+
+/// As spread_piece. A half times its weight takes as long to round as a sum, so each cell of g is weighed once, not once per
+/// cell that it covers.
+template <class T, bool Reversed>
+void spread_weighed(const Plan& whole, const RowArrays<T, 1, 0>& arrays, Share share, Piece piece, bool only_short) {
+  constexpr Order order = Reversed ? Order::columns : Order::rows;
+  PerCount<Wide<T>> weight;
+  const auto cell = [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
+    const T* g = a.source[0];
+    T* dx = a.out;
+    const int64_t taps = w.nrows * w.width;
+    if (taps > kLongSum) {
+      if (only_short) return;
+      return reduce<T, order>(
+          w, lanes, [](auto lane, int64_t, int64_t) { return Vec<Long<T>, decltype(lane)::count>{}; },
+          [g](auto lane, auto& sum, int64_t at, int64_t) { sum += convert<Long<T>, decltype(lane)::count, float>(load<decltype(lane)::count>(g + at)); },
+          [dx](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(dx + c, convert<float, decltype(lane)::count, Long<T>>(sum)); });
+    }
+    add_up<T, order>(
+        w, lanes, [g](auto lane, int64_t at, int64_t) { return load<decltype(lane)::count>(g + at); },
+        [dx](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(dx + c, total<T, decltype(lane)::count>(sum)); });
+  };
+  in_tiles<T>(whole, arrays, piece, [&](const Plan& plan, const RowArrays<T, 1, 0>& a, Piece p) {
+    const Axis& axis = plan.axis[0];
+    const int64_t slab = plan.source_slab(), d_slab = plan.dest_slab(), rows = weighed_rows<T>(plan);
+    const int64_t cells = axis.n > axis.widest && rows > axis.widest ? (rows - axis.widest) * axis.m / axis.n + 1 : axis.m;
+    int64_t most = 0;
+    for (int64_t h = p.h0; h < p.h1; h += cells) {
+      const int64_t end = h + cells < p.h1 ? h + cells : p.h1, need = axis.stop[end - 1] - axis.start[h];
+      most = need > most ? need : most;
+    }
+    Scratch<T> weighed(most * slab);
+    for (int64_t i = p.i0; i < p.i1; ++i)
+      for (int64_t h = p.h0; h < p.h1; h += cells) {
+        const int64_t end = h + cells < p.h1 ? h + cells : p.h1, g0 = axis.start[h], g1 = axis.stop[end - 1];
+        weigh<T>(plan, a.source[0] + i * axis.n * slab + (g0 - axis.origin) * slab, g0, g1, share, weight, weighed.get());
+        Plan local = strip(plan, h, end, g0);
+        local.outer = 1;
+        const RowArrays<T, 1, 0> b{{weighed.get()}, {}, a.out + (i * axis.m + h) * d_slab};
+        over_rows<T>(local, b, Reversed, Piece{0, 1, 0, end - h}, cell);
+      }
+  });
+}
+
 /// dx[i] = sum of g over the windows that cover i, each weighed by the length of its window.
 template <class T, bool Reversed>
 void spread_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share share, Piece piece, bool only_short = false) {
   constexpr Order order = Reversed ? Order::columns : Order::rows;
+  if constexpr (is_half<T>)
+    if (share != Share::quotient && fits_weighed<T>(plan)) return spread_weighed<T, Reversed>(plan, arrays, share, piece, only_short);
   PerCount<Wide<T>> weight;
   // Weights of the lists of taps that the runner keeps.
   constexpr int kLists = 5, kTaps = 16;
@@ -135,13 +227,9 @@ void spread_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share shar
               sum += convert<Long<T>, L, Wide<T>>(rounded<T, L>(load<L>(g + at) * q[k]));
             },
             [dx](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(dx + c, convert<Wide<T>, decltype(lane)::count, Long<T>>(sum)); });
-      reduce<T, order>(
-          w, lanes, [](auto lane, int64_t, int64_t) { return Vec<Wide<T>, decltype(lane)::count>{}; },
-          [g, q](auto lane, auto& sum, int64_t at, int64_t k) {
-            constexpr int L = decltype(lane)::count;
-            sum = rounded<T, L>(sum + rounded<T, L>(load<L>(g + at) * q[k]));
-          },
-          [dx](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(dx + c, sum); });
+      add_up<T, order>(
+          w, lanes, [g, q](auto lane, int64_t at, int64_t k) { return rounded<T, decltype(lane)::count>(load<decltype(lane)::count>(g + at) * q[k]); },
+          [dx](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(dx + c, total<T, decltype(lane)::count>(sum)); });
     }
   });
 }
@@ -152,10 +240,25 @@ struct Claim {
   Vec<Wide<T>, L> here, sum;
 };
 
+/// The smallest number that rounds to a positive limit or beyond: what is less than it is less than the limit once rounded.
+template <class T>
+Wide<T> reaching(Wide<T> limit) {
+  if constexpr (is_half<T>) {
+    uint32_t below = 0, reached = bitcast<uint32_t>(limit);
+    while (reached - below > 1) {
+      const uint32_t middle = below + (reached - below) / 2;
+      (rounded<T, 1>(Vec<float, 1>{bitcast<float>(middle)})[0] < limit ? below : reached) = middle;
+    }
+    return bitcast<float>(reached);
+  } else {
+    return limit;
+  }
+}
+
 /// dx[i] = sum of g over the windows that cover i and whose y is nearer to x[i] than eps.
 template <class T>
 void near_piece(const Plan& plan, const RowArrays<T, 2, 1>& arrays, double eps, Piece piece) {
-  const Wide<T> near = as<T>(eps);
+  const Wide<T> near = reaching<T>(as<T>(eps));
   over_rows<T>(plan, arrays, true, piece, [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
     const T *y = a.source[0], *g = a.source[1], *x = a.partner[0];
     T* dx = a.out;
@@ -169,13 +272,13 @@ void near_piece(const Plan& plan, const RowArrays<T, 2, 1>& arrays, double eps, 
           constexpr int L = decltype(lane)::count;
           const Vec<Wide<T>, L> best = load<L>(y + at), add = load<L>(g + at), zero{};
           if constexpr (is_real<T>) {
-            const Vec<Wide<T>, L> d = rounded<T, L>(s.here - best);
-            s.sum = rounded<T, L>(s.sum + (((d < near) & (d > -near)) ? add : zero));
+            const Vec<Wide<T>, L> d = s.here - best;
+            s.sum = plus_rounded<T, L>(s.sum, ((d < near) & (d > -near)) ? add : zero);
           } else {
             s.sum += (s.here == best) ? add : zero;
           }
         },
-        [dx](auto lane, auto& s, int64_t c) { store<decltype(lane)::count>(dx + c, s.sum); });
+        [dx](auto lane, auto& s, int64_t c) { store<decltype(lane)::count>(dx + c, total<T, decltype(lane)::count>(s.sum)); });
   });
 }
 

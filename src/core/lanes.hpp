@@ -122,6 +122,12 @@ PG_INLINE Vec<float, L> widen(Vec<uint16_t, L> h, f16) {
 
 template <int L>
 PG_INLINE Vec<float, L> widen(Vec<uint16_t, L> h, bf16) {
+#if defined(__AVX512BW__)
+  if constexpr (L == 16) {
+    const Vec<uint16_t, 32> twice{0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13, 14, 14, 15, 15};
+    return bitcast<Vec<float, L>>(_mm512_maskz_permutexvar_epi16(0xaaaaaaaa, bitcast<__m512i>(twice), _mm512_castsi256_si512(bitcast<__m256i>(h))));
+  }
+#endif
   return bitcast<Vec<float, L>>(convert<uint32_t, L, uint16_t>(h) << 16);
 }
 
@@ -144,24 +150,103 @@ PG_INLINE Vec<uint16_t, L> narrow(Vec<float, L> v, f16) {
   return __builtin_convertvector(sign | h, Vec<uint16_t, L>);
 }
 
-template <int L>
-PG_INLINE Vec<uint32_t, L> round_bits(Vec<float, L> v, bf16) {
+/// Rounds away the last `Drop` bits of a float, to even. No test for NaN: one that comes from halves has zeros there, nothing
+/// carries. An odd neighbour decides ties only, so its bit may be put into the last place instead of being added.
+template <int Drop, int L>
+PG_INLINE Vec<uint32_t, L> round_bits(Vec<float, L> v) {
   using U = Vec<uint32_t, L>;
+  constexpr uint32_t half = 1u << (Drop - 1);
   const U u = bitcast<U>(v);
-  return (u & 0x7fffffffu) > 0x7f800000u ? u | 0x400000u : u + 0x7fffu + ((u >> 16) & 1u);
+#if defined(__AVX512F__)
+  if constexpr (L == 16) {
+    const __m512i w = bitcast<__m512i>(v), one = _mm512_set1_epi32(1);
+    return bitcast<U>(_mm512_ternarylogic_epi32(w, bitcast<__m512i>(u >> Drop), one, 0xf8)) + (half - 1);  // 0xf8: a | (b & c)
+  }
+#endif
+  return (u | ((u >> Drop) & 1u)) + (half - 1);
 }
 
 template <int L>
 PG_INLINE Vec<uint16_t, L> narrow(Vec<float, L> v, bf16) {
-  return __builtin_convertvector(round_bits<L>(v, bf16{}) >> 16, Vec<uint16_t, L>);
+  return __builtin_convertvector(round_bits<16, L>(v) >> 16, Vec<uint16_t, L>);
 }
 
 /// The value rounded to T, still as wide as it is computed.
 template <class T, int L>
 PG_INLINE Vec<Wide<T>, L> rounded(Vec<Wide<T>, L> v) {
-  if constexpr (std::is_same_v<T, bf16>) return bitcast<Vec<float, L>>(round_bits<L>(v, bf16{}) & 0xffff0000u);
+  if constexpr (std::is_same_v<T, bf16>) return bitcast<Vec<float, L>>(round_bits<16, L>(v) & 0xffff0000u);
   else if constexpr (std::is_same_v<T, f16>) return widen<L>(narrow<L>(v, f16{}), f16{});
   else return v;
+}
+
+// ---- sums that round to T at each step
+//
+// float16 is added up at 2^112 times its size: its largest numbers then are float32's, and overflow to infinity together.
+// Its subnormals need no care, since a sum of two numbers is a multiple of the smallest one. So a step is an addition and
+// integer arithmetic, a third of the latency of a conversion there and back.
+
+template <class T>
+constexpr bool is_scaled = std::is_same_v<T, f16>;
+
+/// sum + v, not rounded.
+template <class T, int L>
+PG_INLINE Vec<Wide<T>, L> plus(Vec<Wide<T>, L> sum, Vec<Wide<T>, L> v) {
+  if constexpr (!is_scaled<T>) {
+    return sum + v;
+  } else {
+    // The product is exact: fused or not, the result is the same.
+#if defined(__AVX512F__)
+    if constexpr (L == 16) return bitcast<Vec<float, L>>(_mm512_fmadd_ps(bitcast<__m512>(v), _mm512_set1_ps(0x1p112f), bitcast<__m512>(sum)));
+#endif
+#if defined(__FMA__)
+    if constexpr (L == 8) return bitcast<Vec<float, L>>(_mm256_fmadd_ps(bitcast<__m256>(v), _mm256_set1_ps(0x1p112f), bitcast<__m256>(sum)));
+#endif
+    return sum + v * 0x1p112f;
+  }
+}
+
+/// sum + v, rounded to T.
+template <class T, int L>
+PG_INLINE Vec<Wide<T>, L> plus_rounded(Vec<Wide<T>, L> sum, Vec<Wide<T>, L> v) {
+  constexpr int drop = is_scaled<T> ? 13 : 16;
+  if constexpr (is_half<T>) return bitcast<Vec<float, L>>(round_bits<drop, L>(plus<T, L>(sum, v)) & ~((1u << drop) - 1));
+  else return sum + v;
+}
+
+/// The value of a sum.
+template <class T, int L>
+PG_INLINE Vec<Wide<T>, L> total(Vec<Wide<T>, L> sum) {
+  if constexpr (is_scaled<T>) return sum * 0x1p-112f;
+  else return sum;
+}
+
+/// v where it is greater, else best: NaN never is. GCC 12 compares and moves where one instruction does.
+template <class W, int L>
+PG_INLINE Vec<W, L> larger(Vec<W, L> best, Vec<W, L> v) {
+#if defined(__AVX512F__)
+  if constexpr (std::is_same_v<W, float> && L == 16) return bitcast<Vec<W, L>>(_mm512_maskz_max_ps(0xffff, bitcast<__m512>(v), bitcast<__m512>(best)));
+  if constexpr (std::is_same_v<W, double> && L == 8) return bitcast<Vec<W, L>>(_mm512_maskz_max_pd(0xff, bitcast<__m512d>(v), bitcast<__m512d>(best)));
+#endif
+#if defined(__AVX__)
+  if constexpr (std::is_same_v<W, float> && L == 8) return bitcast<Vec<W, L>>(_mm256_max_ps(bitcast<__m256>(v), bitcast<__m256>(best)));
+  if constexpr (std::is_same_v<W, double> && L == 4) return bitcast<Vec<W, L>>(_mm256_max_pd(bitcast<__m256d>(v), bitcast<__m256d>(best)));
+#endif
+  return (best < v) ? v : best;
+}
+
+/// v where a tap is the given one, else 0.
+template <int L, class W>
+PG_INLINE Vec<W, L> where_tap(const uint8_t* taps, uint8_t tap, Vec<W, L> v) {
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+  if constexpr (L == 16 && std::is_same_v<W, float>) {
+    const __mmask16 mine = _mm_cmpeq_epi8_mask(_mm_loadu_si128(reinterpret_cast<const __m128i*>(taps)), _mm_set1_epi8(static_cast<char>(tap)));
+    return bitcast<Vec<W, L>>(_mm512_maskz_mov_ps(mine, bitcast<__m512>(v)));
+  }
+#endif
+  using Count = typename UintOf<sizeof(W)>::type;
+  Vec<uint8_t, L> here;
+  std::memcpy(&here, taps, sizeof here);
+  return convert<Count, L, uint8_t>(here) == static_cast<Count>(tap) ? v : Vec<W, L>{};
 }
 
 // ---- memory

@@ -100,23 +100,19 @@ int64_t claim(const Strip<T>& s) {
     covering.seek(u, reach);
     runner.run(reach, {{s.g}, {}, s.dx + u * out_row}, j0, j1, [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
       const uint8_t* chosen = taps.get() + (a.source[0] - s.g);
-      TapLane<T> codes[kMostWindows];
+      uint8_t codes[kMostWindows];
       int64_t k = 0;
-      each_tap<Order::rows>(w, [&](int64_t r, int64_t t) { codes[k++] = static_cast<TapLane<T>>(w.tap(r, t)); });
+      each_tap<Order::rows>(w, [&](int64_t r, int64_t t) { codes[k++] = static_cast<uint8_t>(w.tap(r, t)); });
       const T* g = a.source[0];
       T* dx = a.out;
-      const TapLane<T>* code = codes;
-      reduce<T, Order::rows>(
-          w, lanes, [](auto lane, int64_t, int64_t) { return Vec<Wide<T>, decltype(lane)::count>{}; },
-          [=](auto lane, auto& sum, int64_t at, int64_t k) {
+      const uint8_t* code = codes;
+      add_up<T, Order::rows>(
+          w, lanes,
+          [=](auto lane, int64_t at, int64_t k) {
             constexpr int L = decltype(lane)::count;
-            Vec<uint8_t, L> tap;
-            std::memcpy(&tap, chosen + at, sizeof tap);
-            const auto mine = convert<TapLane<T>, L, uint8_t>(tap) == code[k];
-            const Vec<Wide<T>, L> zero{};
-            sum = rounded<T, L>(sum + (mine ? load<L>(g + at) : zero));
+            return where_tap<L, Wide<T>>(chosen + at, code[k], load<L>(g + at));
           },
-          [dx](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(dx + c, sum); });
+          [dx](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(dx + c, total<T, decltype(lane)::count>(sum)); });
     });
   });
   return -1;

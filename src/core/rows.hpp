@@ -155,19 +155,19 @@ PG_INLINE void each_listed(const int64_t* place, int64_t taps, F&& f) {
   }
 }
 
-/// Reduces each lane of a run over its taps: s = begin(lane, c, place of the first tap), step(lane, s, place of the tap, number
+/// Reduces each lane of a run over its taps: s = begin(lane, c, shift of the places), step(lane, s, place of the tap, number
 /// of the tap), end(lane, s, c). Several vectors go through the taps together, since each step waits for the one before.
 /// Lanes may be computed twice: ends must store, never add.
 template <class T, Order order, class Begin, class Step, class End>
 PG_INLINE void reduce(const Reach& w, int64_t lanes, Begin&& begin, Step&& step, End&& end) {
   const int64_t* const rows = w.rows;
   const Offsets off = w.off;
-  const int64_t taps = w.width, head = w.nrows * taps > 0 ? rows[0] + off[0] : 0;
+  const int64_t taps = w.width;
   const auto run = [&](auto lane, auto many, int64_t c, int64_t from, auto&& each) PG_LAMBDA {
     constexpr int L = decltype(lane)::count, N = decltype(many)::count;
     decltype(begin(lane, c, from)) s[N];
 #pragma GCC unroll 4
-    for (int i = 0; i < N; ++i) s[i] = begin(lane, c + i * L, head + from + i * L);
+    for (int i = 0; i < N; ++i) s[i] = begin(lane, c + i * L, from + i * L);
     each([&](int64_t at, int64_t k) PG_LAMBDA {
 #pragma GCC unroll 4
       for (int i = 0; i < N; ++i) step(lane, s[i], at + from + i * L, k);
@@ -191,6 +191,24 @@ PG_INLINE void reduce(const Reach& w, int64_t lanes, Begin&& begin, Step&& step,
     for_lanes<T, true>(lanes, [&](auto lane, auto many, int64_t c) PG_LAMBDA {
       run(lane, many, c + q * to, c + q * from, [&](auto&& tap) PG_LAMBDA { each_listed<order>(place, taps, tap); });
     });
+}
+
+/// Adds up term(lane, place of the tap, number of the tap), rounding to T at each step but the first, which is exact.
+template <class T, Order order, class Term, class End>
+PG_INLINE void add_up(const Reach& w, int64_t lanes, Term&& term, End&& end) {
+  if constexpr (is_half<T>)
+    if (w.slot >= 0 && w.width > 0) {
+      Reach rest = w;
+      ++rest.off.table;
+      --rest.width;
+      const int64_t first = w.off[0];
+      return reduce<T, order>(
+          rest, lanes, [&](auto lane, int64_t, int64_t shift) { return plus<T, decltype(lane)::count>(Vec<Wide<T>, decltype(lane)::count>{}, term(lane, first + shift, 0)); },
+          [&](auto lane, auto& sum, int64_t at, int64_t k) { sum = plus_rounded<T, decltype(lane)::count>(sum, term(lane, at, k + 1)); }, end);
+    }
+  reduce<T, order>(
+      w, lanes, [](auto lane, int64_t, int64_t) { return Vec<Wide<T>, decltype(lane)::count>{}; },
+      [&](auto lane, auto& sum, int64_t at, int64_t k) { sum = plus_rounded<T, decltype(lane)::count>(sum, term(lane, at, k)); }, end);
 }
 
 }  // namespace poolgrad::PG_ISA

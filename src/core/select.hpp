@@ -13,16 +13,17 @@ PG_INLINE Wide<T> start_value(Start start, bool cut) {
 template <class T>
 PG_INLINE void best_values(const Reach& w, const T* x, T* y, int64_t lanes, Start start) {
   const bool first = start == Start::first && w.nrows * w.width > 0;
+  const int64_t first_tap = first ? w.rows[0] + w.off[0] : 0;
   const Wide<T> from = start_value<T>(start, w.cut);
   reduce<T, Order::rows>(
       w, lanes,
-      [=](auto lane, int64_t, int64_t at) {
+      [=](auto lane, int64_t, int64_t shift) {
         constexpr int L = decltype(lane)::count;
-        return first ? load<L>(x + at) : all<Wide<T>, L>(from);
+        return first ? load<L>(x + first_tap + shift) : all<Wide<T>, L>(from);
       },
       [x](auto lane, auto& best, int64_t at, int64_t) {
-        const auto v = load<decltype(lane)::count>(x + at);
-        best = (best < v) ? v : best;
+        constexpr int L = decltype(lane)::count;
+        best = larger<Wide<T>, L>(best, load<L>(x + at));
       },
       [y](auto lane, auto& best, int64_t c) { store<decltype(lane)::count>(y + c, best); });
 }
@@ -38,11 +39,12 @@ template <class T, class Tap>
 PG_INLINE void best_taps(const Reach& w, const T* x, T* y, Tap* taps, int64_t lanes) {
   using Count = std::conditional_t<(sizeof(Tap) > sizeof(TapLane<T>)), Tap, TapLane<T>>;
   const bool any = w.nrows * w.width > 0;
+  const int64_t first_tap = any ? w.rows[0] + w.off[0] : 0;
   reduce<T, Order::rows>(
       w, lanes,
-      [=](auto lane, int64_t, int64_t at) {
+      [=](auto lane, int64_t, int64_t shift) {
         constexpr int L = decltype(lane)::count;
-        return Best<T, Count, L>{any ? load<L>(x + at) : all<Wide<T>, L>(lowest<T>()), Vec<Count, L>{}};
+        return Best<T, Count, L>{any ? load<L>(x + first_tap + shift) : all<Wide<T>, L>(lowest<T>()), Vec<Count, L>{}};
       },
       [x](auto lane, auto& best, int64_t at, int64_t k) {
         constexpr int L = decltype(lane)::count;
