@@ -157,12 +157,12 @@ inline Buffer positions(Bytes& in, Noise& noise, const Call& c, int64_t count) {
 }
 
 /// More taps than this would make one input cost milliseconds.
-constexpr double kMostTaps = 60000;
+constexpr double kMostTaps = 30000;
 
 inline bool too_large(const OwnedPlan& plan) {
   double taps = static_cast<double>(plan.dest_size());
   for (int a = 0; a < plan.forward().rank; ++a) taps *= static_cast<double>(std::max<int64_t>(plan.forward().axis[a].widest, 1));
-  return plan.source_size() > 20000 || taps > kMostTaps;
+  return plan.source_size() > 4000 || taps > kMostTaps;
 }
 
 /// Decodes one call for a plan.
@@ -199,7 +199,7 @@ inline void test(const uint8_t* data, size_t size, VerbTable table, int threads 
   try {
     const OwnedPlan fast = drawn.plan(false), plain = drawn.plan(true);
     if (too_large(fast)) return;
-    for (int64_t more = in.below(4); more >= 0; --more) {
+    for (int64_t more = in.below(8); more >= 0; --more) {
       const Call call = decode(in, drawn, fast, table);
       const Verbs& verbs = *table(call.dtype);
       if (!exists(verbs, call)) continue;

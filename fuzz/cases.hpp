@@ -15,28 +15,10 @@
 
 namespace poolgrad::fuzz {
 
-/// Reads numbers from bytes; zeros when they have run out.
-class Bytes {
- public:
-  Bytes(const uint8_t* data, size_t size) : at_(data), end_(data + size) {}
-
-  uint64_t take(int bytes) {
-    uint64_t v = 0;
-    for (int i = 0; i < bytes; ++i) v = v << 8 | (at_ < end_ ? *at_++ : 0u);
-    return v;
-  }
-  int64_t below(int64_t n) { return static_cast<int64_t>(take(n > 256 ? 2 : 1) % static_cast<uint64_t>(n)); }
-  int64_t between(int64_t lo, int64_t hi) { return lo + below(hi - lo + 1); }
-  bool rarely() { return below(16) == 15; }
-
- private:
-  const uint8_t *at_, *end_;
-};
-
 /// A small generator for the elements of arrays, which would make the bytes too many.
 class Noise {
  public:
-  explicit Noise(uint64_t seed) : state_(seed * 2 + 1) {}
+  explicit Noise(uint64_t seed) : state_((seed + 1) * 0x9e3779b97f4a7c15ull | 1) {}
   uint64_t next() {
     state_ ^= state_ << 13;
     state_ ^= state_ >> 7;
@@ -46,6 +28,29 @@ class Noise {
 
  private:
   uint64_t state_;
+};
+
+/// Reads numbers from bytes, and goes on with noise that they decide when they have run out: short inputs are cases too.
+class Bytes {
+ public:
+  Bytes(const uint8_t* data, size_t size) : at_(data), end_(data + size), more_(0) {
+    uint64_t hash = 0xcbf29ce484222325ull;
+    for (size_t i = 0; i < size; ++i) hash = (hash ^ data[i]) * 0x100000001b3ull;
+    more_ = Noise(hash);
+  }
+
+  uint64_t take(int bytes) {
+    uint64_t v = 0;
+    for (int i = 0; i < bytes; ++i) v = v << 8 | (at_ < end_ ? *at_++ : more_.next() >> 56);
+    return v;
+  }
+  int64_t below(int64_t n) { return static_cast<int64_t>(take(n > 256 ? 2 : 1) % static_cast<uint64_t>(n)); }
+  int64_t between(int64_t lo, int64_t hi) { return lo + below(hi - lo + 1); }
+  bool rarely() { return below(16) == 15; }
+
+ private:
+  const uint8_t *at_, *end_;
+  Noise more_;
 };
 
 inline int64_t size_of(Dtype dtype) {

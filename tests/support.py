@@ -119,8 +119,10 @@ def rng_of(text: str) -> np.random.Generator:
 
 
 def draw(rng: np.random.Generator, dtype: str, shape: Shape, data: str) -> np.ndarray:
-    """Elements of a kind: `ties` small integers, `wild` anything the type holds, `distinct` a permutation."""
+    """Elements of a kind: `ties` small integers, `wild` anything the type holds, `bits` any bits, `distinct` a permutation."""
     kind, size = dtype_of(dtype), prod(shape)
+    if data == "bits":
+        return rng.integers(0, 256, (*shape, kind.itemsize), np.uint8).reshape(-1).view(kind).reshape(shape)
     if data == "distinct":
         return rng.permutation(size).astype(kind).reshape(shape)
     whole = kind.kind in "iu"
