@@ -71,8 +71,8 @@ struct Call {
   int64_t source = 0, dest = 0;
 
   std::string text() const {
-    return std::string(name_of(verb)) + " " + name_of(dtype) + " rule=" + std::to_string(rule) + " reversed=" + std::to_string(reversed) + " wide=" + std::to_string(wide) +
-           " given=" + std::to_string(given) + " absolute=" + std::to_string(absolute) + " " + fuzz::text(shape);
+    return std::string(name_of(verb)) + " " + name_of(dtype) + " rule=" + std::to_string(rule) + " reversed=" + std::to_string(reversed) +
+           " wide=" + std::to_string(wide) + " given=" + std::to_string(given) + " absolute=" + std::to_string(absolute) + " " + fuzz::text(shape);
   }
 };
 
@@ -94,7 +94,8 @@ inline int64_t by_index(const Verbs& verbs, const Call& c, const Arrays& a, cons
   } else {
     const int64_t parts = how.cuts;
     parallel_for(parts, how.threads, [&](int64_t p) {
-      wrong.report(verbs.scatter(a, c.wide, n, m, c.source, c.absolute, {0, items, c.source / parts * p, p + 1 < parts ? c.source / parts * (p + 1) : c.source, true}));
+      wrong.report(
+          verbs.scatter(a, c.wide, n, m, c.source, c.absolute, {0, items, c.source / parts * p, p + 1 < parts ? c.source / parts * (p + 1) : c.source, true}));
     });
   }
   calls.fetch_add(1, std::memory_order_relaxed);
@@ -171,8 +172,22 @@ inline Call decode(Bytes& in, const Shape& shape, const OwnedPlan& plan, VerbTab
   const int kind = static_cast<int>(in.below(3));
   const Dtype dtype = Dtype(in.below(static_cast<int64_t>(Dtype::count)));
   const int64_t n = plan.source_size(), m = plan.dest_size();
-  Call c{shape, dtype, Verb(in.below(static_cast<int64_t>(Verb::count))), 0, false, false, false, false, 1e-5, filled(dtype, n, kind, noise), filled(dtype, n, kind, noise),
-         filled(dtype, m, kind, noise), filled(dtype, m, kind, noise), Buffer(0), n, m};
+  Call c{shape,
+         dtype,
+         Verb(in.below(static_cast<int64_t>(Verb::count))),
+         0,
+         false,
+         false,
+         false,
+         false,
+         1e-5,
+         filled(dtype, n, kind, noise),
+         filled(dtype, n, kind, noise),
+         filled(dtype, m, kind, noise),
+         filled(dtype, m, kind, noise),
+         Buffer(0),
+         n,
+         m};
   const uint64_t flags = in.take(1);
   c.rule = static_cast<int>(in.below(c.verb == Verb::fold ? 4 : 3));
   c.reversed = flags & 1;
@@ -217,7 +232,8 @@ inline void test(const uint8_t* data, size_t size, VerbTable table, int threads 
 
 /// The counts, as the tools read them.
 inline void report() {
-  std::fprintf(stderr, "core: %lld calls of verbs, %lld inputs, %lld plans refused\n", static_cast<long long>(calls), static_cast<long long>(inputs), static_cast<long long>(refused));
+  std::fprintf(stderr, "core: %lld calls of verbs, %lld inputs, %lld plans refused\n", static_cast<long long>(calls), static_cast<long long>(inputs),
+               static_cast<long long>(refused));
 }
 
 }  // namespace poolgrad::fuzz
