@@ -129,18 +129,18 @@ inline Result run(const Verbs& verbs, const Call& c, const OwnedPlan& owned, Cut
   return r;
 }
 
-[[noreturn]] inline void fail(const Call& c, const char* way, int64_t at) {
-  std::fprintf(stderr, "\n%s differs from the generic path at element %lld:\n%s\n", way, static_cast<long long>(at), c.text().c_str());
+[[noreturn]] inline void fail(const Call& c, const char* what, int64_t at) {
+  std::fprintf(stderr, "\n%s at element %lld:\n%s\n", what, static_cast<long long>(at), c.text().c_str());
   std::abort();
 }
 
 /// Ends the process if two results are not the same.
-inline void agree(const Call& c, const Result& got, const Result& want, const char* way) {
-  if (got.wrong != want.wrong) fail(c, way, got.wrong);
+inline void agree(const Call& c, const Result& got, const Result& want, const char* what) {
+  if (got.wrong != want.wrong) fail(c, what, got.wrong);
   if (want.wrong >= 0) return;  // refused: the array is nobody's
   int64_t at = difference(c.dtype, got.out, want.out);
   if (at < 0) at = difference(c.wide ? Dtype::i64 : Dtype::i32, got.index, want.index);
-  if (at >= 0) fail(c, way, at);
+  if (at >= 0) fail(c, what, at);
 }
 
 /// Positions inside their image, but for a few.
@@ -204,30 +204,6 @@ inline Call decode(Bytes& in, const Shape& shape, const OwnedPlan& plan, VerbTab
   }
   if (c.verb == Verb::gather || c.verb == Verb::scatter) c.index = positions(in, noise, c, m);
   return c;
-}
-
-/// One input: a plan that is refused, or calls that must agree.
-inline void test(const uint8_t* data, size_t size, VerbTable table, int threads = 1) {
-  Bytes in(data, size);
-  inputs.fetch_add(1, std::memory_order_relaxed);
-  const Shape drawn = shape(in);
-  try {
-    const OwnedPlan fast = drawn.plan(false), plain = drawn.plan(true);
-    if (too_large(fast)) return;
-    for (int64_t more = in.below(8); more >= 0; --more) {
-      const Call call = decode(in, drawn, fast, table);
-      const Verbs& verbs = *table(call.dtype);
-      if (!exists(verbs, call)) continue;
-      const Cutting cut{in.between(1, 3), in.between(1, 4), threads};
-      const Result want = run(verbs, call, plain, {});
-      agree(call, run(verbs, call, fast, {}), want, "the fast path");
-      agree(call, run(verbs, call, fast, cut), want, "the fast path, cut in pieces,");
-    }
-  } catch (const std::invalid_argument&) {
-    refused.fetch_add(1, std::memory_order_relaxed);
-  } catch (const std::bad_alloc&) {
-    refused.fetch_add(1, std::memory_order_relaxed);
-  }
 }
 
 /// The counts, as the tools read them.

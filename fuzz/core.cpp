@@ -1,5 +1,5 @@
 // The core under libFuzzer: bytes in, every way of calling the verbs, all results alike.
-#include "calls.hpp"
+#include "oracle.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const bool once = std::atexit(poolgrad::fuzz::report) == 0;

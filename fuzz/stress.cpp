@@ -5,8 +5,8 @@
 #include <cstring>
 #include <thread>
 
-#include "calls.hpp"
 #include "memory.hpp"
+#include "oracle.hpp"
 
 namespace {
 
