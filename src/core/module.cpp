@@ -231,6 +231,7 @@ Indexed indexed(int64_t items, nb::handle v, nb::handle index, nb::handle out, b
 
 int64_t gather(int64_t items, bool absolute, nb::handle v, nb::handle index, nb::handle out) {
   const Indexed k = indexed(items, v, index, out, false);
+  if (k.total == 0 && k.m == 0) return -1;  // any number divides nothing
   FirstWrong wrong;
   nb::gil_scoped_release release;
   parallel_for(items, k.bytes < kWorthThreads ? 1 : thread_limit.load(),
@@ -241,6 +242,7 @@ int64_t gather(int64_t items, bool absolute, nb::handle v, nb::handle index, nb:
 /// By images, each in its own task; where there are few, or a position leaves its image, by stretches of the result.
 int64_t scatter(int64_t items, bool absolute, nb::handle g, nb::handle index, nb::handle out) {
   const Indexed k = indexed(items, g, index, out, true);
+  if (k.total == 0 && k.m == 0) return -1;
   const int threads = k.bytes < kWorthThreads ? 1 : thread_limit.load();
   nb::gil_scoped_release release;
   const auto run = [&](Reached r) { return k.verbs->scatter(k.arrays, k.wide, k.n, k.m, k.total, absolute, r); };

@@ -16,7 +16,6 @@ from support import FAST, Case, arguments, difference
 
 from poolgrad.table import OPS
 
-
 EVERY = ("int8", "float32")
 SOME = (*range(1, 19), 31, 32, 33, 63, 64, 65, 127, 128, 129)
 
