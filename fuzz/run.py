@@ -113,7 +113,7 @@ def script(name: str, seconds: float, jobs: int, *more: str) -> int:
 def main() -> int:
     """Runs what was asked for; 1 if anything failed, 2 if a compiler is missing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="*", choices=["core", "border", "ops", []], default=["core", "border", "ops"])
+    parser.add_argument("what", nargs="*", help="core, border, ops; all unless given")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--tensorflow", default="", help="a Python that has it: ops are compared with it as well")
@@ -123,7 +123,7 @@ def main() -> int:
     try:
         if given.keep:
             return keep()
-        for what in given.what:
+        for what in given.what or ["core", "border", "ops"]:
             if what == "core":
                 status |= core(given.seconds, given.jobs)
             else:
