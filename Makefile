@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test install lint docs clean
+.PHONY: demo test install lint docs sanitize fuzz coverage clean
 
 demo: install
 	$(BIN)/poolgrad demo
@@ -28,10 +28,20 @@ lint: install .venv/tools
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy src/poolgrad/raw_ops.py  # which its stub hides from the line above
-	if command -v clang-format > /dev/null; then clang-format --dry-run src/core/*.[ch]pp; fi
+	if command -v clang-format > /dev/null; then clang-format --dry-run src/core/*.[ch]pp fuzz/*.[ch]pp; fi
 
 docs: install
 	$(BIN)/python tools/docs.py
+
+sanitize: install .venv/tools
+	$(BIN)/python tools/sanitize.py
+
+SECONDS ?= 60
+fuzz: install .venv/tools
+	$(BIN)/python fuzz/run.py --seconds $(SECONDS)
+
+coverage: .venv/tools
+	$(BIN)/python tools/coverage.py
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache

@@ -119,8 +119,10 @@ def rng_of(text: str) -> np.random.Generator:
 
 
 def draw(rng: np.random.Generator, dtype: str, shape: Shape, data: str) -> np.ndarray:
-    """Elements of a kind: `ties` small integers, `wild` anything the type holds, `distinct` a permutation."""
+    """Elements of a kind: `ties` small integers, `wild` anything the type holds, `plain` no special number, `bits` any bits, `distinct` a permutation."""
     kind, size = dtype_of(dtype), prod(shape)
+    if data == "bits":
+        return rng.integers(0, 256, (*shape, kind.itemsize), np.uint8).reshape(-1).view(kind).reshape(shape)
     if data == "distinct":
         return rng.permutation(size).astype(kind).reshape(shape)
     whole = kind.kind in "iu"
@@ -142,7 +144,7 @@ def draw(rng: np.random.Generator, dtype: str, shape: Shape, data: str) -> np.nd
         info.max,
     ]
     values = (rng.standard_normal(shape) * 10.0 ** rng.integers(-2, 3, shape)).astype(kind)
-    hit = rng.random(shape) < 0.05
+    hit = rng.random(shape) < (0.05 if data == "wild" else 0)
     values[hit] = rng.choice(np.array(special, kind), int(hit.sum()))
     return values
 

@@ -18,6 +18,9 @@ namespace {
 
 int bfloat16_number = -1;
 
+/// So that their bytes can be counted in 64 bits, whatever the dtype.
+constexpr int64_t kMostElements = int64_t{1} << 58;
+
 Dtype dtype_of(PyArrayObject* a, const char* name) {
   const int number = PyArray_TYPE(a);
   if (number == bfloat16_number) return Dtype::bf16;
@@ -78,7 +81,11 @@ nb::object new_array(const std::vector<int64_t>& shape, PyArray_Descr* descr) {
   }
   const int rank = static_cast<int>(shape.size());
   Py_INCREF(descr);
-  if (static_cast<size_t>(bytes) < kLargeBlock) return nb::steal(PyArray_NewFromDescr(&PyArray_Type, descr, rank, dims, nullptr, nullptr, 0, nullptr));
+  if (static_cast<size_t>(bytes) < kLargeBlock) {
+    PyObject* small = PyArray_NewFromDescr(&PyArray_Type, descr, rank, dims, nullptr, nullptr, 0, nullptr);
+    if (!small) throw nb::python_error();  // as for (0, 2^62, 2^62), whose strides NumPy cannot say
+    return nb::steal(small);
+  }
   void* block;
   try {
     block = take_block(static_cast<size_t>(bytes));
@@ -102,7 +109,9 @@ nb::object new_array(const std::vector<int64_t>& shape, PyArray_Descr* descr) {
 nb::object given_or_new(nb::handle out, const std::vector<int64_t>& shape, nb::handle like, const char* name) {
   if (!out.is_none()) return nb::borrow(out);
   if (!PyArray_Check(like.ptr())) throw nb::type_error((std::string(name) + ": not a NumPy array").c_str());
-  return new_array(shape, PyArray_DESCR(reinterpret_cast<PyArrayObject*>(like.ptr())));
+  auto* a = reinterpret_cast<PyArrayObject*>(like.ptr());
+  dtype_of(a, name);  // kept memory may hold anything, which an array of objects would follow
+  return new_array(shape, PyArray_DESCR(a));
 }
 
 std::vector<int64_t> int64_vector(nb::handle object, const char* name) {
@@ -116,15 +125,31 @@ std::vector<int64_t> int64_vector(nb::handle object, const char* name) {
   return v;
 }
 
-/// A shape of that many elements, as a vector.
-std::vector<int64_t> shape_of(nb::handle object, const char* name, int64_t elements) {
+int64_t integer(nb::handle object, const char* name) {
+  int64_t value;
+  if (!nb::try_cast<int64_t>(object, value)) throw nb::type_error((std::string(name) + ": wanted integers within 64 bits").c_str());
+  return value;
+}
+
+/// A shape, of no more dimensions and elements than an array can have.
+std::vector<int64_t> any_shape(nb::handle object, const char* name) {
   std::vector<int64_t> shape;
   int64_t size = 1;
   for (nb::handle n : object) {
-    shape.push_back(nb::cast<int64_t>(n));
-    if (shape.back() < 0 || __builtin_mul_overflow(size, shape.back(), &size)) throw nb::value_error((std::string(name) + ": no shape").c_str());
+    if (shape.size() == NPY_MAXDIMS) throw nb::value_error((std::string(name) + ": too many dimensions").c_str());
+    shape.push_back(integer(n, name));
+    if (shape.back() < 0 || __builtin_mul_overflow(size, shape.back(), &size) || size > kMostElements)
+      throw nb::value_error((std::string(name) + ": no shape").c_str());
   }
-  if (size != elements || shape.size() > NPY_MAXDIMS) throw nb::value_error((std::string(name) + ": has not as many elements as the plan").c_str());
+  return shape;
+}
+
+/// A shape of that many elements.
+std::vector<int64_t> shape_of(nb::handle object, const char* name, int64_t elements) {
+  const std::vector<int64_t> shape = any_shape(object, name);
+  int64_t size = 1;
+  for (const int64_t n : shape) size *= n;
+  if (size != elements) throw nb::value_error((std::string(name) + ": has not as many elements as the plan").c_str());
   return shape;
 }
 

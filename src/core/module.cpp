@@ -231,6 +231,7 @@ Indexed indexed(int64_t items, nb::handle v, nb::handle index, nb::handle out, b
 
 int64_t gather(int64_t items, bool absolute, nb::handle v, nb::handle index, nb::handle out) {
   const Indexed k = indexed(items, v, index, out, false);
+  if (k.total == 0 && k.m == 0) return -1;  // any number divides nothing
   FirstWrong wrong;
   nb::gil_scoped_release release;
   constexpr int64_t kCells = 1 << 15;
@@ -244,6 +245,7 @@ int64_t gather(int64_t items, bool absolute, nb::handle v, nb::handle index, nb:
 /// By images, each in its own task; where there are few, or a position leaves its image, by stretches of the result.
 int64_t scatter(int64_t items, bool absolute, nb::handle g, nb::handle index, nb::handle out) {
   const Indexed k = indexed(items, g, index, out, true);
+  if (k.total == 0 && k.m == 0) return -1;
   const int threads = k.bytes < kWorthThreads ? 1 : thread_limit.load();
   nb::gil_scoped_release release;
   const auto run = [&](Reached r) { return k.verbs->scatter(k.arrays, k.wide, k.n, k.m, k.total, absolute, r); };
@@ -260,9 +262,10 @@ int64_t scatter(int64_t items, bool absolute, nb::handle g, nb::handle index, nb
 void make_plan(OwnedPlan* self, nb::handle source, nb::handle dest, int64_t outer, int64_t inner, nb::handle axes, bool plain) {
   std::vector<AxisData> list;
   for (nb::handle item : axes) {
+    if (list.size() == static_cast<size_t>(kMaxRank)) throw nb::value_error("axes: more than 16");
     if (!PyTuple_Check(item.ptr()) || PyTuple_Size(item.ptr()) != 4) throw nb::type_error("axes: each must be (n, start, stop, span)");
     const nb::tuple t = nb::borrow<nb::tuple>(item);
-    AxisData d{nb::cast<int64_t>(t[0]), int64_vector(t[1], "start"), int64_vector(t[2], "stop"), {}};
+    AxisData d{integer(t[0], "axes"), int64_vector(t[1], "start"), int64_vector(t[2], "stop"), {}};
     if (!t[3].is_none()) d.span = int64_vector(t[3], "span");
     list.push_back(std::move(d));
   }
@@ -304,16 +307,7 @@ NB_MODULE(_core, m) {
   m.def("route", &route, nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), out);
   m.def("recall", &recall, nb::arg(), nb::arg(), nb::arg(), nb::arg(), out);
   m.def("keep_at_most", [](int64_t bytes) { keep_at_most(static_cast<size_t>(std::max<int64_t>(bytes, 0))); });
-  m.def("empty", [](nb::handle shape, nb::handle like) {
-    std::vector<int64_t> sizes;
-    int64_t total = 1;
-    for (nb::handle n : shape) {
-      sizes.push_back(nb::cast<int64_t>(n));
-      if (sizes.back() < 0 || __builtin_mul_overflow(total, sizes.back(), &total) || total > (int64_t{1} << 58)) throw nb::value_error("shape: no shape");
-    }
-    if (sizes.size() > NPY_MAXDIMS) throw nb::value_error("shape: too many dimensions");
-    return given_or_new(nb::none(), sizes, like, "like");
-  });
+  m.def("empty", [](nb::handle shape, nb::handle like) { return given_or_new(nb::none(), any_shape(shape, "shape"), like, "like"); });
   m.def("gather", &gather);
   m.def("scatter", &scatter);
   m.def("get_num_threads", [] { return thread_limit.load(); });
@@ -324,7 +318,9 @@ NB_MODULE(_core, m) {
   m.def("available_threads", &available_threads);
   m.def("use_bfloat16", [](nb::handle array) {
     if (!PyArray_Check(array.ptr())) throw nb::type_error("array: not a NumPy array");
-    bfloat16_number = PyArray_TYPE(reinterpret_cast<PyArrayObject*>(array.ptr()));
+    auto* a = reinterpret_cast<PyArrayObject*>(array.ptr());
+    if (!PyTypeNum_ISUSERDEF(PyArray_TYPE(a)) || PyArray_ITEMSIZE(a) != 2) throw nb::type_error("array: not of bfloat16");
+    bfloat16_number = PyArray_TYPE(a);
   });
   m.def("isa", [] { return level->name; });
   m.def("isa_levels", [] {

@@ -1,6 +1,9 @@
 #include "owned_plan.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <new>
 #include <stdexcept>
 
 namespace poolgrad {
@@ -12,8 +15,13 @@ int64_t product(int64_t a, int64_t b) {
   return r;
 }
 
+/// From this length on, the tables of an axis are weighed against the machine's memory.
+constexpr int64_t kLongAxis = 1 << 24;
+
 void check(const AxisData& axis) {
   if (axis.n < 0) throw std::invalid_argument("plan: an axis has a negative length");
+  // Its tables would be allocated, and then the system would end some process when they are filled.
+  if (axis.n > kLongAxis && axis.n / (sysconf(_SC_PAGE_SIZE) / 64) > sysconf(_SC_PHYS_PAGES)) throw std::bad_alloc();
   if (axis.stop.size() != axis.start.size() || (!axis.span.empty() && axis.span.size() != axis.start.size()))
     throw std::invalid_argument("plan: start, stop and span differ in length");
   for (size_t j = 0; j < axis.start.size(); ++j) {

@@ -56,6 +56,7 @@ int64_t disagreement(const Plan& plan, const T* x, const T* y, const T* values, 
       rows.seek(u, w);
       w.off = Offsets{nullptr, plan.inner};
       w.width = axis.length(j);
+      if (w.nrows * w.width == 0) continue;  // no cells, no maximum: and which strip sees such a window is chance
       if (!agrees(y[lane], values[lane], w, x + axis.from(j) * plan.inner + lane % plan.inner)) return lane;
     }
   return -1;

@@ -44,8 +44,8 @@ def _convert(value: object, like: np.dtype[Any] | None) -> Array:
     array = np.asarray(value)
     if not isinstance(value, (list, tuple, int, float)):
         return array
-    if like is not None and array.dtype.kind in "iuf":
-        return array.astype(like)
+    if like is not None and (array.dtype.kind in "iu" or (array.dtype.kind == "f" and like.kind not in "iu")):
+        return np.asarray(value, like)  # which refuses integers that do not fit
     return array.astype({"f": np.float32, "i": np.int32}.get(array.dtype.kind, array.dtype))
 
 

@@ -1,5 +1,6 @@
 """The native module called directly, past every check in Python: it raises, and touches nothing else."""
 
+import itertools
 import threading
 
 import ml_dtypes
@@ -156,6 +157,57 @@ BAD_NUMBERS = {
 def test_a_number_without_meaning_is_refused(what):
     with pytest.raises((ValueError, TypeError)):
         BAD_NUMBERS[what]()
+
+
+def nothing() -> np.ndarray:
+    return np.array([0])
+
+
+FOUND = {
+    "a shape that NumPy has no array for": (
+        ValueError,
+        lambda: _core.fold(
+            _core.Plan((0, 2**62, 2**62), (0, 2**62, 2**62), 0, 0, [(1, nothing(), nothing() + 1, None)]), 0, cells(0)
+        ),
+    ),
+    "more elements than bytes can be counted for": (
+        ValueError,
+        lambda: _core.Plan((2**61,), (2**61,), 2**61, 1, [(1, nothing(), nothing() + 1, None)]),
+    ),
+    "new arrays of objects": (TypeError, lambda: _core.empty((1 << 19,), np.array([None]))),
+    "a half type of one byte": (TypeError, lambda: _core.use_bfloat16(cells(0, np.int8))),
+    "a half type of another library": (TypeError, lambda: _core.use_bfloat16(cells(0, ml_dtypes.float8_e5m2))),
+    "dimensions without end": (ValueError, lambda: _core.empty(itertools.repeat(1), cells(1))),
+    "axes without end": (
+        ValueError,
+        lambda: _core.Plan((1,), (1,), 1, 1, itertools.repeat((1, nothing(), nothing() + 1, None))),
+    ),
+    "tables larger than the memory": (
+        MemoryError,
+        lambda: _core.Plan((0,), (0,), 0, 1, [(2**45, nothing(), nothing() + 1, None)]),
+    ),
+    "a shape of words": (TypeError, lambda: _core.Plan("six", (1,), 1, 1, [(1, nothing(), nothing() + 1, None)])),
+}
+
+
+@pytest.mark.parametrize("what", FOUND)
+def test_what_fuzzing_found_is_refused(what):
+    kind, call = FOUND[what]
+    with pytest.raises(kind):
+        call()
+
+
+def test_nothing_has_any_number_of_images_and_takes_no_time():
+    empty, where = cells(0), cells(0, I64)
+    assert _core.gather(2**40, False, empty, where, cells(0)) == -1
+    assert _core.scatter(2**40, False, empty, where, cells(0)) == -1
+
+
+def test_a_window_without_cells_is_not_verified_whoever_sees_it():
+    start = np.array([0, 2, 2])
+    owned = _core.Plan((4,), (3,), 1, 1, [(4, start, np.array([2, 2, 4]), None)])
+    x, y, g = np.array([1, 5, 2, 3], F32), np.array([5, 77, 3], F32), np.ones(3, F32)
+    assert _core.route(owned, x, y, g).tolist() == [0, 1, 0, 1]
 
 
 @pytest.mark.parametrize("bad", [-1, 12, 2**62, -(2**63), 2**63 - 1])

@@ -1,0 +1,253 @@
+"""The native module called directly with anything: it raises or works, and never ends the process.
+
+    python fuzz/border.py --seconds 10 [--seed 1]
+
+All arrays lie flush against pages that may not be touched.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections import Counter
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "fuzz")]
+
+import workers  # noqa: E402
+from guarded_ops import guarded  # noqa: E402
+from support import dtype_of  # noqa: E402
+
+from poolgrad import _core  # noqa: E402
+from poolgrad.table import REALS  # noqa: E402
+
+Rng = np.random.Generator
+REFUSALS = (ValueError, TypeError, MemoryError, OverflowError)
+HUGE = (2**31, 2**32 - 1, 2**40, 2**58, 2**61, 2**62, 2**63 - 1, -1, -(2**63))
+ODD: tuple[Any, ...] = (
+    None,
+    "x",
+    b"12",
+    1.5,
+    [],
+    (),
+    [[]],
+    object(),
+    True,
+    10**30,
+    float("nan"),
+    {1: 2},
+    np.int64(3),
+    range(3),
+)
+STRANGE_TYPES = ("bool", "complex64", "O", "S4", "U2", "M8[s]", "V8", ">f4", ">i8", "longdouble", [("q", "i4")])
+
+
+def pick(rng: Rng, values: Any) -> Any:
+    """One of these."""
+    return values[int(rng.integers(len(values)))]
+
+
+def rarely(rng: Rng, chance: float = 0.04) -> bool:
+    """Seldom true."""
+    return bool(rng.random() < chance)
+
+
+def axis(rng: Rng) -> tuple[int, np.ndarray, np.ndarray, np.ndarray | None]:
+    """Windows over an axis, as makers draw them or any that rise."""
+    n = int(rng.integers(0, 9))
+    if rng.random() < 0.5:
+        k, s = int(rng.integers(1, 5)), int(rng.integers(1, 4))
+        start = np.arange(-int(rng.integers(k)), n, s)
+        stop = np.minimum(start + k, n)
+        return n, np.minimum(np.maximum(start, 0), stop), stop, np.full(len(start), k) if rarely(rng, 0.5) else None
+    m = int(rng.integers(0, 6))
+    start = np.sort(rng.integers(0, n + 1, m))
+    stop = np.maximum(start, np.sort(rng.integers(0, n + 1, m)))
+    return n, start, stop, None
+
+
+def spoilt_axis(rng: Rng, item: Any) -> Any:
+    """An axis with something wrong in it."""
+    parts = list(item)
+    at = int(rng.integers(4))
+    if at == 0:
+        parts[0] = pick(rng, (*HUGE, *ODD, parts[0] + 1, parts[0] - 1))
+    elif rarely(rng, 0.4) or parts[at] is None or not len(parts[at]):
+        parts[at] = pick(
+            rng, (*ODD, np.zeros(3), np.zeros((2, 2), int), np.arange(4)[::-1], np.zeros(2, np.int32), np.zeros(0, int))
+        )
+    else:
+        changed = parts[at].copy()
+        changed[int(rng.integers(len(changed)))] = pick(rng, (*HUGE[:-2], -1, 9, 0, -(2**63)))
+        parts[at] = changed
+    return pick(rng, (tuple(parts), tuple(parts[:3]), parts, tuple(parts)))
+
+
+def plan(rng: Rng) -> tuple[Any, int, int]:
+    """A plan and its sizes, or whatever the constructor makes of something worse."""
+    axes: Any = [axis(rng) for _ in range(int(rng.integers(1, 4)))]
+    outer, inner = int(rng.integers(0, 4)), int(pick(rng, (0, 1, 1, 2, 3, 17, 33)))
+    source = [outer, *(a[0] for a in axes), inner]
+    dest = [outer, *(len(a[1]) for a in axes), inner]
+    sizes = prod(source), prod(dest)
+    given: list[Any] = [source, dest, outer, inner, axes, rng.random() < 0.3]
+    if rarely(rng, 0.2):
+        at = int(rng.integers(5))
+        if at == 4:
+            axes[int(rng.integers(len(axes)))] = spoilt_axis(rng, axes[0])
+            given[4] = pick(rng, (axes, axes, axes, tuple(axes), axes * 9, *ODD))
+        elif at < 2:
+            given[at] = pick(
+                rng, ([*given[at], 1], given[at][:-1], [1] * 99, [0, 2**62, 2**62], [pick(rng, HUGE)], *ODD)
+            )
+        else:
+            given[at] = pick(rng, (*HUGE, *ODD))
+    return _core.Plan(*given), *sizes
+
+
+def array(rng: Rng, size: int, dtype: Any) -> Any:
+    """An array of that size and type, now and then of another, or no array."""
+    if rarely(rng):
+        return pick(rng, ODD)
+    if rarely(rng):
+        size = max(size + int(rng.integers(-2, 3)), 0)
+    if rarely(rng):
+        name = pick(rng, (*REALS, *STRANGE_TYPES))
+        if name in STRANGE_TYPES:
+            return np.zeros(size, name)
+        dtype = dtype_of(name)
+    if rarely(rng):
+        dtype = np.dtype(ml_dtypes.float8_e5m2)
+    made = guarded((size,), dtype, at_end=bool(rng.random() < 0.7))
+    made.view(np.uint8)[:] = rng.integers(0, 256, made.nbytes, np.uint8)
+    if rarely(rng):
+        return pick(
+            rng,
+            (made[::-1], np.repeat(made, 2)[::2], made.reshape(1, -1), made[None], np.broadcast_to(made[:1], (size,))),
+        )
+    if rarely(rng):
+        made.flags.writeable = False
+    return made
+
+
+def arrays(rng: Rng, *wanted: tuple[int, Any]) -> list[Any]:
+    """Arrays of these sizes and types; now and then two of them share memory."""
+    found = [array(rng, size, dtype) for size, dtype in wanted]
+    if rarely(rng) and len(found) > 1:
+        i, j = rng.permutation(len(found))[:2]
+        memory = guarded((wanted[i][0] + wanted[j][0],), wanted[i][1])
+        found[i], found[j] = memory[: wanted[i][0]], memory[max(wanted[i][0] - 1, 0) :][: wanted[j][0]]
+    return found
+
+
+def number(rng: Rng, most: int) -> Any:
+    """An enum's number, or something like one."""
+    return pick(rng, (*HUGE, *ODD, most + 1)) if rarely(rng) else int(rng.integers(0, most + 1))
+
+
+def call(rng: Rng) -> None:
+    """One function with arguments that are mostly right."""
+    made, n, m = plan(rng)
+    t = dtype_of(pick(rng, REALS))
+    where = pick(rng, (np.int32, np.int64))
+    verb = pick(
+        rng, ("fold", "spread", "near", "select", "argmax", "route", "recall", "gather", "scatter", "empty", "other")
+    )
+    given = rng.random() < 0.7
+    sizes: dict[str, list[int]] = {
+        "fold": [n, m],
+        "spread": [m, n],
+        "select": [n, m],
+        "near": [n, m, m, n],
+        "route": [n, m, m, n],
+        "recall": [n, m, n, m],
+    }
+    if verb in sizes:
+        held = arrays(rng, *((size, t) for size in sizes[verb]))
+        held = held if given else [*held[:-1], None]
+        rules = {
+            "fold": [number(rng, 3)],
+            "select": [number(rng, 2)],
+            "spread": [number(rng, 2), bool(rng.random() < 0.5)],
+            "near": [1e-5],
+        }
+        if verb == "route" and rng.random() < 0.5:
+            held[1] = None
+        getattr(_core, verb)(made, *rules.get(verb, []), *held)
+    elif verb == "argmax":
+        _core.argmax(made, pick(rng, (1, max(n, 1), 0, -1, 2**62)), *arrays(rng, (n, t), (m, t), (m, where)))
+    elif verb in ("gather", "scatter"):
+        indexed(rng, verb, n, m, t, where)
+    elif verb == "empty":
+        _core.empty(pick(rng, ((3, 4), (0, 2**62, 2**62), (1 << 18, 8), [pick(rng, HUGE)], *ODD)), array(rng, 3, t))
+    else:
+        others(rng)
+
+
+def indexed(rng: Rng, verb: str, n: int, m: int, t: Any, where: Any) -> None:
+    """The verbs whose positions the caller supplies: some lead outside."""
+    items = pick(rng, (1, 1, 1, 2, 0, -1, n, m, 2**40))
+    v, out, index = arrays(rng, (m if verb == "scatter" else n, t), (n if verb == "scatter" else m, t), (m, where))
+    if isinstance(index, np.ndarray) and index.flags.writeable and index.dtype.kind == "i" and rng.random() < 0.8:
+        index[...] = rng.integers(0, max(n, 1), index.shape)
+    getattr(_core, verb)(items, bool(rng.random() < 0.5), v, index, out)
+
+
+def others(rng: Rng) -> None:
+    """What is neither a verb nor a plan."""
+    which = int(rng.integers(4))
+    if which == 0:
+        _core.set_num_threads(number(rng, 4))
+    elif which == 1:
+        _core.keep_at_most(pick(rng, (0, 1 << 20, -1, 2**62, *ODD)))
+    elif which == 2:
+        _core.use_bfloat16(
+            pick(
+                rng,
+                (
+                    np.zeros(2),
+                    np.zeros(2, np.int8),
+                    np.zeros(1, ml_dtypes.float8_e5m2),
+                    np.zeros(1, ml_dtypes.bfloat16),
+                    *ODD,
+                ),
+            )
+        )
+    else:
+        made, _, _ = plan(rng)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the binding warns, and refuses
+            made.__init__((1,), (1,), 1, 1, [])
+
+
+def run(given: Any, progress: workers.Progress) -> Counter[str]:
+    """Calls until the time is over; only refusals may be raised."""
+    counts: Counter[str] = Counter()
+    end = time.monotonic() + given.seconds
+    number_ = given.first
+    while time.monotonic() < end:
+        progress.at(number_, counts["calls"])
+        counts["calls"] += 1
+        try:
+            call(np.random.default_rng([given.seed, number_]))
+            counts["worked"] += 1
+        except REFUSALS:
+            counts["refused"] += 1
+        except Exception as error:
+            print(f"case {given.seed}:{number_}: {type(error).__name__}: {error}", flush=True)
+            counts["failed"] += 1
+            break
+        number_ += 1
+    return counts
+
+
+if __name__ == "__main__":
+    sys.exit(workers.main("border", __doc__ or "", run))

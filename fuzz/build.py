@@ -1,0 +1,62 @@
+"""Builds the instrumented core, and says how Python is run with it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+KINDS = {
+    "asan": ("address,undefined", "c++"),
+    "tsan": ("thread", "c++"),
+    "fuzz": ("fuzzer", "clang++"),
+    "coverage": ("coverage", "clang++"),
+}
+
+
+class Missing(RuntimeError):
+    """A program that is needed and not there."""
+
+
+def tool(*names: str) -> str:
+    """The first of these programs that there is."""
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        raise Missing(f"needs {' or '.join(names)}, which is not installed")
+    return found
+
+
+def build(kind: str) -> Path:
+    """Builds in a folder of its own, only what has changed; returns the folder."""
+    flags, compiler = KINDS[kind]
+    folder = ROOT / "build" / kind
+    cmake, made = tool("cmake"), tool("ninja", "make")
+    generator = "Ninja" if made.endswith("ninja") else "Unix Makefiles"
+    setup = [cmake, "-S", ROOT / "fuzz", "-B", folder, "-G", generator, f"-DPOOLGRAD_INSTRUMENT={flags}"]
+    setup += [f"-DCMAKE_CXX_COMPILER={tool(compiler)}", f"-DPython_EXECUTABLE={sys.executable}"]
+    jobs = os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL") or str(os.cpu_count() or 1)
+    for command in (setup, [cmake, "--build", folder, "--parallel", jobs]):
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"{' '.join(map(str, command))}\n{done.stdout[-4000:]}")
+    return folder
+
+
+def package(folder: Path) -> Path:
+    """The Python package with the folder's core in place of the installed one; returns what goes on PYTHONPATH."""
+    home = folder / "package"
+    shutil.rmtree(home, ignore_errors=True)
+    shutil.copytree(ROOT / "src" / "poolgrad", home / "poolgrad", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    module = next(folder.glob("_core*.so"))
+    shutil.copy2(module, home / "poolgrad")
+    return home
+
+
+def runtime(*names: str) -> str:
+    """Libraries of the compiler that have to be there before Python is."""
+    compiler = tool("c++")
+    paths = [subprocess.check_output([compiler, f"-print-file-name={name}"], text=True).strip() for name in names]
+    return " ".join(str(Path(path).resolve()) for path in paths)

@@ -1,0 +1,9 @@
+// The core under libFuzzer: bytes in, every way of calling the verbs, all results alike.
+#include "oracle.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const bool once = std::atexit(poolgrad::fuzz::report) == 0;
+  (void)once;
+  poolgrad::fuzz::test(data, size, poolgrad::verbs_baseline);
+  return 0;
+}

@@ -1,0 +1,226 @@
+"""Random calls of raw_ops, right and wrong ones, against the reference: the same bits or the same refusal.
+
+    python fuzz/ops.py --seconds 60 [--jobs 2] [--seed 1] [--op MaxPool] [--tensorflow PYTHON]
+
+Each case is one number; what differs is made small and printed, ready for `python -i tests/support.py`.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections import Counter
+from dataclasses import replace
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "oracle"), str(ROOT / "fuzz")]
+
+import peer  # noqa: E402
+import spoil  # noqa: E402
+import workers  # noqa: E402
+from support import FAST, PLAIN, SLOW, Case, arguments, difference  # noqa: E402
+from test_independence import FORMS  # noqa: E402
+
+from poolgrad.table import ARRAYS, OPS, Kind, Op  # noqa: E402
+
+warnings.filterwarnings("error", module="poolgrad")
+REFUSALS = (ValueError, TypeError, NotImplementedError, MemoryError)
+CHANNELS = (1, 1, 2, 3, 4, 5, 8, 16, 17, 33)
+
+
+def pick(rng: np.random.Generator, values: Any) -> Any:
+    """One of these."""
+    return values[int(rng.integers(len(values)))]
+
+
+def random_case(rng: np.random.Generator, names: tuple[str, ...]) -> Case:
+    """A call that is right, small enough for the reference, rarely with nothing in it."""
+    op = OPS[pick(rng, names)]
+    most = (12 if op.spatial == 2 else 5) if rng.random() < 0.05 else (5 if op.spatial == 2 else 3)
+    space = tuple(int(v) for v in rng.integers(1, most + 1, op.spatial))
+    batch = 0 if rng.random() < 0.02 else int(rng.integers(1, 3))
+    case = Case(op.name, pick(rng, op.dtypes), x=(batch, *space, pick(rng, CHANNELS)), data=pick(rng, spoil.DATA))
+    if op.family[0] == "f":
+        ratio = tuple(float(np.float32(rng.uniform(1, n))) for n in space)
+        return replace(case, x=(batch or 1, *case.x[1:]), ratio=ratio, **flags(rng, "overlapping", "pseudo"))
+    case = replace(case, first=bool(op.param(Kind.FORMAT) and rng.random() < 0.3), index=pick(rng, ("int32", "int64")))
+    case = replace(case, **flags(rng, "batched"))
+    if op.depthwise and rng.random() < 0.1:
+        depth = int(rng.integers(2, 4))
+        return replace(case, depth=depth, x=(*case.x[:-1], depth * int(rng.integers(1, 4))), k=(1,) * op.spatial)
+    return sized(rng, op, case, space)
+
+
+def flags(rng: np.random.Generator, *names: str) -> dict[str, bool]:
+    """Switches, each as likely on as off."""
+    return {name: bool(rng.random() < 0.5) for name in names}
+
+
+def sized(rng: np.random.Generator, op: Op, case: Case, space: tuple[int, ...]) -> Case:
+    """Windows, strides and padding that fit."""
+    pad: Any = pick(rng, ("SAME", "VALID"))
+    over = 3 if pad == "SAME" else 0
+    k = tuple(int(rng.integers(1, n + 1 + over)) for n in space)
+    s = tuple(int(v) for v in rng.integers(1, 4, op.spatial))
+    if op.param(Kind.PADS) and rng.random() < 0.2:
+        pad = tuple((int(rng.integers(0, w)), int(rng.integers(0, w))) for w in k)
+    return replace(case, k=k, s=s, pad=pad)
+
+
+def outcome(run: Any, args: dict[str, Any]) -> Any:
+    """What a call gives: arrays, or the refusal as text."""
+    try:
+        return run(**args)
+    except REFUSALS as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def unlike(got: Any, want: Any) -> str:
+    """How two outcomes differ, or an empty text."""
+    if isinstance(got, str) or isinstance(want, str):
+        same = isinstance(got, str) and isinstance(want, str) and got == want
+        return "" if same else f"got {str(got)[:200]}, wanted {str(want)[:200]}"
+    with np.errstate(all="ignore"):
+        return difference(got, want)
+
+
+def handed_over(case: Case, args: dict[str, Any], form: str) -> dict[str, Any]:
+    """The same arguments, their memory otherwise."""
+    names = {p.name for p in case.row.params if p.kind in ARRAYS}
+    return {n: FORMS[form](v) if n in names and np.ndim(v) and np.size(v) else v for n, v in args.items()}
+
+
+def drawn(case: Case) -> dict[str, Any]:
+    """The arguments of a case, whose data may be anything."""
+    with np.errstate(all="ignore"):
+        return arguments(case)
+
+
+def wrong(case: Case, args: dict[str, Any], counts: Counter[str], form: str = "") -> str:
+    """What is wrong with a right call on any of its ways."""
+    want = outcome(SLOW[case.op], args)
+    ways = {"fast": args, "again": args}
+    if form:
+        ways[form] = handed_over(case, args, form)
+    for way, given in ways.items():
+        counts["calls"] += 1
+        if text := unlike(outcome(FAST[case.op], given), want):
+            return f"{way}: {text}"
+    counts["calls"] += 1
+    text = unlike(outcome(PLAIN[case.op], args), want)
+    return f"generic: {text}" if text else ""
+
+
+def misled(case: Case, args: dict[str, Any], rng: np.random.Generator, counts: Counter[str]) -> str:
+    """What is wrong with the answer to a call that was spoilt: the reference's, or a refusal that names the op."""
+    with np.errstate(all="ignore"):
+        what, given = spoil.spoilt(rng, case, args)
+    counts["calls"] += 1
+    counts["spoilt"] += 1
+    got = outcome(FAST[case.op], given)
+    if isinstance(got, str):
+        counts["refused"] += 1
+        if not got.partition(": ")[2].startswith(f"{case.op}: ") or "got" not in got or "wanted" not in got:
+            return f"{what}: the refusal is not clear: {got[:300]}"
+    text = unlike(got, outcome(SLOW[case.op], given))
+    return f"{what}: {text}" if text else ""
+
+
+def smaller(case: Case) -> list[Case]:
+    """Cases with one thing less."""
+    found = []
+    for i, n in enumerate(case.x):
+        found += [replace(case, x=(*case.x[:i], m, *case.x[i + 1 :])) for m in {1, n // 2, n - 1} if 0 < m < n]
+    for name in ("k", "s"):
+        sizes = getattr(case, name)
+        found += [replace(case, **{name: (*sizes[:i], n - 1, *sizes[i + 1 :])}) for i, n in enumerate(sizes) if n > 1]
+    plain = {"data": "ties", "pad": "VALID", "first": False, "overlapping": False, "pseudo": False, "batched": False}
+    return found + [replace(case, **{n: v}) for n, v in plain.items() if getattr(case, n) != v]
+
+
+def shrunk(case: Case, still: Any) -> Case:
+    """The smallest case to be found, one step after the other, that still fails."""
+    for _ in range(200):
+        for candidate in smaller(case):
+            try:
+                if still(candidate):
+                    case = candidate
+                    break
+            except (ValueError, IndexError, ZeroDivisionError):  # no case at all
+                continue
+        else:
+            return case
+    return case
+
+
+def failure(case: Case, text: str, form: str) -> str:
+    """A report that can be pasted."""
+    small = shrunk(case, lambda c: bool(wrong(c, drawn(c), Counter(), form)))
+    text = wrong(small, drawn(small), Counter(), form) or text
+    return f"{text}\n    wrong({small!r})   # memory: {form or 'as it is'}"
+
+
+def foreign(case: Case, tensorflow: peer.TensorFlow, counts: Counter[str]) -> str:
+    """How TensorFlow's answer differs, where it has one and the table names no deviation for such data."""
+    deviates = prod(case.x) == 0 or prod(case.window) > 64  # empty arrays, long sums
+    if case.data in ("wild", "bits") or deviates:
+        case = replace(case, data="plain")
+    if deviates:
+        return ""
+    args = drawn(case)
+    answer = tensorflow.ask(case.op, args)
+    if isinstance(answer, str):
+        counts["TensorFlow died" if answer == "died" else "TensorFlow refused"] += 1
+        return ""
+    counts["TensorFlow compared"] += 1
+    got = outcome(FAST[case.op], args)
+    text = unlike(got if isinstance(got, (str, tuple)) else (got,), tuple(answer))
+    return f"TensorFlow: {text}\n    {case!r}" if text else ""
+
+
+def one(seed: int, number: int, names: tuple[str, ...], counts: Counter[str], tensorflow: Any = None) -> str:
+    """Case `number` of a seed: a right call and a few wrong ones; what is wrong with them."""
+    rng = np.random.default_rng([seed, number])
+    case = random_case(rng, names)
+    try:
+        args = drawn(case)
+    except ValueError:  # nothing to draw positions from
+        counts["no case"] += 1
+        return ""
+    form = pick(rng, ("", *FORMS))
+    if text := wrong(case, args, counts, form):
+        return failure(case, text, form)
+    if tensorflow and (text := foreign(case, tensorflow, counts)):
+        return text
+    for _ in range(4):
+        if text := misled(case, args, rng, counts):
+            return f"{text}\n    {case!r}"
+    counts["cases"] += 1
+    return ""
+
+
+def run(given: Any, progress: workers.Progress) -> Counter[str]:
+    """Cases until the time is over or one fails."""
+    counts: Counter[str] = Counter()
+    names = tuple(given.op or OPS)
+    end = time.monotonic() + given.seconds
+    number = given.first
+    tensorflow = peer.TensorFlow(given.tensorflow) if given.tensorflow else None
+    while time.monotonic() < end and not counts["failed"]:
+        progress.at(number, counts["calls"])
+        if text := one(given.seed, number, names, counts, tensorflow):
+            print(f"case {given.seed}:{number}: {text}", flush=True)
+            counts["failed"] += 1
+        number += 1
+    progress.at(number, counts["calls"])
+    return counts
+
+
+if __name__ == "__main__":
+    sys.exit(workers.main("raw_ops", __doc__ or "", run))

@@ -1,0 +1,59 @@
+"""Every op, dtype and geometry, and rows of 1 to 130 cells, on guarded memory. Run by test_guarded.py in a process of its own."""
+
+from __future__ import annotations
+
+import faulthandler
+import sys
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "oracle"))
+
+from geometry import cases
+from guarded_ops import AT_BEGIN, AT_END, guarded
+from support import FAST, Case, arguments, difference
+
+from poolgrad.table import OPS
+
+EVERY = ("int8", "float32")
+SOME = (*range(1, 19), 31, 32, 33, 63, 64, 65, 127, 128, 129)
+
+
+def geometries(name: str, dtype: str) -> list[Case]:
+    """The oracle's geometries, then runs of lanes of every length, or of those about the width of a vector."""
+    op = OPS[name]
+    found = [case for data in ("ties", "wild") for case in cases(name, dtype, data)]
+    if op.family[0] == "f":
+        return found + [Case(name, dtype, x=(1, 4, 4, c), ratio=(1.5, 1.4), data="wild") for c in range(1, 130, 7)]
+    k, s = (2,) * op.spatial, (1,) * op.spatial
+    space = (3,) * op.spatial
+    lengths = range(1, 131) if dtype in EVERY else SOME
+    found += [Case(name, dtype, x=(1, *space, c), k=k, s=s, pad="SAME", data="wild") for c in lengths]
+    return found + [Case(name, dtype, x=(1, *space[1:], n, 1), k=k, s=s, pad="SAME") for n in lengths if n > 1]
+
+
+def main() -> int:
+    """Compares with results on ordinary memory; a touch of a page outside ends the process."""
+    faulthandler.enable()
+    if sys.argv[1:] == ["--touch"]:
+        array = guarded((3,), np.float32)
+        return int(np.lib.stride_tricks.as_strided(array, (4,))[3])
+    count = 0
+    for name, op in OPS.items():
+        for dtype in op.dtypes:
+            for case in geometries(name, dtype):
+                args = arguments(case)
+                want = FAST[name](**args)
+                for place, run in (("end", AT_END), ("beginning", AT_BEGIN)):
+                    text = difference(run[name](**args), want)
+                    if text:
+                        print(f"{place}: {text}\n    {case!r}")
+                        return 1
+                    count += 1
+    print(f"{count} calls on guarded memory")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

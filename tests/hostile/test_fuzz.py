@@ -1,0 +1,87 @@
+"""A few seconds of each random test; longer ones are `make fuzz SECONDS=...`."""
+
+import importlib.util
+import re
+import shutil
+from collections import Counter
+
+import numpy as np
+import pytest
+from support import ROOT, Case, python
+
+from poolgrad import verbs
+
+FUZZ = ROOT / "fuzz"
+SECONDS = "10"
+
+
+def calls(text: str) -> int:
+    """The number of calls that the last line counts."""
+    found = re.search(r"([\d,]+) calls", text.strip().splitlines()[-1])
+    assert found, text
+    return int(found[1].replace(",", ""))
+
+
+def test_random_calls_of_the_ops_equal_the_reference_or_are_refused():
+    done = python(str(FUZZ / "ops.py"), "--seconds", SECONDS, "--seed", "20")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
+    assert calls(done.stdout) > 1000
+
+
+def test_random_calls_of_the_native_module_raise_or_work():
+    done = python(str(FUZZ / "border.py"), "--seconds", SECONDS, "--seed", "20")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
+    assert calls(done.stdout) > 1000
+    assert re.search(r"\d worked", done.stdout)
+    assert re.search(r"\d refused", done.stdout)
+
+
+BUILT = ROOT / "build" / "fuzz" / "fuzz_core"
+
+
+@pytest.mark.skipif(not (BUILT.exists() and shutil.which("clang++")), reason="`make fuzz` has not built the core here")
+def test_random_plans_give_the_same_bits_on_every_path_of_the_core():
+    done = python(str(FUZZ / "run.py"), "--seconds", SECONDS, "--jobs", "1", "core")
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+    assert calls(done.stdout) > 1000
+
+
+@pytest.fixture
+def ops(monkeypatch):
+    monkeypatch.syspath_prepend(str(FUZZ))
+    monkeypatch.syspath_prepend(str(ROOT / "tests" / "oracle"))
+    spec = importlib.util.spec_from_file_location("fuzz_ops", FUZZ / "ops.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_wrong_verb_is_noticed_and_its_case_made_small(ops, monkeypatch):
+    true = verbs.select
+    monkeypatch.setattr(
+        verbs, "select", lambda plan, start, x: np.where(x.size > 4, 1, 0).astype(x.dtype) + true(plan, start, x)
+    )
+    case = Case("MaxPool", "int32", x=(2, 5, 5, 3), k=(3, 2), s=(2, 2), pad="SAME", data="wild")
+    text = ops.failure(case, ops.wrong(case, ops.drawn(case), Counter()), "")
+    small = re.search(r"x=\(([\d, ]+)\)", text)
+    assert small, text
+    assert np.prod([int(n) for n in small[1].split(",")]) <= 6
+
+
+def test_a_case_is_the_same_whenever_it_is_drawn(ops):
+    names = tuple(ops.OPS)
+    first, again = (ops.random_case(np.random.default_rng([1, 5]), names) for _ in range(2))
+    assert first == again
+
+
+def test_a_process_that_dies_is_a_failure_with_its_case(tmp_path):
+    script = tmp_path / "dies.py"
+    script.write_text(
+        f"import os, sys\nsys.path.insert(0, {str(FUZZ)!r})\nimport workers\n"
+        "def run(given, progress):\n    progress.at(41, 7)\n    os.abort()\n"
+        "sys.exit(workers.main('dies', '', run))\n"
+    )
+    done = python(str(script), "--seed", "3", "--seconds", "1")
+    assert done.returncode == 1
+    assert "--seed 3 --first 41" in done.stdout
+    assert "1 failed" in done.stdout

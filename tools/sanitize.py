@@ -1,0 +1,142 @@
+"""The core under AddressSanitizer and UndefinedBehaviorSanitizer, and its threads under ThreadSanitizer.
+
+    python tools/sanitize.py [--seconds 20] [address] [thread]
+
+Any report, from any process of the run, makes it fail. Before that, faults on purpose must be reported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "fuzz"))
+
+from build import Missing, build, package, runtime  # noqa: E402
+
+# What reaches the kernels; tests of documents, of the command line and of the tests themselves see nothing new.
+TESTS = ["tests/hostile", "tests/oracle", "tests/gradient", "tests/property", "tests/golden/test_seeds.py"]
+PLANTED = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).__getattr__(sys.argv[2])(16)"
+
+
+class Failure(Exception):
+    """A report, or a fault on purpose that was not reported."""
+
+
+def say(text: str) -> None:
+    """Prints a line at once."""
+    print(f"sanitize: {text}", flush=True)
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Python with the instrumented core, every report in a file of its own."""
+    log = f"log_path={folder / 'report'}"
+    return {
+        **os.environ,
+        "LD_PRELOAD": runtime("libasan.so", "libubsan.so", "libstdc++.so"),
+        "ASAN_OPTIONS": f"{log}:detect_leaks=0:allocator_may_return_null=1:detect_odr_violation=0",
+        "UBSAN_OPTIONS": f"{log}:print_stacktrace=1:halt_on_error=1",
+        "PYTHONPATH": str(folder / "package"),
+        "PYTHONMALLOC": "malloc",
+        "POOLGRAD_KEPT_MB": "0",  # memory that is kept hides what is used after it was freed
+    }
+
+
+def reports(folder: Path) -> list[Path]:
+    """What the sanitizers have written so far."""
+    return sorted(folder.glob("report.*"))
+
+
+def python(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    """Runs Python with the instrumented core."""
+    return subprocess.run([sys.executable, *args], env=environment(folder), cwd=ROOT, text=True, capture_output=True)
+
+
+def notices(folder: Path) -> None:
+    """Faults on purpose end the process and leave a report."""
+    library = str(next(folder.glob("libplanted*")))
+    for fault in ("overflow_heap", "overflow_int"):
+        done = python(folder, "-c", PLANTED, library, fault)
+        if done.returncode == 0 or not reports(folder):
+            raise Failure(f"{fault}: nothing was reported\n{done.stdout}{done.stderr}")
+        for path in reports(folder):
+            path.unlink()
+    say("faults on purpose are reported")
+
+
+def clean(folder: Path, done: subprocess.CompletedProcess[str], what: str) -> None:
+    """Fails if there is a report, or if the run itself failed."""
+    found = reports(folder)
+    if found:
+        raise Failure(f"{what}: {len(found)} reports in {folder}\n{found[0].read_text('utf-8', 'replace')[:4000]}")
+    if done.returncode:
+        raise Failure(f"{what}: status {done.returncode}\n{done.stdout[-4000:]}{done.stderr[-2000:]}")
+
+
+def address(seconds: float) -> None:
+    """Tests and random comparisons under ASan and UBSan."""
+    folder = build("asan")
+    package(folder)
+    for path in reports(folder):
+        path.unlink()
+    where = python(folder, "-c", "from poolgrad import _core; print(_core.__file__, _core.isa_levels())")
+    if str(folder) not in where.stdout:
+        raise Failure(f"the instrumented core is not the one that is loaded: {where.stdout}{where.stderr}")
+    notices(folder)
+    start = time.monotonic()
+    done = python(folder, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *TESTS)
+    clean(folder, done, "tests")
+    say(f"tests: {done.stdout.strip().splitlines()[-1]} ({time.monotonic() - start:.0f} s)")
+    for script in ("ops.py", "border.py"):
+        done = python(folder, str(ROOT / "fuzz" / script), "--seconds", str(seconds), "--seed", "7")
+        clean(folder, done, script)
+        say(f"{script}: {done.stdout.strip().splitlines()[-1]}")
+    stress(folder, seconds / 2)
+
+
+def stress(folder: Path, seconds: float) -> None:
+    """The program without Python, first with a race on purpose where that is what is looked for."""
+    if folder.name == "tsan":
+        done = subprocess.run([folder / "stress", "0.1", "1", "--race"], text=True, capture_output=True)
+        if "data race" not in done.stderr or done.returncode == 0:
+            raise Failure(f"a race on purpose was not reported\n{done.stderr[-2000:]}")
+        say("a race on purpose is reported")
+    done = subprocess.run([folder / "stress", str(seconds), "4"], text=True, capture_output=True)
+    if done.returncode or "Sanitizer" in done.stderr or "runtime error" in done.stderr:
+        raise Failure(f"stress: status {done.returncode}\n{done.stderr[:6000]}")
+    say(f"{folder.name}, stress: {done.stderr.strip().splitlines()[-1]}")
+
+
+def thread(seconds: float) -> None:
+    """Threads under TSan, without Python, which is not instrumented."""
+    stress(build("tsan"), seconds)
+
+
+def main() -> int:
+    """Runs what was asked for; 1 if anything was reported, 2 if a compiler is missing."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="*", help="address, thread; both unless given")
+    parser.add_argument("--seconds", type=float, default=20, help="how long each of the random comparisons runs")
+    given = parser.parse_args()
+    start = time.monotonic()
+    try:
+        for what, check in {"address": address, "thread": thread}.items():
+            if not given.what or what in given.what:
+                check(given.seconds)
+    except Missing as missing:
+        say(str(missing))
+        return 2
+    except Failure as failure:
+        say(f"FAILED: {failure}")
+        return 1
+    say(f"no report ({time.monotonic() - start:.0f} s)")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
