@@ -78,7 +78,9 @@ def bill(wheel: zipfile.ZipFile, findings: Findings) -> None:
     needs = [line.split(": ", 1)[1] for line in metadata.splitlines() if line.startswith("Requires-Dist:")]
     needs = [need for need in needs if "extra ==" not in need]
     names = [f"{c['name']} {c.get('version', '')}".strip() for c in said["components"]]
-    both = {c["name"] for c in said["components"]} == {"nanobind", "robin-map"} | {re.split(r"[<>=]", n)[0] for n in needs}
+    both = {c["name"] for c in said["components"]} == {"nanobind", "robin-map"} | {
+        re.split(r"[<>=]", n)[0] for n in needs
+    }
     findings.say("bill of materials", ", ".join(names), both and said["metadata"]["component"]["version"] == version())
     made = {p["name"]: p["value"] for p in said["metadata"]["component"]["properties"]}
     findings.say("compiler", made["poolgrad:compiler"], True)

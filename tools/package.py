@@ -50,7 +50,18 @@ def environment(folder: Path, *locked: str) -> Path:
         return python
     venv.create(folder, clear=True, with_pip=True, symlinks=os.name != "nt")
     for name in locked:
-        run(python, "-m", "pip", "install", "-q", "--require-hashes", "--only-binary", ":all:", "-r", REQUIREMENTS / name)
+        run(
+            python,
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--require-hashes",
+            "--only-binary",
+            ":all:",
+            "-r",
+            REQUIREMENTS / name,
+        )
     stamp.write_text(wanted)
     return python
 
@@ -113,12 +124,16 @@ def use_wheel(found: Path, sdist: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         place = unpack(sdist, Path(folder))
         bare = {"PATH": str(python.parent), "PYTHONPATH": "", "PYTHONSAFEPATH": "1"}
-        compilers = [name for name in ("cc", "gcc", "g++", "clang", "cl", "cmake") if shutil.which(name, path=bare["PATH"])]
+        compilers = [
+            name for name in ("cc", "gcc", "g++", "clang", "cl", "cmake") if shutil.which(name, path=bare["PATH"])
+        ]
         if compilers:
             raise SystemExit(f"this environment has {compilers}")
         run(python, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--force-reinstall", found, **bare)
         run(python, "-m", "pip", "check", **bare)
-        where = "import poolgrad; assert 'site-packages' in poolgrad.__file__, poolgrad.__file__; poolgrad.show_config()"
+        where = (
+            "import poolgrad; assert 'site-packages' in poolgrad.__file__, poolgrad.__file__; poolgrad.show_config()"
+        )
         run(python, "-c", where, cwd=place, **bare)
         run(python, "-m", "pytest", "-p", "no:cacheprovider", cwd=place, **bare)
 
@@ -177,7 +192,15 @@ def lock() -> None:
         "test": [*project["project"]["dependencies"], *project["project"]["optional-dependencies"]["test"]],
         "package": project["dependency-groups"]["package"],
     }
-    words = ["--universal", "--python-version=3.11", "--generate-hashes", "--no-header", "--no-annotate", "--upgrade", "-q"]
+    words = [
+        "--universal",
+        "--python-version=3.11",
+        "--generate-hashes",
+        "--no-header",
+        "--no-annotate",
+        "--upgrade",
+        "-q",
+    ]
     for name, wanted in lists.items():
         path = REQUIREMENTS / f"{name}.txt"
         pins = [f"-c{REQUIREMENTS / 'build.txt'}"] if name != "build" else []

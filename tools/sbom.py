@@ -34,7 +34,9 @@ def digest(folder: Path) -> str:
     """SHA-256 of all C++ files below a folder, with their relative names, in order of these."""
     total = hashlib.sha256()
     for path in sorted(p for p in folder.rglob("*") if p.suffix in {".h", ".hpp", ".cpp"}):
-        total.update(f"{path.relative_to(folder).as_posix()}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+        total.update(
+            f"{path.relative_to(folder).as_posix()}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode()
+        )
     return total.hexdigest()
 
 
