@@ -123,7 +123,7 @@ def use_wheel(found: Path, sdist: Path) -> None:
     python = environment(WORK / "empty", "test.txt")
     with tempfile.TemporaryDirectory() as folder:
         place = unpack(sdist, Path(folder))
-        bare = {"PATH": str(python.parent), "PYTHONPATH": "", "PYTHONSAFEPATH": "1"}
+        bare = {"PATH": str(python.parent), "PYTHONPATH": ""}
         compilers = [
             name for name in ("cc", "gcc", "g++", "clang", "cl", "cmake") if shutil.which(name, path=bare["PATH"])
         ]
