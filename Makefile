@@ -1,23 +1,24 @@
 # Two commands: `make demo` and `make test`. Everything goes into .venv.
 PYTHON ?= python3
 BIN := .venv/bin
+PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 
-.PHONY: demo test install lint docs sanitize fuzz coverage clean
+.PHONY: demo test install lint docs sanitize fuzz coverage clean wheel check-wheel check-sdist reproducible lock check-workflows
 
 demo: install
 	$(BIN)/poolgrad demo
 
 install: .venv/installed
 
-.venv/installed: pyproject.toml CMakeLists.txt $(shell find src -name '*.py' -o -name '*.pyi' -o -name '*.cpp' -o -name '*.hpp' -o -name '*.png')
+.venv/installed: pyproject.toml CMakeLists.txt requirements/build.txt $(shell find src -name '*.py' -o -name '*.pyi' -o -name '*.[ch]pp' -o -name '*.png')
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install -q --disable-pip-version-check .
+	$(PIP) --require-hashes -r requirements/build.txt
+	$(PIP) --no-build-isolation --no-deps .
 	touch $@
 
-.venv/tools: pyproject.toml
+.venv/tools: requirements/test.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['test'], sep='\n')" \
-	  | xargs $(BIN)/python -m pip install -q --disable-pip-version-check
+	$(PIP) --require-hashes -r requirements/test.txt
 	touch $@
 
 test: lint install
@@ -42,6 +43,9 @@ fuzz: install .venv/tools
 
 coverage: .venv/tools
 	$(BIN)/python tools/coverage.py
+
+wheel check-wheel check-sdist reproducible lock check-workflows:
+	$(PYTHON) tools/package.py $@
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache

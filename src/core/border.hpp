@@ -80,7 +80,7 @@ nb::object new_array(const std::vector<int64_t>& shape, PyArray_Descr* descr) {
     bytes *= shape[i];
   }
   const int rank = static_cast<int>(shape.size());
-  Py_INCREF(descr);
+  Py_INCREF(reinterpret_cast<PyObject*>(descr));
   if (static_cast<size_t>(bytes) < kLargeBlock) {
     PyObject* small = PyArray_NewFromDescr(&PyArray_Type, descr, rank, dims, nullptr, nullptr, 0, nullptr);
     if (!small) throw nb::python_error();  // as for (0, 2^62, 2^62), whose strides NumPy cannot say
@@ -90,7 +90,7 @@ nb::object new_array(const std::vector<int64_t>& shape, PyArray_Descr* descr) {
   try {
     block = take_block(static_cast<size_t>(bytes));
   } catch (...) {
-    Py_DECREF(descr);
+    Py_DECREF(reinterpret_cast<PyObject*>(descr));
     throw;
   }
   nb::object array = nb::steal(PyArray_NewFromDescr(&PyArray_Type, descr, rank, dims, nullptr, block, NPY_ARRAY_CARRAY, nullptr));

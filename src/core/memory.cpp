@@ -1,18 +1,14 @@
 #include "memory.hpp"
 
-#include <pthread.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <mutex>
 #include <new>
 #include <vector>
 
+#include "system.hpp"
+
 namespace poolgrad {
 namespace {
-
-constexpr size_t kPage = size_t{2} << 20;
 
 struct Block {
   void* memory;
@@ -29,32 +25,18 @@ Kept& kept() {
   // Never destroyed: arrays may outlive static objects. The lock is held across a fork, so that the child finds it free.
   static Kept* k = [] {
     static Kept* made = new Kept;
-    pthread_atfork([] { made->lock.lock(); }, [] { made->lock.unlock(); }, [] { made->lock.unlock(); });
+    at_fork([] { made->lock.lock(); }, [] { made->lock.unlock(); }, [] { made->lock.unlock(); });
     return made;
   }();
   return *k;
 }
 
-size_t rounded(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+size_t rounded(size_t bytes) { return (bytes + kHugePage - 1) / kHugePage * kHugePage; }
 
 void drop_oldest(Kept& k) {
-  munmap(k.blocks.front().memory, k.blocks.front().bytes);
+  unmap_pages(k.blocks.front().memory, k.blocks.front().bytes);
   k.total -= k.blocks.front().bytes;
   k.blocks.erase(k.blocks.begin());
-}
-
-/// A mapping that begins at a multiple of the huge page's size.
-void* map_aligned(size_t size) {
-  void* p = mmap(nullptr, size + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (p == MAP_FAILED) throw std::bad_alloc();
-  char* begin = static_cast<char*>(p);
-  char* start = begin + (kPage - reinterpret_cast<size_t>(begin) % kPage) % kPage;
-  if (start > begin) munmap(begin, static_cast<size_t>(start - begin));
-  munmap(start + size, static_cast<size_t>(begin + kPage - start));
-#if defined(MADV_HUGEPAGE)
-  madvise(start, size, MADV_HUGEPAGE);
-#endif
-  return start;
 }
 
 }  // namespace
@@ -73,7 +55,7 @@ void* take_block(size_t bytes) {
       return memory;
     }
   }
-  return map_aligned(size);
+  return map_pages(size);
 }
 
 void return_block(void* block, size_t bytes) {
@@ -81,7 +63,7 @@ void return_block(void* block, size_t bytes) {
   Kept& k = kept();
   std::lock_guard lock(k.lock);
   if (size > k.limit) {
-    munmap(block, size);
+    unmap_pages(block, size);
     return;
   }
   while (k.total + size > k.limit) drop_oldest(k);

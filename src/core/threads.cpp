@@ -1,11 +1,7 @@
 #include "threads.hpp"
 
-#include <pthread.h>
-#include <sched.h>
-
 #include <atomic>
 #include <condition_variable>
-#include <cstdlib>
 #include <exception>
 #include <mutex>
 #include <new>
@@ -14,18 +10,31 @@
 #include <immintrin.h>
 #endif
 
+#include "system.hpp"
+
 namespace poolgrad {
 namespace {
 
 /// Default rounding and subnormals while in scope, whatever the calling program has set.
 class FloatState {
-#if defined(__x86_64__)
  public:
+#if defined(__x86_64__)
   FloatState() : saved_(_mm_getcsr()) { _mm_setcsr(0x1f80); }
   ~FloatState() { _mm_setcsr(saved_); }
 
  private:
   unsigned saved_;
+#elif defined(__aarch64__)
+  FloatState() {
+    asm volatile("mrs %0, fpcr" : "=r"(saved_));
+    asm volatile("msr fpcr, %0" : : "r"(uint64_t{0}));
+  }
+  ~FloatState() { asm volatile("msr fpcr, %0" : : "r"(saved_)); }
+
+ private:
+  uint64_t saved_;
+#else
+  FloatState() {}  // nothing is known about this processor's state
 #endif
 };
 
@@ -117,22 +126,22 @@ class Pool {
 /// A stack of memory. What does not fit comes from the heap.
 class Arena {
  public:
-  ~Arena() { std::free(memory_); }
+  ~Arena() { free_aligned(memory_); }
 
   void* push(int64_t bytes) {
     const int64_t size = rounded(bytes);
-    if (!memory_) memory_ = static_cast<char*>(std::aligned_alloc(64, kSize));
+    if (!memory_) memory_ = static_cast<char*>(allocate_aligned(kSize));
     if (memory_ && used_ + size <= kSize) {
       used_ += size;
       return memory_ + used_ - size;
     }
-    void* p = std::aligned_alloc(64, static_cast<size_t>(size));
+    void* p = allocate_aligned(static_cast<size_t>(size));
     if (!p) throw std::bad_alloc();
     return p;
   }
   void pop(void* p, int64_t bytes) {
     if (memory_ <= p && p < memory_ + kSize) used_ -= rounded(bytes);
-    else std::free(p);
+    else free_aligned(p);
   }
 
  private:
@@ -150,7 +159,7 @@ std::atomic<Pool*> the_pool{nullptr};
 Pool& pool() {
   static const bool once = [] {
     the_pool = new Pool;
-    pthread_atfork(nullptr, nullptr, [] { the_pool = new Pool; });
+    at_fork(nullptr, nullptr, [] { the_pool = new Pool; });
     return true;
   }();
   (void)once;
@@ -173,9 +182,7 @@ void* borrow(int64_t bytes) { return arena.push(bytes); }
 void give_back(void* memory, int64_t bytes) { arena.pop(memory, bytes); }
 
 int available_threads() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
-  const unsigned n = std::thread::hardware_concurrency();
+  const unsigned n = usable_processors();
   return n ? static_cast<int>(n) : 1;
 }
 

@@ -1,0 +1,24 @@
+#pragma once
+// What operating systems do in different ways: pages, forks, processors.
+
+#include <cstddef>
+
+namespace poolgrad {
+
+constexpr size_t kHugePage = size_t{2} << 20;
+
+/// Memory that begins at a multiple of kHugePage, for a multiple of it; std::bad_alloc if there is none.
+void* map_pages(size_t bytes);
+void unmap_pages(void* memory, size_t bytes);
+
+/// Memory that begins at a multiple of 64, for a multiple of it; null if there is none.
+void* allocate_aligned(size_t bytes);
+void free_aligned(void* memory);
+
+/// Calls these around every fork, where there are forks.
+void at_fork(void (*before)(), void (*in_parent)(), void (*in_child)());
+
+/// How many processors this process may use, 0 if nobody knows.
+unsigned usable_processors();
+
+}  // namespace poolgrad
