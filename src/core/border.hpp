@@ -74,11 +74,15 @@ nb::object new_array(const std::vector<int64_t>& shape, PyArray_Descr* descr) {
   int64_t bytes = PyDataType_ELSIZE(descr);
   for (size_t i = 0; i < shape.size(); ++i) {
     dims[i] = static_cast<npy_intp>(shape[i]);
-    bytes *= shape[i];
+    if (__builtin_mul_overflow(bytes, shape[i], &bytes)) throw std::bad_alloc();
   }
   const int rank = static_cast<int>(shape.size());
   Py_INCREF(descr);
-  if (static_cast<size_t>(bytes) < kLargeBlock) return nb::steal(PyArray_NewFromDescr(&PyArray_Type, descr, rank, dims, nullptr, nullptr, 0, nullptr));
+  if (static_cast<size_t>(bytes) < kLargeBlock) {
+    PyObject* small = PyArray_NewFromDescr(&PyArray_Type, descr, rank, dims, nullptr, nullptr, 0, nullptr);
+    if (!small) throw nb::python_error();
+    return nb::steal(small);
+  }
   void* block;
   try {
     block = take_block(static_cast<size_t>(bytes));

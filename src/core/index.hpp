@@ -5,6 +5,8 @@
 
 namespace poolgrad::PG_ISA {
 
+constexpr int64_t kRun = 1 << 14;  // positions between two checkpoints; each may be a wait for memory
+
 /// Images [i0, i1): out[k] = v[index[k]]; positions count from the image's first cell, or from the array's if absolute.
 /// Returns the first k whose position is outside the array, or -1.
 template <class T, class Index>
@@ -12,6 +14,7 @@ int64_t gather_items(const T* v, const Index* index, T* out, int64_t n, int64_t 
   for (int64_t i = i0; i < i1; ++i) {
     const int64_t base = absolute ? 0 : i * n;
     for (int64_t k = i * m; k < (i + 1) * m; ++k) {
+      if (k % kRun == 0) checkpoint(8 * kRun);
       const int64_t at = index[k];
       if (at < 0 || at >= total - base) return k;
       out[k] = v[base + at];
@@ -25,10 +28,11 @@ int64_t gather_items(const T* v, const Index* index, T* out, int64_t n, int64_t 
 /// outside [lo, hi) and not to be skipped; else -1.
 template <class T, class Index>
 int64_t scatter_items(const T* g, const Index* index, T* out, int64_t n, int64_t m, int64_t total, bool absolute, Reached r) {
-  std::memset(static_cast<void*>(out + r.lo), 0, static_cast<size_t>(r.hi - r.lo) * sizeof(T));
+  clear(out + r.lo, r.hi - r.lo);
   for (int64_t i = r.i0; i < r.i1; ++i) {
     const int64_t base = absolute ? 0 : i * n;
     for (int64_t k = i * m; k < (i + 1) * m; ++k) {
+      if (k % kRun == 0) checkpoint(8 * kRun);
       const int64_t at = index[k];
       if (at < 0 || at >= total - base) return k;
       if (base + at >= r.lo && base + at < r.hi) out[base + at] = sum_of(out[base + at], g[k]);

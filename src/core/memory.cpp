@@ -13,6 +13,7 @@ namespace poolgrad {
 namespace {
 
 constexpr size_t kPage = size_t{2} << 20;
+constexpr size_t kMostBlocks = 1024;  // so many are kept that the list never has to grow, which could fail
 
 struct Block {
   void* memory;
@@ -29,6 +30,7 @@ Kept& kept() {
   // Never destroyed: arrays may outlive static objects. The lock is held across a fork, so that the child finds it free.
   static Kept* k = [] {
     static Kept* made = new Kept;
+    made->blocks.reserve(kMostBlocks);
     pthread_atfork([] { made->lock.lock(); }, [] { made->lock.unlock(); }, [] { made->lock.unlock(); });
     return made;
   }();
@@ -41,6 +43,13 @@ void drop_oldest(Kept& k) {
   munmap(k.blocks.front().memory, k.blocks.front().bytes);
   k.total -= k.blocks.front().bytes;
   k.blocks.erase(k.blocks.begin());
+}
+
+/// Frees what is kept, where memory has become scarce.
+void drop_all() {
+  Kept& k = kept();
+  std::lock_guard lock(k.lock);
+  while (!k.blocks.empty()) drop_oldest(k);
 }
 
 /// A mapping that begins at a multiple of the huge page's size.
@@ -61,7 +70,7 @@ void* map_aligned(size_t size) {
 
 void* take_block(size_t bytes) {
   const size_t size = rounded(bytes);
-  if (size < bytes) throw std::bad_alloc();
+  if (size < bytes || size + kPage < size) throw std::bad_alloc();
   {
     Kept& k = kept();
     std::lock_guard lock(k.lock);
@@ -73,7 +82,12 @@ void* take_block(size_t bytes) {
       return memory;
     }
   }
-  return map_aligned(size);
+  try {
+    return map_aligned(size);
+  } catch (const std::bad_alloc&) {
+    drop_all();
+    return map_aligned(size);
+  }
 }
 
 void return_block(void* block, size_t bytes) {
@@ -84,7 +98,7 @@ void return_block(void* block, size_t bytes) {
     munmap(block, size);
     return;
   }
-  while (k.total + size > k.limit) drop_oldest(k);
+  while (k.total + size > k.limit || k.blocks.size() == kMostBlocks) drop_oldest(k);
   k.blocks.push_back({block, size});
   k.total += size;
 }

@@ -74,7 +74,8 @@ class RowRunner {
         taps_(flat_size(plan)),
         at_(taps_ * (kKept + 1)),
         counts_(axis_.count ? taps_ * (kKept + 1) : 0),
-        places_(axis_.count ? taps_ * (kKept + 1) : 0) {
+        places_(axis_.count ? taps_ * (kKept + 1) : 0),
+        patience_(taps_ ? kManySteps / (taps_ * inner_ + 1) + 1 : 1) {
     for (int64_t i = 0; i < slots_; ++i) tags_[i] = nullptr;
   }
 
@@ -113,7 +114,9 @@ class RowRunner {
     const bool listed = taps_ && axis_.period <= kKept;
     const int64_t known = listed ? clamp(axis_.lo + axis_.period, j0 + axis_.period, j1) : j1, end = listed ? clamp(axis_.hi, known, j1) : j1;
     int64_t slot = known > axis_.lo ? (known - axis_.lo) % axis_.period : 0;
+    int64_t left = patience_;
     for (int64_t j = j0; j < j1; ++j) {
+      if (--left == 0) checkpoint(kManySteps), left = patience_;
       const Reach* run;
       if (known <= j && j < end) {
         run = &flat_[slot];
@@ -254,6 +257,7 @@ class RowRunner {
   const int64_t taps_;
   static constexpr int kKept = 4;  // lists of taps for cells that repeat, and one more for those that do not
   Scratch<int64_t> at_, counts_, places_;
+  const int64_t patience_;  // cells between two checkpoints
   Reach flat_[kKept + 1];
   int64_t versions_ = next_runner();
   bool kept_[kKept + 1] = {};

@@ -35,6 +35,7 @@ void slide(const Axis& axis, const typename Op::Cell* in, int64_t from, int64_t 
     constexpr int L = decltype(lane)::count, N = decltype(many)::count;
     for (int64_t c = first; c < first + N * L; c += L) {
       Cell *end = ends.get(), *begin = begins.get();
+      checkpoint(3 * L * cells);
       Vec<Wide<Cell>, L> run{};
       for (int64_t k = 0, left = 0; k < cells; ++k, --left) {
         const auto v = load<L>(in + k * from + c);
