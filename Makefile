@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test install lint docs clean
+.PHONY: demo test install lint docs bits soak clean
 
 demo: install
 	$(BIN)/poolgrad demo
@@ -22,6 +22,13 @@ install: .venv/installed
 
 test: lint install
 	$(BIN)/python -m pytest
+
+bits: install
+	$(BIN)/python tools/bits.py
+
+MINUTES ?= 30
+soak: install
+	$(BIN)/python tools/soak.py --minutes $(MINUTES)
 
 lint: install .venv/tools
 	$(BIN)/ruff check .

@@ -5,7 +5,12 @@
 
 namespace poolgrad::PG_ISA {
 
-constexpr int64_t kRun = 1 << 14;  // positions between two checkpoints; each may be a wait for memory
+/// Where a run of positions ends that begins at k: each may be a wait for memory.
+inline int64_t run_end(int64_t k, int64_t end) {
+  constexpr int64_t kRun = 1 << 14;
+  checkpoint(meter(), 8 * (end - k < kRun ? end - k : kRun));
+  return end - k < kRun ? end : k + kRun;
+}
 
 /// Images [i0, i1): out[k] = v[index[k]]; positions count from the image's first cell, or from the array's if absolute.
 /// Returns the first k whose position is outside the array, or -1.
@@ -13,11 +18,13 @@ template <class T, class Index>
 int64_t gather_items(const T* v, const Index* index, T* out, int64_t n, int64_t m, int64_t total, bool absolute, int64_t i0, int64_t i1) {
   for (int64_t i = i0; i < i1; ++i) {
     const int64_t base = absolute ? 0 : i * n;
-    for (int64_t k = i * m; k < (i + 1) * m; ++k) {
-      if (k % kRun == 0) checkpoint(8 * kRun);
-      const int64_t at = index[k];
-      if (at < 0 || at >= total - base) return k;
-      out[k] = v[base + at];
+    for (int64_t k = i * m, end = k; end < (i + 1) * m;) {
+      end = run_end(k, (i + 1) * m);
+      for (; k < end; ++k) {
+        const int64_t at = index[k];
+        if (at < 0 || at >= total - base) return k;
+        out[k] = v[base + at];
+      }
     }
   }
   return -1;
@@ -31,12 +38,14 @@ int64_t scatter_items(const T* g, const Index* index, T* out, int64_t n, int64_t
   clear(out + r.lo, r.hi - r.lo);
   for (int64_t i = r.i0; i < r.i1; ++i) {
     const int64_t base = absolute ? 0 : i * n;
-    for (int64_t k = i * m; k < (i + 1) * m; ++k) {
-      if (k % kRun == 0) checkpoint(8 * kRun);
-      const int64_t at = index[k];
-      if (at < 0 || at >= total - base) return k;
-      if (base + at >= r.lo && base + at < r.hi) out[base + at] = sum_of(out[base + at], g[k]);
-      else if (!r.skip) return k;
+    for (int64_t k = i * m, end = k; end < (i + 1) * m;) {
+      end = run_end(k, (i + 1) * m);
+      for (; k < end; ++k) {
+        const int64_t at = index[k];
+        if (at < 0 || at >= total - base) return k;
+        if (base + at >= r.lo && base + at < r.hi) out[base + at] = sum_of(out[base + at], g[k]);
+        else if (!r.skip) return k;
+      }
     }
   }
   return -1;

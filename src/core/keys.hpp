@@ -121,7 +121,7 @@ T search(const Plan& plan, const T* x, const T* v, T y, int64_t j, const int64_t
     int64_t place = 0;
     for (int a = 0; a < plan.rank; ++a) place = place * plan.axis[a].n + at[a];
     if (load<1>(x + place * plan.inner + c)[0] == load<1>(&y)[0]) return v[place * plan.inner + c];
-    if (++steps % 1024 == 0) checkpoint(1024 * 4);
+    if (++steps % 1024 == 0) checkpoint(meter(), 1024 * 4);
     int a = plan.rank - 1;
     while (a >= 0 && ++at[a] == hi[a]) at[a] = lo[a], --a;
     if (a < 0) return T{};

@@ -36,7 +36,7 @@ void clear(T* p, int64_t count) {
   for (int64_t i = 0; i < count; i += kManySteps) {
     const int64_t here = count - i < kManySteps ? count - i : kManySteps;
     std::memset(static_cast<void*>(p + i), 0, static_cast<size_t>(here) * sizeof(T));
-    checkpoint(here);
+    checkpoint(meter(), here);
   }
 }
 
@@ -70,7 +70,7 @@ struct Reach {
 class Rows {
  public:
   Rows(const Plan& plan, bool reversed)
-      : plan_(plan), reversed_(reversed), steps_(row_steps(plan)), rows_(capacity(plan)), counts_(capacity(plan)), taps_(capacity(plan)) {
+      : plan_(plan), reversed_(reversed), meter_(meter()), steps_(row_steps(plan)), rows_(capacity(plan)), counts_(capacity(plan)), taps_(capacity(plan)) {
     int64_t stride = plan.last().n * plan.inner;
     for (int a = plan.rank - 2; a >= 0; --a) {
       stride_[a] = stride;
@@ -87,7 +87,7 @@ class Rows {
 
   /// Moves to destination row u of an item.
   void seek(int64_t u, Reach& reach) {
-    checkpoint(steps_);
+    checkpoint(meter_, steps_);
     int64_t at[kMaxRank], digit[kMaxRank], len[kMaxRank], cell[kMaxRank];
     const int upper = plan_.rank - 1;
     int64_t total = 1;
@@ -135,12 +135,14 @@ class Rows {
 
   /// Lanes times taps of a whole row, or a number that is large enough.
   static int64_t row_steps(const Plan& plan) {
-    const double steps = static_cast<double>(plan.last().m) * static_cast<double>(plan.inner) * static_cast<double>(capacity(plan) * plan.last().widest);
-    return steps < kManySteps ? static_cast<int64_t>(steps) : kManySteps;
+    int64_t steps;
+    if (__builtin_mul_overflow(plan.last().m * plan.inner, capacity(plan) * plan.last().widest, &steps) || steps > kManySteps) return kManySteps;
+    return steps;
   }
 
   const Plan& plan_;
   bool reversed_;
+  Meter& meter_;
   int64_t steps_;
   Scratch<int64_t> rows_, counts_, taps_;
   int64_t stride_[kMaxRank];
@@ -149,32 +151,21 @@ class Rows {
 /// The order in which the taps of a window are visited.
 enum class Order { rows, columns, backwards };
 
-/// Calls f(i) for i from 0 to n - 1, with checkpoints if those are many, or if each stands for many.
-template <class F>
-PG_INLINE void each_below(int64_t n, bool many, F&& f) {
-  for (int64_t i = 0; i < n;) {
-    const int64_t end = n - i > kManySteps ? i + kManySteps : n;
-    for (; i < end; ++i) f(i);
-    if (many) [[unlikely]] checkpoint(kManySteps);
-  }
-}
-
 /// Calls f(row, tap) over a reach.
 template <Order order, class F>
 PG_INLINE void each_tap(const Reach& reach, F&& f) {
   const int64_t rows = reach.nrows, width = reach.width;
-  const bool many = rows * width > kManySteps;
   if constexpr (order == Order::rows) {
-    for (int64_t r = 0; r < rows; ++r) each_below(width, many, [&](int64_t t) { f(r, t); });
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t t = 0; t < width; ++t) f(r, t);
   } else if constexpr (order == Order::columns) {
-    for (int64_t t = 0; t < width; ++t) each_below(rows, many, [&](int64_t r) { f(r, t); });
+    for (int64_t t = 0; t < width; ++t)
+      for (int64_t r = 0; r < rows; ++r) f(r, t);
   } else {
-    for (int64_t r = rows; r-- > 0;) each_below(width, many, [&](int64_t t) { f(r, width - 1 - t); });
+    for (int64_t r = rows; r-- > 0;)
+      for (int64_t t = width; t-- > 0;) f(r, t);
   }
 }
-
-/// Lanes between two checkpoints: whole vectors at every level.
-constexpr int64_t kLaneRun = 4096;
 
 /// Reduces each lane of a run over its taps: s = begin(lane, c), step(lane, s, place of the tap, number of the tap), end(lane, s, c).
 /// Several vectors go through the taps together, since each step waits for the one before.
@@ -182,27 +173,21 @@ template <class T, Order order, class Begin, class Step, class End>
 PG_INLINE void reduce(const Reach& w, int64_t lanes, Begin&& begin, Step&& step, End&& end) {
   const int64_t* const rows = w.rows;
   const Offsets off = w.off;
-  int64_t first = 0;
-  do {
-    const int64_t here = lanes - first < kLaneRun ? lanes - first : kLaneRun;
-    for_lanes<T>(here, [&](auto lane, auto many, int64_t place) {
-      constexpr int L = decltype(lane)::count, N = decltype(many)::count;
-      const int64_t c = first + place;
-      decltype(begin(lane, c)) s[N];
+  for_lanes<T>(lanes, [&](auto lane, auto many, int64_t c) {
+    constexpr int L = decltype(lane)::count, N = decltype(many)::count;
+    decltype(begin(lane, c)) s[N];
 #pragma GCC unroll 4
-      for (int i = 0; i < N; ++i) s[i] = begin(lane, c + i * L);
-      int64_t k = 0;
-      each_tap<order>(w, [&](int64_t r, int64_t t) {
-        const int64_t at = rows[r] + off[t] + c;
+    for (int i = 0; i < N; ++i) s[i] = begin(lane, c + i * L);
+    int64_t k = 0;
+    each_tap<order>(w, [&](int64_t r, int64_t t) {
+      const int64_t at = rows[r] + off[t] + c;
 #pragma GCC unroll 4
-        for (int i = 0; i < N; ++i) step(lane, s[i], at + i * L, k);
-        ++k;
-      });
-#pragma GCC unroll 4
-      for (int i = 0; i < N; ++i) end(lane, s[i], c + i * L);
+      for (int i = 0; i < N; ++i) step(lane, s[i], at + i * L, k);
+      ++k;
     });
-    if ((first += here) < lanes) checkpoint(here * w.nrows * w.width);
-  } while (first < lanes);
+#pragma GCC unroll 4
+    for (int i = 0; i < N; ++i) end(lane, s[i], c + i * L);
+  });
 }
 
 }  // namespace poolgrad::PG_ISA

@@ -107,6 +107,23 @@ class RowRunner {
   }
   static int64_t clamp(int64_t v, int64_t lo, int64_t hi) { return v < lo ? lo : v > hi ? hi : v; }
 
+  /// The cell kernel on all lanes, so many of them between two checkpoints; whole vectors at every level.
+  template <class Cell>
+  PG_INLINE void in_runs(const Reach& reach, Arrays& here, int64_t at, int64_t lanes, Cell& cell) {
+    constexpr int64_t kMost = 4096;
+    for (;;) {
+      const int64_t now = lanes < kMost ? lanes : kMost;
+      cell(reach, here, at, now);
+      if ((lanes -= now) == 0) return;
+      checkpoint(meter(), now * reach.nrows * reach.width);
+      at += now;
+      for (auto& s : here.source) s += now;
+      if constexpr (Partners > 0)
+        for (auto& p : here.partner) p += now;
+      here.out += now;
+    }
+  }
+
   template <class Cell>
   void across(Reach& reach, const Arrays& a, int64_t j0, int64_t j1, bool upper_cut, Cell& cell) {
     reach.off = Offsets{nullptr, inner_};
@@ -116,7 +133,7 @@ class RowRunner {
     int64_t slot = known > axis_.lo ? (known - axis_.lo) % axis_.period : 0;
     int64_t left = patience_;
     for (int64_t j = j0; j < j1; ++j) {
-      if (--left == 0) checkpoint(kManySteps), left = patience_;
+      if (--left == 0) checkpoint(meter(), kManySteps), left = patience_;
       const Reach* run;
       if (known <= j && j < end) {
         run = &flat_[slot];
@@ -131,7 +148,7 @@ class RowRunner {
       if constexpr (Partners > 0)
         for (auto& p : here.partner) p += j * inner_;
       here.out += j * inner_;
-      cell(*run, here, j * inner_, inner_);
+      in_runs(*run, here, j * inner_, inner_, cell);
     }
   }
 
@@ -201,7 +218,7 @@ class RowRunner {
         if constexpr (Partners > 0)
           for (auto& q : here.partner) q += first * inner_;
         here.out += first * inner_;
-        cell(run, here, first * inner_, count * inner_);
+        in_runs(run, here, first * inner_, count * inner_, cell);
       } else {
         interleaved(run, base, first, count, cell);
       }
@@ -221,7 +238,7 @@ class RowRunner {
         here.partner[i] = to;
       }
     here.out = join_.get();
-    cell(reach, here, first * inner_, count * inner_);
+    in_runs(reach, here, first * inner_, count * inner_, cell);
     join(join_.get(), count, inner_, axis_.period, base.out + first * inner_);
   }
 

@@ -52,13 +52,14 @@ struct Job {
 
 /// What a thread is working on, and when it last asked whether to go on.
 struct Watch {
+  Meter meter;
   Job* job;
   Ask ask;
-  int64_t left;  // steps until the next look
   std::chrono::steady_clock::time_point asked;
 
   void look() {
-    left = kSteps;
+    meter.left = kSteps;
+    if (!job) return;
     if (job->stopped.load(std::memory_order_relaxed)) throw Stopped{};
     if (!ask) return;
     const auto now = std::chrono::steady_clock::now();
@@ -70,12 +71,12 @@ struct Watch {
   }
 };
 
-constinit thread_local Watch watch{nullptr, nullptr, 0, {}};
+constinit thread_local Watch watch{{0}, nullptr, nullptr, {}};
 
 void Job::work(Ask ask) {
   FloatState state;
   const Watch before = watch;  // of the call that this one interrupts, from a signal handler
-  watch = Watch{this, ask, kSteps, {}};
+  watch = Watch{{kSteps}, this, ask, {}};
   for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) {
     try {
       body(context, i);
@@ -240,10 +241,8 @@ void parallel_for(int64_t tasks, int threads, Ask ask, void (*body)(void*, int64
   if (job.failure) std::rethrow_exception(job.failure);
 }
 
-void checkpoint(int64_t steps) {
-  Watch& w = watch;
-  if ((w.left -= steps) <= 0 && w.job) w.look();
-}
+Meter& meter() { return watch.meter; }
+void look() { watch.look(); }
 
 void* borrow(int64_t bytes) { return arena.push(bytes); }
 void give_back(void* memory, int64_t bytes) { arena.pop(memory, bytes); }

@@ -20,8 +20,17 @@ void parallel_for(int64_t tasks, int threads, Ask ask, F&& f) {
 /// Thrown inside a task whose call is to end.
 struct Stopped {};
 
+/// Counts the steps of a thread's tasks down to the next look at the clock.
+struct Meter {
+  int64_t left;
+};
+Meter& meter();
+void look();
+
 /// To be passed now and then by a task, with the steps it has done since, roughly: throws Stopped if its call is to end.
-void checkpoint(int64_t steps);
+[[gnu::always_inline]] inline void checkpoint(Meter& m, int64_t steps) {
+  if ((m.left -= steps) <= 0) [[unlikely]] look();
+}
 
 /// Makes the pool ready, and a child's after a fork. Once, before anything else.
 void start_threads();

@@ -16,7 +16,9 @@ COMPILER = shutil.which("g++") or shutil.which("clang++")
 @pytest.mark.skipif(COMPILER is None, reason="builds a shim for malloc with a C++ compiler")
 def test_every_request_for_memory_of_the_core_may_fail(tmp_path):
     shim = str(tmp_path / "scarce.so")
-    subprocess.run([str(COMPILER), "-O1", "-shared", "-fPIC", "-o", shim, str(TRUST / "scarce.cpp"), "-ldl"], check=True)
+    subprocess.run(
+        [str(COMPILER), "-O1", "-shared", "-fPIC", "-o", shim, str(TRUST / "scarce.cpp"), "-ldl"], check=True
+    )
     done = python(str(TRUST / "scarcity.py"), LD_PRELOAD=shim, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
     *wrong, failed = done.stdout.splitlines()
@@ -103,3 +105,13 @@ def test_refusals_and_results_leave_nothing_behind():
     before = rss()
     round_of_calls()
     assert rss() - before < 2**20
+
+
+SOAK = str(ROOT / "tools" / "soak.py")
+
+
+@pytest.mark.parametrize(("leak", "verdict"), [("0", "PASS"), ("4000000", "FAIL")])
+def test_a_soak_of_some_seconds_passes_unless_memory_is_lost(leak, verdict):
+    done = python(SOAK, "--minutes", "0.1", "--leak", leak, timeout=120)
+    assert done.stdout.splitlines()[-1].startswith(f"soak: {verdict}: 0 wrong"), done.stdout + done.stderr
+    assert done.returncode == (verdict == "FAIL")
