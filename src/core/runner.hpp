@@ -84,9 +84,9 @@ class RowRunner {
     const bool upper_cut = reach.cut;
     const int64_t lo = along_ ? clamp(axis_.lo, j0, j1) : j1, hi = along_ ? clamp(axis_.hi, j0, j1) : j1;
     for (bool& kept : kept_) kept = false;
-    across(reach, a, j0, lo, upper_cut, cell);
+    for (int64_t j = j0; j < lo; j += patience_) across(reach, a, j, stretch(j, lo), upper_cut, cell);
     if (lo < hi) along(reach, a, lo, hi, upper_cut, cell);
-    across(reach, a, hi, j1, upper_cut, cell);
+    for (int64_t j = hi; j < j1; j += patience_) across(reach, a, j, stretch(j, j1), upper_cut, cell);
     reach.cut = upper_cut;
   }
 
@@ -107,6 +107,12 @@ class RowRunner {
   }
   static int64_t clamp(int64_t v, int64_t lo, int64_t hi) { return v < lo ? lo : v > hi ? hi : v; }
 
+  /// Where a stretch of cells ends that begins at j; between two stretches is a checkpoint.
+  int64_t stretch(int64_t j, int64_t end) const {
+    if (end - j <= patience_) return end;
+    checkpoint(meter(), kManySteps);
+    return j + patience_;
+  }
   /// The cell kernel on all lanes, so many of them between two checkpoints; whole vectors at every level.
   template <class Cell>
   PG_INLINE void in_runs(const Reach& reach, Arrays& here, int64_t at, int64_t lanes, Cell& cell) {
@@ -131,9 +137,7 @@ class RowRunner {
     const bool listed = taps_ && axis_.period <= kKept;
     const int64_t known = listed ? clamp(axis_.lo + axis_.period, j0 + axis_.period, j1) : j1, end = listed ? clamp(axis_.hi, known, j1) : j1;
     int64_t slot = known > axis_.lo ? (known - axis_.lo) % axis_.period : 0;
-    int64_t left = patience_;
     for (int64_t j = j0; j < j1; ++j) {
-      if (--left == 0) checkpoint(meter(), kManySteps), left = patience_;
       const Reach* run;
       if (known <= j && j < end) {
         run = &flat_[slot];
@@ -148,7 +152,7 @@ class RowRunner {
       if constexpr (Partners > 0)
         for (auto& p : here.partner) p += j * inner_;
       here.out += j * inner_;
-      in_runs(*run, here, j * inner_, inner_, cell);
+      cell(*run, here, j * inner_, inner_);
     }
   }
 
