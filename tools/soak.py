@@ -149,11 +149,12 @@ class Soak:
         self.go.set()
 
     def growth(self, seconds: float) -> float:
-        """Last against first size after the warm-up, relative: medians of three."""
+        """Last against first size after the warm-up, relative: medians of up to three, of which none counts twice."""
         settled = [size for at, size in self.sizes if at > seconds / 4]
-        if len(settled) < 2:
+        few = min(len(settled) // 2, 3)
+        if not few:
             return float("nan")
-        first, last = (float(np.median(part)) for part in (settled[:3], settled[-3:]))
+        first, last = (float(np.median(part)) for part in (settled[:few], settled[-few:]))
         return last / first - 1
 
     def line(self, at: float) -> str:
@@ -178,7 +179,7 @@ def run(soak: Soak, seconds: float, threads: int) -> None:
     while (at := time.monotonic() - begun) < seconds and not soak.wrong:
         poolgrad.set_num_threads(soak.rng.choice([1, 2, 3, 8]))
         soak.rng.choice([soak.fork, lambda: soak.interrupt(x), lambda: time.sleep(0.05)])()
-        if time.monotonic() - weighed > max(seconds / 60, 2):
+        if time.monotonic() - weighed > max(seconds / 60, 1):
             weighed = time.monotonic()
             soak.weigh(threads, at)
         if time.monotonic() - told > max(seconds / 30, 5):
