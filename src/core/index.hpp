@@ -18,13 +18,16 @@ template <class T, class Index>
 int64_t gather_items(const T* v, const Index* index, T* out, int64_t n, int64_t m, int64_t total, bool absolute, int64_t i0, int64_t i1) {
   for (int64_t i = i0; i < i1; ++i) {
     const int64_t base = absolute ? 0 : i * n;
-    for (int64_t k = i * m, end = k; end < (i + 1) * m;) {
-      end = run_end(k, (i + 1) * m);
-      for (; k < end; ++k) {
-        const int64_t at = index[k];
-        if (at < 0 || at >= total - base) return k;
-        out[k] = v[base + at];
+    const uint64_t limit = static_cast<uint64_t>(total - base);
+    const T* const from = v + base;
+    for (int64_t begin = i * m; begin < (i + 1) * m;) {
+      const int64_t end = run_end(begin, (i + 1) * m);
+      for (int64_t k = begin; k < end; ++k) {
+        const uint64_t at = static_cast<uint64_t>(int64_t{index[k]});
+        if (at >= limit) return k;
+        out[k] = from[at];
       }
+      begin = end;
     }
   }
   return -1;
