@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 
-.PHONY: demo test install lint docs sanitize fuzz coverage clean wheel check-wheel check-sdist reproducible lock check-workflows
+.PHONY: demo test install lint docs bits soak sanitize fuzz coverage clean wheel check-wheel check-sdist reproducible lock check-workflows
 
 demo: install
 	$(BIN)/poolgrad demo
@@ -23,6 +23,13 @@ install: .venv/installed
 
 test: lint install
 	$(BIN)/python -m pytest
+
+bits: install
+	$(BIN)/python tools/bits.py
+
+MINUTES ?= 30
+soak: install
+	$(BIN)/python tools/soak.py --minutes $(MINUTES)
 
 lint: install .venv/tools
 	$(BIN)/ruff check .

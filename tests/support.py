@@ -301,3 +301,8 @@ def python(*args: str, timeout: float = 300, **env: str) -> subprocess.Completed
         timeout=timeout,
         check=False,
     )
+
+
+def rss() -> int:
+    """Bytes of this process in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -77,7 +77,7 @@ nb::object new_array(const std::vector<int64_t>& shape, PyArray_Descr* descr) {
   int64_t bytes = PyDataType_ELSIZE(descr);
   for (size_t i = 0; i < shape.size(); ++i) {
     dims[i] = static_cast<npy_intp>(shape[i]);
-    bytes *= shape[i];
+    if (__builtin_mul_overflow(bytes, shape[i], &bytes)) throw std::bad_alloc();
   }
   const int rank = static_cast<int>(shape.size());
   Py_INCREF(reinterpret_cast<PyObject*>(descr));

@@ -5,11 +5,19 @@
 
 namespace poolgrad::PG_ISA {
 
+/// Where a run of positions ends that begins at k: each may be a wait for memory.
+inline int64_t run_end(int64_t k, int64_t end) {
+  constexpr int64_t kRun = 1 << 14;
+  checkpoint(meter(), 8 * (end - k < kRun ? end - k : kRun));
+  return end - k < kRun ? end : k + kRun;
+}
+
 /// Cells [k0, k1): out[k] = v[index[k]]; positions count from the image's first cell, or from the array's if absolute.
 /// Returns the first k whose position is outside the array, or -1.
 template <class T, class Index>
 int64_t gather_items(const T* v, const Index* index, T* out, int64_t n, int64_t m, int64_t total, bool absolute, int64_t k0, int64_t k1) {
   constexpr int64_t kBlock = 64;  // checked, then read: two loops without a way out
+  checkpoint(meter(), 8 * (k1 - k0));
   for (int64_t k = k0; k < k1;) {
     const int64_t image = absolute ? 0 : k / m, next = absolute ? k1 : (image + 1) * m;
     int64_t stop = k + kBlock;
@@ -31,14 +39,17 @@ int64_t gather_items(const T* v, const Index* index, T* out, int64_t n, int64_t 
 /// outside [lo, hi) and not to be skipped; else -1.
 template <class T, class Index>
 int64_t scatter_items(const T* g, const Index* index, T* out, int64_t n, int64_t m, int64_t total, bool absolute, Reached r) {
-  std::memset(static_cast<void*>(out + r.lo), 0, static_cast<size_t>(r.hi - r.lo) * sizeof(T));
+  clear(out + r.lo, r.hi - r.lo);
   const auto room = static_cast<uint64_t>(r.hi - r.lo);
   for (int64_t i = r.i0; i < r.i1; ++i) {
     const int64_t base = absolute ? 0 : i * n;
-    for (int64_t k = i * m; k < (i + 1) * m; ++k) {
-      const int64_t at = index[k];
-      if (at >= 0 && static_cast<uint64_t>(at) + static_cast<uint64_t>(base - r.lo) < room) out[base + at] = sum_of(out[base + at], g[k]);
-      else if (!r.skip || at < 0 || at >= total - base) return k;
+    for (int64_t k = i * m, end = k; end < (i + 1) * m;) {
+      end = run_end(k, (i + 1) * m);
+      for (; k < end; ++k) {
+        const int64_t at = index[k];
+        if (at >= 0 && static_cast<uint64_t>(at) + static_cast<uint64_t>(base - r.lo) < room) out[base + at] = sum_of(out[base + at], g[k]);
+        else if (!r.skip || at < 0 || at >= total - base) return k;
+      }
     }
   }
   return -1;

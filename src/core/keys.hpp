@@ -111,7 +111,7 @@ PG_INLINE int64_t chosen(const T* x, uint64_t key, int64_t first, int64_t inner,
 /// v at the first cell of one window where x equals y.
 template <class T>
 T search(const Plan& plan, const T* x, const T* v, T y, int64_t j, const int64_t* cell, int64_t c) {
-  int64_t at[kMaxRank], lo[kMaxRank], hi[kMaxRank];
+  int64_t at[kMaxRank], lo[kMaxRank], hi[kMaxRank], steps = 0;
   for (int a = 0; a < plan.rank; ++a) {
     const int64_t k = a ? cell[a] : j;
     at[a] = lo[a] = plan.axis[a].start[k];
@@ -121,6 +121,7 @@ T search(const Plan& plan, const T* x, const T* v, T y, int64_t j, const int64_t
     int64_t place = 0;
     for (int a = 0; a < plan.rank; ++a) place = place * plan.axis[a].n + at[a];
     if (load<1>(x + place * plan.inner + c)[0] == load<1>(&y)[0]) return v[place * plan.inner + c];
+    if (++steps % 1024 == 0) checkpoint(meter(), 1024 * 4);
     int a = plan.rank - 1;
     while (a >= 0 && ++at[a] == hi[a]) at[a] = lo[a], --a;
     if (a < 0) return T{};

@@ -10,6 +10,8 @@
 namespace poolgrad {
 namespace {
 
+constexpr size_t kMostBlocks = 1024;  // so many are kept that the list never has to grow, which could fail
+
 struct Block {
   void* memory;
   size_t bytes;
@@ -25,6 +27,7 @@ Kept& kept() {
   // Never destroyed: arrays may outlive static objects. The lock is held across a fork, so that the child finds it free.
   static Kept* k = [] {
     static Kept* made = new Kept;
+    made->blocks.reserve(kMostBlocks);
     at_fork([] { made->lock.lock(); }, [] { made->lock.unlock(); }, [] { made->lock.unlock(); });
     return made;
   }();
@@ -39,11 +42,18 @@ void drop_oldest(Kept& k) {
   k.blocks.erase(k.blocks.begin());
 }
 
+/// Frees what is kept, where memory has become scarce.
+void drop_all() {
+  Kept& k = kept();
+  std::lock_guard lock(k.lock);
+  while (!k.blocks.empty()) drop_oldest(k);
+}
+
 }  // namespace
 
 void* take_block(size_t bytes) {
   const size_t size = rounded(bytes);
-  if (size < bytes) throw std::bad_alloc();
+  if (size < bytes || size + kHugePage < size) throw std::bad_alloc();
   {
     Kept& k = kept();
     std::lock_guard lock(k.lock);
@@ -55,7 +65,12 @@ void* take_block(size_t bytes) {
       return memory;
     }
   }
-  return map_pages(size);
+  try {
+    return map_pages(size);
+  } catch (const std::bad_alloc&) {
+    drop_all();
+    return map_pages(size);
+  }
 }
 
 void return_block(void* block, size_t bytes) {
@@ -66,7 +81,7 @@ void return_block(void* block, size_t bytes) {
     unmap_pages(block, size);
     return;
   }
-  while (k.total + size > k.limit) drop_oldest(k);
+  while (k.total + size > k.limit || k.blocks.size() == kMostBlocks) drop_oldest(k);
   k.blocks.push_back({block, size});
   k.total += size;
 }

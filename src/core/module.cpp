@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <limits>
 
 #include "border.hpp"
+#include "gil.hpp"
 #include "kernels.hpp"
 #include "owned_plan.hpp"
 #include "threads.hpp"
@@ -58,14 +60,15 @@ void in_pieces(const Plan& plan, int64_t bytes, F&& f) {
   for (int a = 1; a < plan.rank; ++a) work *= plan.axis[a].m;
   if (work == 0) return;
   const int threads = bytes < kWorthThreads ? 1 : thread_limit.load();
-  nb::gil_scoped_release release;
   // Items are kept together, up to 64, since neighbours may be computed side by side; then each is cut into stretches of rows.
   const int64_t wanted = threads == 1 ? 1 : int64_t{threads} * 4;
   const int64_t blocks = std::clamp<int64_t>(plan.inner < 64 ? plan.outer / 64 : plan.outer, 1, wanted);
   const int64_t cuts = std::clamp<int64_t>(cells / std::max<int64_t>(2 * plan.axis[0].widest, 1), 1, (wanted + blocks - 1) / blocks);
-  parallel_for(blocks * cuts, threads, [&](int64_t task) {
-    const int64_t b = task / cuts, c = task % cuts;
-    f(Piece{plan.outer * b / blocks, plan.outer * (b + 1) / blocks, cells * c / cuts, cells * (c + 1) / cuts});
+  unlocked([&](Ask ask) {
+    parallel_for(blocks * cuts, threads, ask, [&](int64_t task) {
+      const int64_t b = task / cuts, c = task % cuts;
+      f(Piece{plan.outer * b / blocks, plan.outer * (b + 1) / blocks, cells * c / cuts, cells * (c + 1) / cuts});
+    });
   });
 }
 
@@ -198,6 +201,7 @@ void argmax(const OwnedPlan& plan, int64_t modulo, nb::handle x, nb::handle y, n
   apart(where, out);
   const bool wide = is_wide(where, "index");
   if (modulo <= 0) throw nb::value_error("modulo: must be positive");
+  if (!wide && modulo - 1 > std::numeric_limits<int32_t>::max()) throw nb::value_error("index: int32 does not hold positions below modulo");
   const Verbs* verbs = level->verbs(in.dtype);
   Arrays a;
   a.x = in.data;
@@ -232,12 +236,14 @@ Indexed indexed(int64_t items, nb::handle v, nb::handle index, nb::handle out, b
 int64_t gather(int64_t items, bool absolute, nb::handle v, nb::handle index, nb::handle out) {
   const Indexed k = indexed(items, v, index, out, false);
   if (k.total == 0 && k.m == 0) return -1;  // any number divides nothing
-  FirstWrong wrong;
-  nb::gil_scoped_release release;
   constexpr int64_t kCells = 1 << 15;
   const int64_t cells = items * k.m;
-  parallel_for((cells + kCells - 1) / kCells, k.bytes < kWorthThreads ? 1 : thread_limit.load(), [&](int64_t task) {
-    wrong.report(k.verbs->gather(k.arrays, k.wide, k.n, k.m, k.total, absolute, task * kCells, std::min(cells, (task + 1) * kCells)));
+  const int threads = k.bytes < kWorthThreads ? 1 : thread_limit.load();
+  FirstWrong wrong;
+  unlocked([&](Ask ask) {
+    parallel_for((cells + kCells - 1) / kCells, threads, ask, [&](int64_t task) {
+      wrong.report(k.verbs->gather(k.arrays, k.wide, k.n, k.m, k.total, absolute, task * kCells, std::min(cells, (task + 1) * kCells)));
+    });
   });
   return wrong.get();
 }
@@ -247,15 +253,16 @@ int64_t scatter(int64_t items, bool absolute, nb::handle g, nb::handle index, nb
   const Indexed k = indexed(items, g, index, out, true);
   if (k.total == 0 && k.m == 0) return -1;
   const int threads = k.bytes < kWorthThreads ? 1 : thread_limit.load();
-  nb::gil_scoped_release release;
   const auto run = [&](Reached r) { return k.verbs->scatter(k.arrays, k.wide, k.n, k.m, k.total, absolute, r); };
-  if (items >= threads && threads > 1) {
-    FirstWrong astray;
-    parallel_for(items, threads, [&](int64_t i) { astray.report(run({i, i + 1, i * k.n, (i + 1) * k.n, false})); });
-    if (astray.get() < 0) return -1;
-  }
   FirstWrong wrong;
-  parallel_for(threads, threads, [&](int64_t p) { wrong.report(run({0, items, k.total / threads * p, p + 1 < threads ? k.total / threads * (p + 1) : k.total, true})); });
+  unlocked([&](Ask ask) {
+    if (items >= threads && threads > 1) {
+      FirstWrong astray;
+      parallel_for(items, threads, ask, [&](int64_t i) { astray.report(run({i, i + 1, i * k.n, (i + 1) * k.n, false})); });
+      if (astray.get() < 0) return;
+    }
+    parallel_for(threads, threads, ask, [&](int64_t p) { wrong.report(run({0, items, k.total / threads * p, p + 1 < threads ? k.total / threads * (p + 1) : k.total, true})); });
+  });
   return wrong.get();
 }
 
@@ -287,9 +294,22 @@ int import_numpy() {
 }  // namespace
 }  // namespace poolgrad
 
-NB_MODULE(_core, m) {
+// A second interpreter is refused before nanobind sees it: that would take the types away from the first.
+#undef NB_EXPORT
+#define NB_EXPORT
+extern "C" PyObject* PyInit__inner();
+extern "C" __attribute__((visibility("default"))) PyObject* PyInit__core();
+PyObject* PyInit__core() {
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) == 0) return PyInit__inner();
+  PyErr_SetString(PyExc_ImportError, "poolgrad: does not work in sub-interpreters");
+  return nullptr;
+}
+
+NB_MODULE(_inner, m) {
   using namespace poolgrad;
   if (import_numpy() < 0) throw nb::python_error();
+  start_threads();
+  note_main_thread();
   nb::set_leak_warnings(false);  // plans in caches outlive the module where something else keeps its users alive at exit
   level = &choose_level(std::getenv("POOLGRAD_ISA"));
   thread_limit = available_threads();

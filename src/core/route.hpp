@@ -125,7 +125,7 @@ int64_t deal(const Strip<T>& s) {
   int64_t wrong = -1;
   const Plan forward = strip(s.plan, s.first, s.last, s.origin);
   const int64_t slab = s.plan.source_slab(), size = (s.b - s.a) * slab, shift = (s.origin - s.a) * slab, row = s.row(), cells = forward.last().m;
-  std::memset(static_cast<void*>(s.dx), 0, static_cast<size_t>(size) * sizeof(T));
+  clear(s.dx, size);
   with_tap_type<T>(s.plan, [&](auto tag) {
     using Tap = decltype(tag);
     TapRows<T, Tap> finder(forward);
@@ -150,7 +150,7 @@ template <class T>
 int64_t drift(const Strip<T>& s) {
   const Plan forward = strip(s.plan, s.first, s.last, s.origin);
   const int64_t slab = s.plan.source_slab(), d_slab = s.plan.dest_slab(), size = (s.b - s.a) * slab, inner = s.plan.inner;
-  std::memset(static_cast<void*>(s.dx), 0, static_cast<size_t>(size) * sizeof(T));
+  clear(s.dx, size);
   if (s.first == s.last) return -1;
   positions_sliding<T>(forward, s.x, Piece{0, 1, 0, forward.axis[0].m}, [&](int64_t, int64_t j, const int64_t*, int64_t lane, const uint64_t* keys, int64_t begin) {
     const T *from = s.g + j * d_slab + lane, *x = s.x - s.origin * slab;

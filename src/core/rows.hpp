@@ -27,6 +27,19 @@ class Scratch {
   T* p_;
 };
 
+/// Steps of a task after which it must have passed a checkpoint: a millisecond or so.
+constexpr int64_t kManySteps = 1 << 20;
+
+/// Zeros, however many.
+template <class T>
+void clear(T* p, int64_t count) {
+  for (int64_t i = 0; i < count; i += kManySteps) {
+    const int64_t here = count - i < kManySteps ? count - i : kManySteps;
+    std::memset(static_cast<void*>(p + i), 0, static_cast<size_t>(here) * sizeof(T));
+    checkpoint(meter(), here);
+  }
+}
+
 /// Element offset of each tap within a row: a table, or a constant step.
 struct Offsets {
   const int64_t* table = nullptr;
@@ -58,7 +71,7 @@ struct Reach {
 class Rows {
  public:
   Rows(const Plan& plan, bool reversed)
-      : plan_(plan), reversed_(reversed), rows_(capacity(plan)), counts_(capacity(plan)), taps_(capacity(plan)) {
+      : plan_(plan), reversed_(reversed), meter_(meter()), steps_(row_steps(plan)), rows_(capacity(plan)), counts_(capacity(plan)), taps_(capacity(plan)) {
     int64_t stride = plan.last().n * plan.inner;
     for (int a = plan.rank - 2; a >= 0; --a) {
       stride_[a] = stride;
@@ -75,6 +88,7 @@ class Rows {
 
   /// Moves to destination row u of an item.
   void seek(int64_t u, Reach& reach) {
+    checkpoint(meter_, steps_);
     int64_t at[kMaxRank], digit[kMaxRank], len[kMaxRank], cell[kMaxRank];
     const int upper = plan_.rank - 1;
     int64_t total = 1;
@@ -120,8 +134,17 @@ class Rows {
     }
   }
 
+  /// Lanes times taps of a whole row, or a number that is large enough.
+  static int64_t row_steps(const Plan& plan) {
+    int64_t steps;
+    if (__builtin_mul_overflow(plan.last().m * plan.inner, capacity(plan) * plan.last().widest, &steps) || steps > kManySteps) return kManySteps;
+    return steps;
+  }
+
   const Plan& plan_;
   bool reversed_;
+  Meter& meter_;
+  int64_t steps_;
   Scratch<int64_t> rows_, counts_, taps_;
   int64_t stride_[kMaxRank];
 };

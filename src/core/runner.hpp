@@ -75,7 +75,8 @@ class RowRunner {
         lists_(taps_ <= 4096 ? kKept : 0),
         at_(taps_ * (lists_ + 1)),
         counts_(axis_.count ? taps_ * (lists_ + 1) : 0),
-        places_(axis_.count ? taps_ * (lists_ + 1) : 0) {
+        places_(axis_.count ? taps_ * (lists_ + 1) : 0),
+        patience_(taps_ ? kManySteps / (taps_ * inner_ + 1) + 1 : 1) {
     for (int64_t i = 0; i < slots_; ++i) tags_[i] = nullptr;
   }
 
@@ -84,9 +85,9 @@ class RowRunner {
     const bool upper_cut = reach.cut;
     const int64_t lo = along_ ? clamp(axis_.lo, j0, j1) : j1, hi = along_ ? clamp(axis_.hi, j0, j1) : j1;
     for (bool& kept : kept_) kept = false;
-    across(reach, a, j0, lo, upper_cut, cell);
+    for (int64_t j = j0; j < lo; j += patience_) across(reach, a, j, stretch(j, lo), upper_cut, cell);
     if (lo < hi) along(reach, a, lo, hi, upper_cut, cell);
-    across(reach, a, hi, j1, upper_cut, cell);
+    for (int64_t j = hi; j < j1; j += patience_) across(reach, a, j, stretch(j, j1), upper_cut, cell);
     reach.cut = upper_cut;
   }
 
@@ -106,6 +107,29 @@ class RowRunner {
     return ++runners << 32;
   }
   static int64_t clamp(int64_t v, int64_t lo, int64_t hi) { return v < lo ? lo : v > hi ? hi : v; }
+
+  /// Where a stretch of cells ends that begins at j; between two stretches is a checkpoint.
+  int64_t stretch(int64_t j, int64_t end) const {
+    if (end - j <= patience_) return end;
+    checkpoint(meter(), kManySteps);
+    return j + patience_;
+  }
+  /// The cell kernel on all lanes, so many of them between two checkpoints; whole vectors at every level.
+  template <class Cell>
+  PG_INLINE void in_runs(const Reach& reach, Arrays& here, int64_t at, int64_t lanes, Cell& cell) {
+    constexpr int64_t kMost = 4096;
+    for (;;) {
+      const int64_t now = lanes < kMost ? lanes : kMost;
+      cell(reach, here, at, now);
+      if ((lanes -= now) == 0) return;
+      checkpoint(meter(), now * reach.nrows * reach.width);
+      at += now;
+      for (auto& s : here.source) s += now;
+      if constexpr (Partners > 0)
+        for (auto& p : here.partner) p += now;
+      here.out += now;
+    }
+  }
 
   template <class Cell>
   void across(Reach& reach, const Arrays& a, int64_t j0, int64_t j1, bool upper_cut, Cell& cell) {
@@ -214,7 +238,7 @@ class RowRunner {
         if constexpr (Partners > 0)
           for (auto& q : here.partner) q += first * inner_;
         here.out += first * inner_;
-        cell(run, here, first * inner_, count * inner_);
+        in_runs(run, here, first * inner_, count * inner_, cell);
       } else {
         interleaved(run, base, first, count, cell);
       }
@@ -234,7 +258,7 @@ class RowRunner {
         here.partner[i] = to;
       }
     here.out = join_.get();
-    cell(reach, here, first * inner_, count * inner_);
+    in_runs(reach, here, first * inner_, count * inner_, cell);
     join(join_.get(), count, inner_, axis_.period, base.out + first * inner_);
   }
 
@@ -271,6 +295,7 @@ class RowRunner {
   static constexpr int kKept = 4;
   const int64_t lists_;  // of taps for cells that repeat; there is one more for those that do not
   Scratch<int64_t> at_, counts_, places_;
+  const int64_t patience_;  // cells between two checkpoints
   Reach flat_[kKept + 1];
   int64_t versions_ = next_runner();
   bool kept_[kKept + 1] = {};

@@ -31,10 +31,12 @@ void slide(const Axis& axis, const typename Op::Cell* in, int64_t from, int64_t 
   const int64_t B = axis.widest, c0 = axis.start[0], cells = axis.stop[axis.m - 1] - c0, phase = c0 % B;
   Scratch<Cell> ends(cells * kMost), begins(cells * kMost);
   in += (c0 - axis.origin) * from;
+  Meter& steps = meter();
   for_lanes<Cell>(lanes, [&](auto lane, auto many, int64_t first) {
     constexpr int L = decltype(lane)::count, N = decltype(many)::count;
     for (int64_t c = first; c < first + N * L; c += L) {
       Cell *end = ends.get(), *begin = begins.get();
+      checkpoint(steps, 3 * L * cells);
       Vec<Wide<Cell>, L> run{};
       for (int64_t k = 0, left = 0; k < cells; ++k, --left) {
         const auto v = load<L>(in + k * from + c);

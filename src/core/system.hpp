@@ -2,6 +2,9 @@
 // What operating systems do in different ways: pages, forks, processors.
 
 #include <cstddef>
+#if !defined(_WIN32)
+#include <signal.h>
+#endif
 
 namespace poolgrad {
 
@@ -17,6 +20,25 @@ void free_aligned(void* memory);
 
 /// Calls these around every fork, where there are forks.
 void at_fork(void (*before)(), void (*in_parent)(), void (*in_child)());
+
+/// Keeps signals from the calling thread, and from threads that it starts, while in scope.
+class NoSignals {
+#if defined(_WIN32)
+ public:
+  NoSignals() {}
+#else
+ public:
+  NoSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+#endif
+};
 
 /// How many processors this process may use, 0 if nobody knows.
 unsigned usable_processors();

@@ -1,10 +1,12 @@
 #include "threads.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
 #include <new>
+#include <system_error>
 #include <thread>
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -38,28 +40,61 @@ class FloatState {
 #endif
 };
 
+constexpr std::chrono::milliseconds kPatience{25};  // between two questions whether to go on
+constexpr int64_t kSteps = 1 << 19;                // between two looks at the clock: at most a few milliseconds
+
+// How many forks lie between this process and the one that loaded it: a change means that all other threads are gone.
+std::atomic<unsigned> forks{0};
+
 struct Job {
   void (*body)(void*, int64_t);
   void* context;
   int64_t tasks;
   std::atomic<int64_t> next{0};
   std::atomic<int> helpers{0};  // workers inside this job
-  std::mutex failure_lock;
-  std::exception_ptr failure;
+  std::atomic<bool> stopped{false};
+  std::exception_ptr failure;  // of whoever stopped it
 
-  void work() {
-    FloatState state;
-    for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) {
-      try {
-        body(context, i);
-      } catch (...) {
-        std::lock_guard lock(failure_lock);
-        if (!failure) failure = std::current_exception();
-        next.store(tasks, std::memory_order_relaxed);
-      }
-    }
+  void work(Ask ask);
+};
+
+/// What a thread is working on, and when it last asked whether to go on.
+struct Watch {
+  Meter meter;
+  Job* job;
+  Ask ask;
+  std::chrono::steady_clock::time_point asked;
+
+  void look() {
+    meter.left = kSteps;
+    if (!job) return;
+    if (job->stopped.load(std::memory_order_relaxed)) throw Stopped{};
+    if (!ask) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (asked.time_since_epoch().count() == 0) asked = now;
+    if (now - asked < kPatience) return;
+    const bool stop = ask();
+    asked = std::chrono::steady_clock::now();
+    if (stop) throw Stopped{};
   }
 };
+
+constinit thread_local Watch watch{{0}, nullptr, nullptr, {}};
+
+void Job::work(Ask ask) {
+  FloatState state;
+  const Watch before = watch;  // of the call that this one interrupts, from a signal handler
+  watch = Watch{{kSteps}, this, ask, {}};
+  for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) {
+    try {
+      body(context, i);
+    } catch (...) {
+      if (!stopped.exchange(true)) failure = std::current_exception();
+      next.store(tasks, std::memory_order_relaxed);
+    }
+  }
+  watch = before;
+}
 
 /// Waits a few microseconds for something that often comes at once; sleeping and waking would take longer.
 template <class F>
@@ -74,29 +109,60 @@ void spin(F&& ready) {
 /// Workers wait for a job; one job at a time. A second caller does its work alone rather than wait.
 class Pool {
  public:
-  bool run(Job& job, int helpers) {
-    std::unique_lock busy(busy_, std::try_to_lock);
-    if (!busy) return false;
+  /// False if the job is still to be done: the pool is busy, or this has become the child of a fork and has no workers.
+  bool run(Job& job, int helpers, Ask ask) {
+    if (busy_.exchange(true, std::memory_order_acquire)) return false;
+    const unsigned here = forks;
     {
       std::lock_guard lock(lock_);
-      for (; size_ < helpers; ++size_) std::thread([this, id = size_] { loop(id); }).detach();
+      grow(helpers);
       job_ = &job;
       wanted_ = helpers;
       ++round_;
     }
     wake_.notify_all();
-    job.work();
+    job.work(ask);
+    if (forks != here) return false;
     {
       std::lock_guard lock(lock_);
       job_ = nullptr;
     }
     spin([&] { return job.helpers.load() == 0; });
-    std::unique_lock lock(lock_);
-    done_.wait(lock, [&] { return job.helpers.load() == 0; });
+    if (!await(job, ask, here)) return false;
+    busy_.store(false, std::memory_order_release);
     return true;
   }
 
  private:
+  /// As many workers as there can be, up to the number: where the system has no more threads, fewer do the work.
+  void grow(int number) {
+    if (size_ >= number) return;
+    const NoSignals quiet;  // which are for the program's own threads, and inherited
+    try {
+      for (; size_ < number; ++size_) std::thread([this, id = size_] { loop(id); }).detach();
+    } catch (const std::system_error&) {
+    } catch (const std::bad_alloc&) {
+    }
+  }
+
+  /// Waits until no worker is inside the job; false in the child of a fork, where none is left.
+  bool await(Job& job, Ask ask, unsigned here) {
+    const auto idle = [&] { return job.helpers.load() == 0; };
+    std::unique_lock lock(lock_);
+    while (!idle()) {
+      if (!ask || job.stopped) {
+        done_.wait(lock, idle);
+      } else if (!done_.wait_for(lock, kPatience, idle)) {
+        lock.unlock();
+        const bool stop = ask();
+        if (forks != here) return false;
+        if (stop && !job.stopped.exchange(true)) job.failure = std::make_exception_ptr(Stopped{});
+        lock.lock();
+      }
+    }
+    return true;
+  }
+
   void loop(int id) {
     uint64_t seen = 0;
     for (;;) {
@@ -110,13 +176,14 @@ class Pool {
         if (!job) continue;
         ++job->helpers;
       }
-      job->work();
+      job->work(nullptr);
       std::lock_guard lock(lock_);
       if (--job->helpers == 0) done_.notify_all();
     }
   }
 
-  std::mutex busy_, lock_;
+  std::atomic<bool> busy_{false};
+  std::mutex lock_;
   std::condition_variable wake_, done_;
   Job* job_ = nullptr;
   std::atomic<uint64_t> round_{0};
@@ -156,27 +223,31 @@ thread_local Arena arena;
 // Never destroyed: workers may outlive the interpreter. A forked child has no workers, so it starts a new pool.
 std::atomic<Pool*> the_pool{nullptr};
 
-Pool& pool() {
-  static const bool once = [] {
-    the_pool = new Pool;
-    at_fork(nullptr, nullptr, [] { the_pool = new Pool; });
-    return true;
-  }();
-  (void)once;
-  return *the_pool.load();
-}
-
 }  // namespace
 
-void parallel_for(int64_t tasks, int threads, void (*body)(void*, int64_t), void* context) {
-  Job job;
-  job.body = body;
-  job.context = context;
-  job.tasks = tasks;
+void start_threads() {
+  the_pool = new Pool;
+  at_fork(nullptr, nullptr, [] {
+    ++forks;
+    the_pool = new Pool;
+  });
+}
+
+void parallel_for(int64_t tasks, int threads, Ask ask, void (*body)(void*, int64_t), void* context) {
+  Job job{body, context, tasks, {}, {}, {}, {}};
   const int64_t helpers = (threads < tasks ? threads : tasks) - 1;
-  if (helpers <= 0 || !pool().run(job, static_cast<int>(helpers))) job.work();
+  if (helpers <= 0) {
+    job.work(ask);
+  } else if (!the_pool.load()->run(job, static_cast<int>(helpers), ask)) {
+    // Tasks may be done twice: each writes all that it owns.
+    if (!job.stopped) job.next = 0;
+    job.work(ask);
+  }
   if (job.failure) std::rethrow_exception(job.failure);
 }
+
+Meter& meter() { return watch.meter; }
+void look() { watch.look(); }
 
 void* borrow(int64_t bytes) { return arena.push(bytes); }
 void give_back(void* memory, int64_t bytes) { arena.pop(memory, bytes); }

@@ -12,6 +12,8 @@ from .errors import Problems, brief
 
 Array = npt.NDArray[Any]
 
+_STEP = 2**24  # bytes that are copied at a time
+
 _ARRAYS = "an array (NumPy, buffer, DLPack or __array__)"
 
 
@@ -54,7 +56,21 @@ def ready(problems: Problems, name: str, array: Array) -> Array:
     if array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative:
         return array
     afford(problems, name, array.nbytes, f"an array of shape {list(array.shape)} that is not contiguous")
-    return np.array(array, dtype=array.dtype.newbyteorder("="), order="C", subok=False)
+    return _copy(array)
+
+
+def _copy(array: Array) -> Array:
+    """A contiguous copy in native byte order, in steps between which Python can handle signals."""
+    copy = np.empty(array.shape, array.dtype.newbyteorder("="))
+    if array.nbytes <= _STEP:
+        copy[...] = array
+        return copy
+    axis = int(np.argmax(array.shape))
+    step = max(array.shape[axis] * _STEP // array.nbytes, 1)
+    for i in range(0, array.shape[axis], step):
+        part = (slice(None),) * axis + (slice(i, i + step),)
+        copy[part] = array[part]
+    return copy
 
 
 def afford(problems: Problems, name: str, nbytes: int, what: str) -> None:

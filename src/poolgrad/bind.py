@@ -156,7 +156,7 @@ class _Binder:
         verb = self.op.rule.verb
         shape = dest if verb in FORWARD else source
         cell = self._of(Kind.SOURCE, Kind.DEST)[0][1].dtype.itemsize + (8 if verb is Verb.ARGMAX else 0)
-        tables = 48 * (sum(source) + sum(dest)) if math.prod(dest) else 0
+        tables = 48 * (sum(source[1:]) + sum(dest[1:])) if math.prod(dest) else 0  # images have none
         blame = "explicit_paddings" if max(dest) > 2 * max(source) + 8 else self.source_name
         what = f"a call whose result has shape {list(shape)}"
         afford(self.problems, blame, math.prod(shape) * cell + tables, what)

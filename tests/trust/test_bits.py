@@ -1,0 +1,54 @@
+"""The matrix of op, threads, instruction set, layout and run has one hash per op, and the tool that says so can fail."""
+
+import importlib.util
+import re
+from types import ModuleType
+from typing import Any
+
+import pytest
+from support import FAST, ROOT, python
+
+import poolgrad
+from poolgrad.table import OPS
+
+TOOL = ROOT / "tools" / "bits.py"
+
+
+@pytest.fixture(scope="module")
+def bits() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("bits", TOOL)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_op_has_one_hash():
+    done = python(str(TOOL), "--quick", timeout=200)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.findall(r"^\| (\w+) \| `\w{16}` \| \d+ \| one \|$", done.stdout, re.MULTILINE) == list(OPS)
+
+
+@pytest.mark.parametrize("when", ["threads", "layout"])
+def test_an_op_that_depends_on_something_has_two(bits, monkeypatch, when):
+    right = FAST["MaxPool"]
+
+    def wrong(**args: Any) -> Any:
+        y = right(**args)
+        planted = poolgrad.get_num_threads() == 7 if when == "threads" else not args["input"].flags.c_contiguous
+        if planted:
+            y.reshape(-1)[-1] += 1
+        return y
+
+    monkeypatch.setitem(bits.FAST, "MaxPool", wrong)
+    found = {("here", *key): value for key, value in bits.measure("MaxPool", quick=True).items()}
+    line, one = bits.verdict("MaxPool", found)
+    assert not one
+    assert "2 hashes" in line
+    assert ("7 threads" if when == "threads" else "Fortran") in line
+
+
+def test_the_same_op_without_the_fault_has_one(bits):
+    line, one = bits.verdict("MaxPool", {("here", *k): v for k, v in bits.measure("MaxPool", quick=True).items()})
+    assert one, line

@@ -1,0 +1,117 @@
+"""Out of memory is MemoryError: nothing is lost, and the next call works."""
+
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from support import ROOT, python, rss
+
+from poolgrad import raw_ops
+
+TRUST = ROOT / "tests" / "trust"
+COMPILER = shutil.which("g++") or shutil.which("clang++")
+
+
+@pytest.mark.skipif(COMPILER is None, reason="builds a shim for malloc with a C++ compiler")
+def test_every_request_for_memory_of_the_core_may_fail(tmp_path):
+    shim = str(tmp_path / "scarce.so")
+    subprocess.run(
+        [str(COMPILER), "-O1", "-shared", "-fPIC", "-o", shim, str(TRUST / "scarce.cpp"), "-ldl"], check=True
+    )
+    done = python(str(TRUST / "scarcity.py"), LD_PRELOAD=shim, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    *wrong, failed = done.stdout.splitlines()
+    assert wrong == []
+    assert int(failed) > 300
+
+
+LIMITED = """
+import resource, sys, numpy as np, poolgrad
+sys.path.insert(0, sys.argv[2])
+import jobs
+from poolgrad import raw_ops
+made = jobs.jobs()
+poolgrad.set_num_threads(int(sys.argv[1]))
+x = np.zeros((8, 256, 256, 16), np.float32)
+sizes = {"ksize": [1, 2, 2, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}
+outcomes = {"fine": 0, "MemoryError": 0}
+def used():
+    return int(open("/proc/self/statm").read().split()[0]) * 4096
+for mib in (0, 1, 2, 4, 8, 16, 33, 64, 200):
+    resource.setrlimit(resource.RLIMIT_AS, (used() + mib * 2**20, -1))
+    for job in [*made, None]:
+        try:
+            if job is None:
+                raw_ops.MaxPool(input=x, **sizes)
+            elif not jobs.right(job):
+                print("wrong bits", mib, job[0])
+            outcomes["fine"] += 1
+        except MemoryError:
+            outcomes["MemoryError"] += 1
+    resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
+    for job in made:
+        if not jobs.right(job):
+            print("wrong after", mib, job[0])
+print(*outcomes.values())
+"""
+
+
+@pytest.mark.parametrize("threads", ["1", "2", "64"])
+def test_with_little_address_space_a_call_works_or_raises_memory_error(threads):
+    """Also where no thread can be made: then fewer do the work."""
+    done = python("-c", LIMITED, threads, str(TRUST), timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    *wrong, last = done.stdout.splitlines()
+    assert wrong == []
+    fine, refused = map(int, last.split())
+    assert refused > 0
+    assert fine > 100
+
+
+KEPT = """
+import resource, numpy as np, poolgrad
+from poolgrad import raw_ops
+x = np.zeros((16, 512, 512, 8), np.float32)
+sizes = {"ksize": [1, 2, 2, 1], "padding": "SAME"}
+poolgrad.set_kept_memory(512)
+raw_ops.MaxPool(input=x, strides=[1, 1, 1, 1], **sizes)  # 128 MiB, kept
+used = int(open("/proc/self/statm").read().split()[0]) * 4096
+resource.setrlimit(resource.RLIMIT_AS, (used + 2**23, -1))
+print(raw_ops.MaxPool(input=x, strides=[1, 1, 2, 1], **sizes).nbytes)  # another size
+"""
+
+
+def test_kept_memory_is_given_up_before_a_call_fails():
+    done = python("-c", KEPT, POOLGRAD_NUM_THREADS="1")
+    assert done.stdout == f"{2**26}\n", done.stderr
+
+
+def test_refusals_and_results_leave_nothing_behind():
+    x = np.zeros((1, 64, 64, 8), np.float32)
+    sizes = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1]}
+
+    def round_of_calls() -> None:
+        for _ in range(500):
+            raw_ops.MaxPool(input=x, padding="VALID", **sizes)
+            with pytest.raises(ValueError, match="padding"):
+                raw_ops.MaxPool(input=x, padding="valid", **sizes)
+            with pytest.raises(ValueError, match="argmax"):
+                raw_ops.MaxPoolGradWithArgmax(
+                    input=x, grad=x[:, ::2, ::2], argmax=np.full((1, 32, 32, 8), -1), padding="VALID", **sizes
+                )
+
+    round_of_calls()
+    before = rss()
+    round_of_calls()
+    assert rss() - before < 2**20
+
+
+SOAK = str(ROOT / "tools" / "soak.py")
+
+
+@pytest.mark.parametrize(("leak", "verdict"), [("0", "PASS"), ("4000000", "FAIL")])
+def test_a_soak_of_some_seconds_passes_unless_memory_is_lost(leak, verdict):
+    done = python(SOAK, "--minutes", "0.1", "--leak", leak, timeout=120)
+    assert done.stdout.splitlines()[-1].startswith(f"soak: {verdict}: 0 wrong"), done.stdout + done.stderr
+    assert done.returncode == (verdict == "FAIL")

@@ -1,0 +1,185 @@
+"""One hash per op, whatever the threads, the instruction set, the memory layout and the run; fails if an op has two.
+
+    python tools/bits.py                  # every op and dtype: some minutes
+    python tools/bits.py --quick          # two dtypes an op, each setting against the plainest: what `make test` runs
+    python tools/bits.py AvgPool MaxPool  # these ops
+
+A row's hash covers the op's results on all its dtypes and geometries. All NaN count as one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "oracle")]
+
+from geometry import large  # noqa: E402
+from support import FAST, Case, arguments, outputs  # noqa: E402
+
+import poolgrad  # noqa: E402
+from poolgrad import _core  # noqa: E402
+from poolgrad.table import ARRAYS, OPS  # noqa: E402
+
+THREADS = (1, 2, 3, 7, 64)
+RUNS = 2
+Array = np.ndarray
+
+
+def shifted(a: Array, by: int) -> Array:
+    """The same elements, so many bytes behind a multiple of 64."""
+    memory = np.zeros(a.nbytes + 64 + by, np.uint8)
+    begin = -memory.ctypes.data % 64 + by
+    there = memory[begin : begin + a.nbytes].view(a.dtype).reshape(a.shape)
+    there[...] = a
+    return there
+
+
+def strided(a: Array) -> Array:
+    """Every second element of the last axis of a wider array."""
+    wide = np.zeros((*a.shape[:-1], 2 * a.shape[-1]), a.dtype)
+    wide[..., ::2] = a
+    return wide[..., ::2]
+
+
+def backwards(a: Array) -> Array:
+    """Negative strides along all axes."""
+    flip = (slice(None, None, -1),) * a.ndim
+    return np.ascontiguousarray(a[flip])[flip]
+
+
+def swapped(a: Array) -> Array:
+    """The other byte order; bfloat16 has only one."""
+    return a if a.dtype.name == "bfloat16" else a.astype(a.dtype.newbyteorder("S"))
+
+
+def readonly(a: Array) -> Array:
+    """A copy that may not be written."""
+    a = a.copy()
+    a.flags.writeable = False
+    return a
+
+
+def window(a: Array) -> Array:
+    """The middle of an array that is larger in every direction."""
+    wide = np.zeros([n + 2 for n in a.shape], a.dtype)
+    inside = wide[(slice(1, -1),) * a.ndim]
+    inside[...] = a
+    return inside
+
+
+LAYOUTS: dict[str, Callable[[Array], Array]] = {
+    "C": lambda a: shifted(a, 0),
+    "Fortran": np.asfortranarray,
+    "strided": strided,
+    "backwards": backwards,
+    "window": window,
+    "one element on": lambda a: shifted(a, a.dtype.itemsize),
+    "odd bytes": lambda a: shifted(a, 1),
+    "swapped": swapped,
+    "read-only": readonly,
+}
+
+
+def digest(results: list[Array]) -> bytes:
+    """Of the bits, all NaN made one."""
+    total = hashlib.sha256()
+    for array in results:
+        if array.dtype.kind not in "iu":
+            array = np.where(array != array, np.array(np.nan, array.dtype), array)
+        total.update(np.ascontiguousarray(array).tobytes())
+    return total.digest()
+
+
+def cases(name: str, quick: bool) -> list[Case]:
+    """Arrays that are worth several threads; the quick ones for two dtypes and half as many geometries."""
+    dtypes = OPS[name].dtypes
+    chosen = dict.fromkeys(("float32" if "float32" in dtypes else dtypes[0], dtypes[-1])) if quick else dtypes
+    made = [replace(case, data="wild") for dtype in chosen for case in large(name, dtype)]
+    return made[::2] if quick else made
+
+
+def settings(quick: bool) -> Iterator[tuple[int, str]]:
+    """Threads and layout: all of them, or each against the plainest."""
+    for layout in LAYOUTS:
+        for threads in THREADS:
+            if not quick or layout == "C" or threads == 3:
+                yield threads, layout
+
+
+def measure(name: str, quick: bool) -> dict[tuple[int, str, int], str]:
+    """The op's hash by threads, layout and run, at this process's instruction set."""
+    made = [(case, arguments(case)) for case in cases(name, quick)]
+    arrays = {p.name for p in OPS[name].params if p.kind in ARRAYS}
+    found = {}
+    for threads, layout in settings(quick):
+        with poolgrad.threads(threads):
+            for run in range(1 if quick and layout != "C" else RUNS):
+                total = hashlib.sha256()
+                for _, args in made:
+                    laid = {k: LAYOUTS[layout](v) if k in arrays and np.ndim(v) else v for k, v in args.items()}
+                    total.update(digest(outputs(FAST[name](**laid))))
+                found[threads, layout, run] = total.hexdigest()[:16]
+    return found
+
+
+def of_level(level: str, names: list[str], quick: bool) -> dict[str, dict[tuple[int, str, int], str]]:
+    """All hashes of an instruction set, from a process that has it."""
+    words = [sys.executable, __file__, "--as-json", *(["--quick"] if quick else []), *names]
+    done = subprocess.run(words, env={**os.environ, "POOLGRAD_ISA": level}, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{level}: exit code {done.returncode}\n{done.stderr}")
+    return {name: {tuple(key): value for key, value in rows} for name, rows in json.loads(done.stdout).items()}
+
+
+def verdict(name: str, found: dict[tuple[str, int, str, int], str]) -> tuple[str, bool]:
+    """The op's line of the table, and whether all hashes are one."""
+    by_hash: dict[str, list[tuple[str, int, str, int]]] = defaultdict(list)
+    for key, value in found.items():
+        by_hash[value].append(key)
+    best = max(by_hash, key=lambda value: len(by_hash[value]))
+    others = [key for value, keys in by_hash.items() if value != best for key in keys]
+    line = f"| {name} | `{best}` | {len(found)} | {'one' if not others else f'{len(by_hash)} hashes'} |"
+    if others:
+        line += "".join(f"\n    differs: {isa}, {n} threads, {layout}, run {run}" for isa, n, layout, run in others[:8])
+    return line, not others
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Prints the table; 1 if an op has more than one hash."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="op")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--as-json", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args(argv)
+    names = options.names or list(OPS)
+    if options.as_json:
+        json.dump({name: list(measure(name, options.quick).items()) for name in names}, sys.stdout)
+        return 0
+    levels = {level: of_level(level, names, options.quick) for level in _core.isa_levels()}
+    layouts = ", ".join(LAYOUTS)
+    print(f"threads {', '.join(map(str, THREADS))}; levels {', '.join(levels)}; layouts {layouts}; {RUNS} runs\n")
+    print("| op | hash | settings | hashes |\n|---|---|---|---|")
+    all_one = True
+    for name in names:
+        found = {(isa, *key): value for isa, rows in levels.items() for key, value in rows[name].items()}
+        line, one = verdict(name, found)
+        all_one &= one
+        print(line)
+    print(f"\n{'every op has one hash' if all_one else 'AN OP HAS MORE THAN ONE HASH'}")
+    return 0 if all_one else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
