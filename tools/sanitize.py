@@ -21,6 +21,7 @@ from build import Missing, build, package, runtime  # noqa: E402
 
 # What reaches the kernels; tests of documents, of the command line and of the tests themselves see nothing new.
 TESTS = ["tests/hostile", "tests/oracle", "tests/gradient", "tests/property", "tests/golden/test_seeds.py"]
+UNDEFINED = "runtime error: "
 PLANTED = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).__getattr__(sys.argv[2])(16)"
 
 
@@ -40,7 +41,7 @@ def environment(folder: Path) -> dict[str, str]:
         **os.environ,
         "LD_PRELOAD": runtime("libasan.so", "libubsan.so", "libstdc++.so"),
         "ASAN_OPTIONS": f"{log}:detect_leaks=0:allocator_may_return_null=1:detect_odr_violation=0",
-        "UBSAN_OPTIONS": f"{log}:print_stacktrace=1:halt_on_error=1",
+        "UBSAN_OPTIONS": f"{log}:print_stacktrace=1:halt_on_error=1:abort_on_error=1",
         "PYTHONPATH": str(folder / "package"),
         "PYTHONMALLOC": "malloc",
         "POOLGRAD_KEPT_MB": "0",  # memory that is kept hides what is used after it was freed
@@ -62,7 +63,7 @@ def notices(folder: Path) -> None:
     library = str(next(folder.glob("libplanted*")))
     for fault in ("overflow_heap", "overflow_int"):
         done = python(folder, "-c", PLANTED, library, fault)
-        if done.returncode == 0 or not reports(folder):
+        if done.returncode == 0 or not (reports(folder) or UNDEFINED in done.stderr):
             raise Failure(f"{fault}: nothing was reported\n{done.stdout}{done.stderr}")
         for path in reports(folder):
             path.unlink()
@@ -72,6 +73,8 @@ def notices(folder: Path) -> None:
 def clean(folder: Path, done: subprocess.CompletedProcess[str], what: str) -> None:
     """Fails if there is a report, or if the run itself failed."""
     found = reports(folder)
+    if UNDEFINED in done.stdout + done.stderr:  # GCC's runtime knows no log_path
+        raise Failure(f"{what}: {done.stdout[-4000:]}{done.stderr[-4000:]}")
     if found:
         raise Failure(f"{what}: {len(found)} reports in {folder}\n{found[0].read_text('utf-8', 'replace')[:4000]}")
     if done.returncode:
