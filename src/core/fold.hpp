@@ -73,7 +73,7 @@ void fold_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Mean mean, P
           sum = rounded<T, L>(sum + load<L>(x + at));
         },
         [y, by](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(y + c, is_real<T> || by != 0 ? sum / by : sum); });
-  });
+  }, only_short);
 }
 
 /// float64 sums to T; what no integer of type T can hold becomes its lowest value.
@@ -143,7 +143,7 @@ void spread_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share shar
           },
           [dx](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(dx + c, sum); });
     }
-  });
+  }, only_short);
 }
 
 /// A cell of x and the sum of what it was given.
@@ -152,30 +152,32 @@ struct Claim {
   Vec<Wide<T>, L> here, sum;
 };
 
-/// dx[i] = sum of g over the windows that cover i and whose y is nearer to x[i] than eps.
+/// dx = sum of g over the windows w that cover a run of cells and whose y is nearer to x than eps.
+template <class T>
+PG_INLINE void near_cells(const Reach& w, const T* x, const T* y, const T* g, T* dx, int64_t lanes, Wide<T> near) {
+  reduce<T, Order::columns>(
+      w, lanes,
+      [x](auto lane, int64_t c) {
+        constexpr int L = decltype(lane)::count;
+        return Claim<T, L>{load<L>(x + c), Vec<Wide<T>, L>{}};
+      },
+      [y, g, near](auto lane, auto& s, int64_t at, int64_t) {
+        constexpr int L = decltype(lane)::count;
+        const Vec<Wide<T>, L> best = load<L>(y + at), add = load<L>(g + at), zero{};
+        if constexpr (is_real<T>) {
+          const Vec<Wide<T>, L> d = rounded<T, L>(s.here - best);
+          s.sum = rounded<T, L>(s.sum + (((d < near) & (d > -near)) ? add : zero));
+        } else {
+          s.sum += (s.here == best) ? add : zero;
+        }
+      },
+      [dx](auto lane, auto& s, int64_t c) { store<decltype(lane)::count>(dx + c, s.sum); });
+}
+
 template <class T>
 void near_piece(const Plan& plan, const RowArrays<T, 2, 1>& arrays, double eps, Piece piece) {
-  const Wide<T> near = as<T>(eps);
   over_rows<T>(plan, arrays, true, piece, [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
-    const T *y = a.source[0], *g = a.source[1], *x = a.partner[0];
-    T* dx = a.out;
-    reduce<T, Order::columns>(
-        w, lanes,
-        [x](auto lane, int64_t c) {
-          constexpr int L = decltype(lane)::count;
-          return Claim<T, L>{load<L>(x + c), Vec<Wide<T>, L>{}};
-        },
-        [y, g, near](auto lane, auto& s, int64_t at, int64_t) {
-          constexpr int L = decltype(lane)::count;
-          const Vec<Wide<T>, L> best = load<L>(y + at), add = load<L>(g + at), zero{};
-          if constexpr (is_real<T>) {
-            const Vec<Wide<T>, L> d = rounded<T, L>(s.here - best);
-            s.sum = rounded<T, L>(s.sum + (((d < near) & (d > -near)) ? add : zero));
-          } else {
-            s.sum += (s.here == best) ? add : zero;
-          }
-        },
-        [dx](auto lane, auto& s, int64_t c) { store<decltype(lane)::count>(dx + c, s.sum); });
+    near_cells<T>(w, a.partner[0], a.source[0], a.source[1], a.out, lanes, as<T>(eps));
   });
 }
 
