@@ -73,7 +73,7 @@ void fold_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Mean mean, P
           const Vec<Wide<T>, L> sum = total<T, L>(s);
           store<L>(y + c, is_real<T> || by != 0 ? sum / by : sum);
         });
-  });
+  }, only_short);
 }
 
 /// float64 sums to T; what no integer of type T can hold becomes its lowest value.
@@ -231,7 +231,7 @@ void spread_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share shar
           w, lanes, [g, q](auto lane, int64_t at, int64_t k) { return rounded<T, decltype(lane)::count>(load<decltype(lane)::count>(g + at) * q[k]); },
           [dx](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(dx + c, total<T, decltype(lane)::count>(sum)); });
     }
-  });
+  }, only_short);
 }
 
 /// A cell of x and the sum of what it was given.
@@ -255,30 +255,34 @@ Wide<T> reaching(Wide<T> limit) {
   }
 }
 
+/// dx = sum of g over the windows w that cover a run of cells and whose y is nearer to x than near, once rounded.
+template <class T>
+PG_INLINE void near_cells(const Reach& w, const T* x, const T* y, const T* g, T* dx, int64_t lanes, Wide<T> near) {
+  reduce<T, Order::columns>(
+      w, lanes,
+      [x](auto lane, int64_t c, int64_t) {
+        constexpr int L = decltype(lane)::count;
+        return Claim<T, L>{load<L>(x + c), Vec<Wide<T>, L>{}};
+      },
+      [=](auto lane, auto& s, int64_t at, int64_t) {  // not all types use near
+        constexpr int L = decltype(lane)::count;
+        const Vec<Wide<T>, L> best = load<L>(y + at), add = load<L>(g + at), zero{};
+        if constexpr (is_real<T>) {
+          const Vec<Wide<T>, L> d = s.here - best;
+          s.sum = plus_rounded<T, L>(s.sum, ((d < near) & (d > -near)) ? add : zero);
+        } else {
+          s.sum += (s.here == best) ? add : zero;
+        }
+      },
+      [dx](auto lane, auto& s, int64_t c) { store<decltype(lane)::count>(dx + c, total<T, decltype(lane)::count>(s.sum)); });
+}
+
 /// dx[i] = sum of g over the windows that cover i and whose y is nearer to x[i] than eps.
 template <class T>
 void near_piece(const Plan& plan, const RowArrays<T, 2, 1>& arrays, double eps, Piece piece) {
   const Wide<T> near = reaching<T>(as<T>(eps));
   over_rows<T>(plan, arrays, true, piece, [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
-    const T *y = a.source[0], *g = a.source[1], *x = a.partner[0];
-    T* dx = a.out;
-    reduce<T, Order::columns>(
-        w, lanes,
-        [x](auto lane, int64_t c, int64_t) {
-          constexpr int L = decltype(lane)::count;
-          return Claim<T, L>{load<L>(x + c), Vec<Wide<T>, L>{}};
-        },
-        [=](auto lane, auto& s, int64_t at, int64_t) {  // not all types use near
-          constexpr int L = decltype(lane)::count;
-          const Vec<Wide<T>, L> best = load<L>(y + at), add = load<L>(g + at), zero{};
-          if constexpr (is_real<T>) {
-            const Vec<Wide<T>, L> d = s.here - best;
-            s.sum = plus_rounded<T, L>(s.sum, ((d < near) & (d > -near)) ? add : zero);
-          } else {
-            s.sum += (s.here == best) ? add : zero;
-          }
-        },
-        [dx](auto lane, auto& s, int64_t c) { store<decltype(lane)::count>(dx + c, total<T, decltype(lane)::count>(s.sum)); });
+    near_cells<T>(w, a.partner[0], a.source[0], a.source[1], a.out, lanes, near);
   });
 }
 

@@ -1,6 +1,7 @@
 // The table of one ISA level. This file is compiled once per level, each time into a namespace of its own.
 #include "kernels.hpp"
 
+#include "claims.hpp"
 #include "index.hpp"
 #include "sums.hpp"
 
@@ -53,6 +54,13 @@ void recall_any(const Plan& plan, const Arrays& a, Piece p) {
 }
 
 template <class T>
+void near_any(const Plan& plan, const Arrays& a, double eps, Piece p) {
+  const RowArrays<T, 2, 1> arrays{{in<T>(a.y), in<T>(a.g)}, {in<T>(a.x)}, out<T>(a.out)};
+  if (!plan.plain && slides(plan, 12)) near_sliding<T>(plan, arrays, eps, p);
+  else near_piece<T>(plan, arrays, eps, p);
+}
+
+template <class T>
 Verbs make() {
   Verbs v{};
   if constexpr (folds<T>)
@@ -61,7 +69,7 @@ Verbs make() {
     v.spread = [](const Plan& plan, const Arrays& a, Share share, bool reversed, Piece p) {
       reversed ? spread_any<T, true>(plan, a, share, p) : spread_any<T, false>(plan, a, share, p);
     };
-  v.near = [](const Plan& plan, const Arrays& a, double eps, Piece p) { near_piece<T>(plan, {{in<T>(a.y), in<T>(a.g)}, {in<T>(a.x)}, out<T>(a.out)}, eps, p); };
+  v.near = near_any<T>;
   v.select = select_any<T>;
   v.argmax = [](const Plan& plan, const Arrays& a, bool wide, int64_t modulo, Piece p) {
     if (wide) argmax_piece<T>(plan, in<T>(a.x), out<T>(a.out), out<int64_t>(a.out_index), modulo, p);

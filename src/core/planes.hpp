@@ -129,15 +129,26 @@ void in_tiles(const Plan& plan, const RowArrays<T, Sources, Partners>& a, Piece 
   }
 }
 
-/// Runs a cell kernel over the rows of a piece, images side by side where that fills the vectors.
+/// Whether some window of destination row u of an item has at most kLongSum cells.
+inline bool has_short(const Plan& plan, int64_t u) {
+  const Axis& last = plan.last();
+  int64_t least = last.n;
+  for (int64_t j = 0; j < last.m; ++j) least = last.length(j) < least ? last.length(j) : least;
+  for (int a = plan.rank - 2; a >= 0; u /= plan.axis[a--].m) least *= plan.axis[a].length(u % plan.axis[a].m);
+  return least <= kLongSum;
+}
+
+/// Runs a cell kernel over the rows of a piece, images side by side where that fills the vectors; rows without short windows
+/// are left out if only those are wanted.
 template <class T, int Sources, int Partners, class Cell>
-void over_rows(const Plan& whole, const RowArrays<T, Sources, Partners>& arrays, bool reversed, Piece piece, Cell&& cell) {
+void over_rows(const Plan& whole, const RowArrays<T, Sources, Partners>& arrays, bool reversed, Piece piece, Cell&& cell, bool only_short = false) {
   in_tiles<T>(whole, arrays, piece, [&](const Plan& plan, const RowArrays<T, Sources, Partners>& a, Piece p) {
     Rows rows(plan, reversed);
     RowRunner<T, Sources, Partners> runner(plan, reversed);
     Reach reach;
     const int64_t item = plan.axis[0].n * plan.source_slab(), per = plan.rows_per_item(), row = plan.last().m * plan.inner;
     each_row(plan, p, [&](int64_t i, int64_t u, int64_t j0, int64_t j1) {
+      if (only_short && !has_short(plan, u)) return;
       RowArrays<T, Sources, Partners> b = a;
       for (auto& s : b.source) s += i * item;
       if constexpr (Partners > 0)

@@ -149,15 +149,35 @@ int64_t deal(const Strip<T>& s) {
 template <class T>
 int64_t drift(const Strip<T>& s) {
   const Plan forward = strip(s.plan, s.first, s.last, s.origin);
-  const int64_t slab = s.plan.source_slab(), d_slab = s.plan.dest_slab(), size = (s.b - s.a) * slab, inner = s.plan.inner;
+  const int64_t slab = s.plan.source_slab(), size = (s.b - s.a) * slab, inner = s.plan.inner;
   clear(s.dx, size);
   if (s.first == s.last) return -1;
-  positions_sliding<T>(forward, s.x, Piece{0, 1, 0, forward.axis[0].m}, [&](int64_t, int64_t j, const int64_t*, int64_t lane, const uint64_t* keys, int64_t begin) {
-    const T *from = s.g + j * d_slab + lane, *x = s.x - s.origin * slab;
-    for (int64_t c = 0; c < inner; ++c) {
-      const int64_t to = chosen(x, keys[c], begin, inner, c) * inner + c - s.a * slab;
-      if (static_cast<uint64_t>(to) < static_cast<uint64_t>(size)) s.dx[to] = sum_of(s.dx[to], from[c]);
+  const T* x = s.x - s.origin * slab;
+  positions_sliding<T>(forward, s.x, Piece{0, 1, 0, forward.axis[0].m}, true, [&](const Row& row, const uint64_t* keys) {
+    int64_t upper = forward.axis[0].start[row.at[0]];
+    for (int a = 1; a + 1 < forward.rank; ++a) upper = upper * forward.axis[a].n + forward.axis[a].start[row.at[a]];
+    const T* g = s.g + row.place;
+    const auto put = [&](int64_t to, T sum) {
+      if (static_cast<uint64_t>(to) < static_cast<uint64_t>(size)) s.dx[to] = sum;
+    };
+    int64_t last = -1;
+    T sum{};
+    for (int64_t w = 0; w < row.cells; ++w, g += inner, keys += row.lanes) {
+      // A window's first cell that is NaN stays chosen: nothing is greater.
+      const int64_t first = (upper * forward.last().n + forward.last().start[row.w0 + w]) * inner + row.c0;
+      for (int64_t c = 0; c < row.lanes; ++c) {
+        const Wide<T> v = load<1>(x + first + c)[0];
+        const int64_t to = (v == v ? named(keys[c]) * inner + row.c0 : first) + c - s.a * slab;
+        // Neighbours that chose the same cell do not wait for memory.
+        if (to != last) {
+          put(last, sum);
+          sum = static_cast<uint64_t>(to) < static_cast<uint64_t>(size) ? s.dx[to] : T{};
+          last = to;
+        }
+        sum = sum_of(sum, g[c]);
+      }
     }
+    put(last, sum);
   });
   return -1;
 }
@@ -173,8 +193,8 @@ template <class T>
 int64_t route_piece(const Plan& plan, const Plan& transposed, const T* x, const T* y, const T* g, T* dx, Piece p) {
   const Axis& axis = plan.axis[0];
   const int64_t slab = plan.source_slab(), d_slab = plan.dest_slab(), item = axis.n * slab, d_item = axis.m * d_slab;
-  const int64_t group = y ? 1 : side_by_side<T>(plan, p.i1 - p.i0);
   const bool asks = claimable(plan, transposed), slide = has_keys<T> && !y && !plan.plain && keyed(plan);
+  const int64_t group = y || (slide && long_rows(plan)) ? 1 : side_by_side<T>(plan, p.i1 - p.i0);
   const auto go = [&](const Strip<T>& s) {
     if constexpr (has_keys<T>)
       if (slide) return drift(s);
