@@ -39,7 +39,7 @@ bool agrees(T y, T best, const Reach& w, const T* x) {
   if (got == want || (got != got && want != want)) return true;
   const Wide<T> tiny = smallest_normal<T>();
   if (is_real<T> && got < tiny && got > -tiny && want < tiny && want > -tiny) return true;
-  T forward;
+  T forward{};
   best_values<T>(w, x, &forward, 1, Start::lowest);
   return got == load<1>(&forward)[0];
 }
