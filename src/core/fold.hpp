@@ -268,7 +268,7 @@ void near_piece(const Plan& plan, const RowArrays<T, 2, 1>& arrays, double eps, 
           constexpr int L = decltype(lane)::count;
           return Claim<T, L>{load<L>(x + c), Vec<Wide<T>, L>{}};
         },
-        [y, g, near](auto lane, auto& s, int64_t at, int64_t) {
+        [=](auto lane, auto& s, int64_t at, int64_t) {
           constexpr int L = decltype(lane)::count;
           const Vec<Wide<T>, L> best = load<L>(y + at), add = load<L>(g + at), zero{};
           if constexpr (is_real<T>) {
