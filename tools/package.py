@@ -218,7 +218,7 @@ def check_workflows() -> None:
     flows = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
     run(python, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows", *flows)
     run(python, "-m", "check_jsonschema", "--builtin-schema", "vendor.dependabot", ROOT / ".github" / "dependabot.yml")
-    run(python, "-m", "zizmor", "--offline", "--persona=pedantic", ROOT / ".github")
+    run(python.parent / "zizmor", "--offline", "--persona=pedantic", ROOT / ".github")
 
 
 COMMANDS: dict[str, Callable[[], None]] = {
