@@ -24,7 +24,7 @@ PG_INLINE auto may_be_near(Vec<Wide<T>, L> x, Vec<Wide<T>, L> least, Wide<T> nea
 template <class T>
 class Claimant {
  public:
-  Claimant(const Plan& plan, Wide<T> near) : plan_(plan), near_(near), rows_(plan, true), runner_(plan, true), list_(plan.last().m * plan.inner), off_(taps(plan)), hits_(taps(plan)) {}
+  Claimant(const Plan& plan, Wide<T> near) : plan_(plan), near_(near), rows_(plan, true), runner_(plan, true), list_(plan.last().m * plan.inner), off_(taps(plan)) {}
 
   /// x, y, g and dx belong to one image; x and dx begin at the row.
   void run(const Row& row, const Wide<T>* least, const T* x, const T* y, const T* g, T* dx) {
@@ -49,40 +49,46 @@ class Claimant {
   }
 
  private:
-  /// Room for the taps of the widest window, in whole groups of eight.
-  static int64_t taps(const Plan& plan) { return Rows::capacity(plan) * plan.last().widest + 8; }
+  static int64_t taps(const Plan& plan) { return Rows::capacity(plan) * plan.last().widest; }
 
   void aim(int64_t width) {
     reach_.width = width;
     int64_t k = 0;
     each_tap<Order::columns>(reach_, [&](int64_t r, int64_t t) { off_[k++] = reach_.rows[r] + t * plan_.inner; });
-    std::memset(hits_.get() + k, 0, 8);
   }
 
-  /// One cell and all windows over it: first who is near, then the sum in order.
+  /// One cell and all windows over it, 64 at a time: first who is near, then the sum in order.
   T ask(T cell, const T* y, const T* g) {
     const int64_t n = reach_.nrows * reach_.width;
-    const int64_t* const off = off_.get();
-    uint8_t* const hits = hits_.get();
-    const Vec<Wide<T>, 1> here = load<1>(&cell);
-    for (int64_t k = 0; k < n; ++k) {
-      const Vec<Wide<T>, 1> best = load<1>(y + off[k]);
-      if constexpr (is_real<T>) {
-        const Wide<T> d = (here - best)[0];
-        hits[k] = static_cast<uint8_t>((d < near_) & (d > -near_));
-      } else {
-        hits[k] = here[0] == best[0];
+    const int64_t* off = off_.get();
+    const Wide<T> here = number(cell), near = near_;
+    Wide<T> sum = 0;
+    for (int64_t left = n; left > 0; left -= 64, off += 64) {
+      uint64_t hits = 0;
+      for (int64_t k = 0; k < (left < 64 ? left : 64); ++k) {
+        bool hit;
+        if constexpr (is_real<T>) {
+          const Wide<T> d = here - number(y[off[k]]);
+          hit = (d < near) & (d > -near);
+        } else {
+          hit = here == number(y[off[k]]);
+        }
+        hits |= uint64_t{hit} << k;
       }
-    }
-    Vec<Wide<T>, 1> sum{};
-    for (int64_t k = 0; k < n; k += 8) {
-      uint64_t eight;
-      std::memcpy(&eight, hits + k, 8);
-      for (; eight; eight &= eight - 1) sum = rounded<T, 1>(sum + load<1>(g + off[k + __builtin_ctzll(eight) / 8]));
+      for (; hits; hits &= hits - 1) sum = nearest(static_cast<Wide<T>>(sum + number(g[off[__builtin_ctzll(hits)]])));
     }
     T r;
-    store<1>(&r, sum);
+    store<1>(&r, Vec<Wide<T>, 1>{sum});
     return r;
+  }
+  /// By hand for types that need no conversion: vectors of one lane go through memory.
+  PG_INLINE static Wide<T> number(T v) {
+    if constexpr (is_half<T>) return load<1>(&v)[0];
+    else return v;
+  }
+  PG_INLINE static Wide<T> nearest(Wide<T> v) {
+    if constexpr (is_half<T>) return rounded<T, 1>(Vec<float, 1>{v})[0];
+    else return v;
   }
 
   static constexpr int64_t kFew = 6;  ///< one lane by itself costs as much as this many in vectors
@@ -113,7 +119,6 @@ class Claimant {
   RowRunner<T, 2, 1> runner_;
   Reach reach_;
   Scratch<int64_t> list_, off_;
-  Scratch<uint8_t> hits_;
 };
 
 template <class T>

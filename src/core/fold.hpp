@@ -264,7 +264,7 @@ PG_INLINE void near_cells(const Reach& w, const T* x, const T* y, const T* g, T*
         constexpr int L = decltype(lane)::count;
         return Claim<T, L>{load<L>(x + c), Vec<Wide<T>, L>{}};
       },
-      [=](auto lane, auto& s, int64_t at, int64_t) {  // not all types use near
+      [=](auto lane, auto& s, int64_t at, int64_t) {
         constexpr int L = decltype(lane)::count;
         const Vec<Wide<T>, L> best = load<L>(y + at), add = load<L>(g + at), zero{};
         if constexpr (is_real<T>) {
