@@ -3,6 +3,7 @@
 
 #include "claims.hpp"
 #include "index.hpp"
+#include "padded.hpp"
 #include "sums.hpp"
 
 namespace poolgrad {
@@ -27,6 +28,8 @@ void fold_any(const Plan& plan, const Arrays& a, Mean mean, Piece p) {
   const RowArrays<T, 1, 0> arrays{{in<T>(a.x)}, {}, out<T>(a.out)};
   if constexpr (is_real<T>)
     if (mean != Mean::strict && slides(plan, 16)) return fold_sliding<T>(plan, arrays, mean, p);
+  if constexpr (is_real<T>)
+    if (fold_padded<T>(plan, arrays, mean, p) || fold_along<T>(plan, arrays, mean, p)) return;
   fold_piece<T>(plan, arrays, mean, p);
 }
 
@@ -35,14 +38,18 @@ void spread_any(const Plan& plan, const Arrays& a, Share share, Piece p) {
   const RowArrays<T, 1, 0> arrays{{in<T>(a.g)}, {}, out<T>(a.out)};
   if constexpr (is_real<T>)
     if (share != Share::quotient && slides(plan, 16)) return spread_sliding<T, Reversed>(plan, arrays, share, p);
+  if constexpr (is_real<T>)
+    if (spread_whole<T>(plan, arrays, share, p) || spread_along<T, Reversed>(plan, arrays, share, p)) return;
   spread_piece<T, Reversed>(plan, arrays, share, p);
 }
 
 template <class T>
 void select_any(const Plan& plan, const Arrays& a, Start start, Piece p) {
   const RowArrays<T, 1, 0> arrays{{in<T>(a.x)}, {}, out<T>(a.out)};
-  if (start != Start::first && !plan.plain && slides(plan, 12)) select_sliding<T>(plan, arrays, start, p);
-  else select_piece<T>(plan, arrays, start, p);
+  if (start != Start::first && !plan.plain && slides(plan, 12)) return select_sliding<T>(plan, arrays, start, p);
+  if constexpr (is_real<T>)
+    if (select_padded<T>(plan, arrays, start, p) || select_along<T>(plan, arrays, start, p)) return;
+  select_piece<T>(plan, arrays, start, p);
 }
 
 template <class T>
@@ -50,6 +57,8 @@ void recall_any(const Plan& plan, const Arrays& a, Piece p) {
   const RowArrays<T, 2, 1> arrays{{in<T>(a.x), in<T>(a.g)}, {in<T>(a.y)}, out<T>(a.out)};
   if constexpr (has_keys<T>)
     if (!plan.plain && keyed(plan)) return recall_sliding<T>(plan, arrays, p);
+  if constexpr (is_real<T>)
+    if (recall_along<T>(plan, arrays, p)) return;
   recall_piece<T>(plan, arrays, p);
 }
 

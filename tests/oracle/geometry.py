@@ -29,6 +29,12 @@ FLAT: list[Fields] = [
     {"x": (1, 3, 7, 11), "k": (2, 3), "s": (2, 2), "pad": "SAME", "first": True},
     {"x": (2, 6, 21, 2), "k": (3, 3), "s": (1, 1), "pad": "SAME", "first": True},
     {"x": (1, 5, 4, 3), "k": (9, 2), "s": (2, 3), "pad": "SAME", "first": True},
+    {"x": (2, 9, 35, 2), "k": (3, 3), "s": (1, 1), "pad": "SAME", "first": True},  # planes among neutral cells
+    {"x": (1, 8, 40, 3), "k": (3, 4), "s": (2, 1), "pad": "VALID", "first": True},
+    {"x": (1, 7, 67, 2), "k": (3, 3), "s": (2, 2), "pad": "SAME", "first": True},  # rows parted in two, some kept
+    {"x": (2, 6, 66, 2), "k": (2, 2), "s": (2, 2), "pad": "VALID", "first": True},  # rows read but once
+    {"x": (1, 4, 71, 2), "k": (2, 5), "s": (1, 3), "pad": "SAME", "first": True},  # three phases
+    {"x": (3, 3, 7, 5), "k": (3, 7), "s": (1, 1), "pad": "VALID", "first": True},  # a gradient that goes everywhere
 ]
 DEPTH: list[Fields] = [
     {"x": (2, 3, 2, 6), "depth": 2},
@@ -48,6 +54,9 @@ SOLID: list[Fields] = [
     {"x": (1, 2, 3, 3, 17), "k": (2, 2, 2), "s": (1, 1, 1), "pad": "SAME"},
     {"x": (1, 3, 2, 6, 4), "k": (2, 2, 3), "s": (1, 1, 2), "pad": "SAME", "first": True},
     {"x": (2, 2, 4, 9, 2), "k": (1, 3, 2), "s": (2, 1, 2), "pad": "VALID", "first": True},
+    {"x": (1, 4, 6, 35, 2), "k": (2, 2, 2), "s": (2, 2, 2), "pad": "SAME", "first": True},  # rows parted, read but once
+    {"x": (1, 3, 5, 37, 2), "k": (3, 3, 3), "s": (1, 1, 1), "pad": "SAME", "first": True},  # planes among neutral cells
+    {"x": (1, 5, 4, 36, 2), "k": (3, 2, 3), "s": (2, 1, 2), "pad": "SAME", "first": True},  # rows parted, slabs kept
 ]
 DRAWN: list[Fields] = [
     {"x": (1, 9, 7, 1), "ratio": (1.5, 1.4)},
