@@ -212,6 +212,7 @@ bool spread_whole(const Plan& plan, const RowArrays<T, 1, 0>& a, Share share, Pi
   const Vec<W, V> weight = all<W, V>(reciprocal<T>(count, share)), zero{};
   for (int64_t i = p.i0; i < p.i1; ++i) {
     T *dx = a.out + i * item + p.h0 * slab, *limit = cells == item ? a.out + p.i1 * item : dx + cells;
+    checkpoint(meter(), cells);
     const Vec<W, V> v = zero + rounded<T, V>(all<W, V>(load<1>(a.source[0] + i)[0]) * weight);
     for (int64_t c = 0; c < cells; c += V) put<T>(dx + c, v, cells - c, limit);
   }

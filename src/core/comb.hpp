@@ -235,6 +235,7 @@ class CombRows {
     for (int64_t i = p.i0; i < p.i1; ++i) {
       int64_t made = 0;
       for (int64_t j = p.h0; j < p.h1; ++j) {
+        checkpoint(meter(), (width_ * per_ + 1) * size_);
         if (!apart_ && made < top.stop[j]) made = ahead(i, made > top.start[j] ? made : top.start[j], top.stop[j], top.stop[p.h1 - 1], make, next);
         const bool cut = top.span && top.span[j] != top.length(j);
         for (int64_t u = 0; u < per_; ++u) use(CombRow{rows_.get(), list(i, j, u, make, next), i, (i * top.m + j) * per_ + u, cut || cuts_[u]});

@@ -82,6 +82,7 @@ void over_padded(const Padded<T>& pad, const Plan& plan, const T* x, Wide<T> neu
   for (int64_t k = 0; k < pad.room; ++k) cells[k] = neutral;
   Phases<T> phases(n, 1, 0, 0, neutral, x + plan.outer * pad.sources * n);
   for (int64_t i = p.i0; i < p.i1; ++i) {
+    checkpoint(meter(), pad.dests * n * pad.taps);
     const T* row = x + i * pad.sources * n;
     for (int64_t r = 0; r < pad.sources; ++r, row += n) phases.fill(row, cells.get() + source[r]);
     next(source[0] - pad.left(), source[pad.sources - 1] + n);
