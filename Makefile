@@ -10,26 +10,20 @@ demo: install
 
 install: .venv/installed
 
-.venv/installed: pyproject.toml CMakeLists.txt requirements/build.txt $(shell find src -name '*.py' -o -name '*.pyi' -o -name '*.[ch]pp' -o -name '*.png')
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+$(BIN)/python:
+	$(PYTHON) -m venv .venv
+
+.venv/installed: pyproject.toml CMakeLists.txt requirements/build.txt $(shell find src -name '*.py' -o -name '*.pyi' -o -name '*.[ch]pp' -o -name '*.png') | $(BIN)/python
 	$(PIP) --require-hashes -r requirements/build.txt
 	$(PIP) --no-build-isolation --no-deps .
 	touch $@
 
-.venv/tools: requirements/test.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+.venv/tools: requirements/test.txt | $(BIN)/python
 	$(PIP) --require-hashes -r requirements/test.txt
 	touch $@
 
 test: lint install
 	$(BIN)/python -m pytest
-
-bits: install
-	$(BIN)/python tools/bits.py
-
-MINUTES ?= 30
-soak: install
-	$(BIN)/python tools/soak.py --minutes $(MINUTES)
 
 lint: install .venv/tools
 	$(BIN)/ruff check .
@@ -38,18 +32,14 @@ lint: install .venv/tools
 	$(BIN)/mypy src/poolgrad/raw_ops.py  # which its stub hides from the line above
 	if command -v clang-format > /dev/null; then clang-format --dry-run src/core/*.[ch]pp fuzz/*.[ch]pp; fi
 
-docs: install
-	$(BIN)/python tools/docs.py
+bits coverage docs sanitize: install .venv/tools
+	$(BIN)/python tools/$@.py
 
-sanitize: install .venv/tools
-	$(BIN)/python tools/sanitize.py
+soak: install
+	$(BIN)/python tools/soak.py --minutes $(or $(MINUTES),30)
 
-SECONDS ?= 60
 fuzz: install .venv/tools
-	$(BIN)/python fuzz/run.py --seconds $(SECONDS)
-
-coverage: .venv/tools
-	$(BIN)/python tools/coverage.py
+	$(BIN)/python fuzz/run.py --seconds $(or $(SECONDS),60)
 
 wheel check-wheel check-sdist reproducible lock check-workflows:
 	$(PYTHON) tools/package.py $@
