@@ -39,7 +39,6 @@ from poolgrad import raw_ops  # noqa: E402
 from poolgrad.table import OPS  # noqa: E402
 
 KEPT_MB = 64
-FLAT = 0.02  # by how much the resident size may change
 HANG = 60  # seconds after which a child counts as stuck
 
 
@@ -197,6 +196,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--threads", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--flat", type=float, default=0.02, help="by how much the resident size may change")
     parser.add_argument("--leak", type=int, default=0, help="bytes to lose at every interrupt, to see the verdict turn")
     options = parser.parse_args()
     poolgrad.set_kept_memory(KEPT_MB)
@@ -207,7 +207,7 @@ def main() -> int:
     grown = soak.growth(seconds)
     for text in soak.wrong[:10]:
         print("soak: wrong:", text)
-    passed = abs(grown) <= FLAT and not soak.wrong
+    passed = abs(grown) <= options.flat and not soak.wrong
     word = "PASS" if passed else "FAIL"
     print(f"soak: {word}: {len(soak.wrong)} wrong, resident size {grown:+.2%} after warm-up")
     return 0 if passed else 1
