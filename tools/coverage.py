@@ -51,7 +51,7 @@ def run(folder: Path, tests: list[str]) -> int:
     config.write_text(CONFIG.format(folder=folder))
     counted = {**os.environ, "LLVM_PROFILE_FILE": f"{folder}/raw/%4m.profraw", "PYTHONPATH": str(package(folder))}
     measure = [sys.executable, "-m", "coverage", "run", f"--rcfile={config}"]
-    done = subprocess.run([*measure, "-m", "pytest", "-p", "no:cacheprovider", "-q", *tests], cwd=ROOT, env=counted)
+    done = subprocess.run([*measure, "-m", "pytest", "-p", "no:cacheprovider", *tests], cwd=ROOT, env=counted)
     inputs = [folder / "fuzz_core", "-runs=0", unpacked(folder)]
     subprocess.run(inputs, env=counted, check=True, stderr=subprocess.DEVNULL)
     return done.returncode

@@ -100,7 +100,7 @@ def address(seconds: float) -> None:
         raise Failure(f"the instrumented core is not the one that is loaded: {where.stdout}{where.stderr}")
     notices(folder)
     start = time.monotonic()
-    done = python(folder, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *TESTS)
+    done = python(folder, "-m", "pytest", "-x", "-p", "no:cacheprovider", *TESTS)
     clean(folder, done, "tests")
     say(f"tests: {done.stdout.strip().splitlines()[-1]} ({time.monotonic() - start:.0f} s)")
     for script in ("ops.py", "border.py"):
