@@ -23,8 +23,13 @@ sys.path.insert(0, str(ROOT / "fuzz"))
 from build import Missing, build  # noqa: E402
 
 CORPUS = ROOT / "fuzz" / "corpus"
+LATE = 300  # seconds after which a process that should have ended is ended
 LONGEST = 64  # bytes; what follows is noise that they decide
-ENVIRONMENT = {**os.environ, "ASAN_OPTIONS": "malloc_context_size=4", "UBSAN_OPTIONS": "print_stacktrace=1"}
+ENVIRONMENT = {
+    **os.environ,
+    "ASAN_OPTIONS": "malloc_context_size=4:detect_leaks=0",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+}
 
 
 def unpacked(folder: Path) -> Path:
@@ -47,7 +52,7 @@ def core(seconds: float, jobs: int) -> int:
     folder = build("fuzz")
     corpus = unpacked(folder)
     limit = [f"-max_total_time={max(int(seconds), 1)}", f"-max_len={LONGEST}", "-timeout=60", "-rss_limit_mb=4096"]
-    limit += ["-entropic=0", "-detect_leaks=0"]  # weighing inputs by rarity takes longer than running them
+    limit += ["-entropic=0"]  # weighing inputs by rarity takes longer than running them
     found = []
     for job in range(jobs):
         log = folder / f"log-{job}"
@@ -57,6 +62,9 @@ def core(seconds: float, jobs: int) -> int:
     start = shown = time.monotonic()
     while any(p.poll() is None for _, p in found):
         time.sleep(0.2)
+        if time.monotonic() - start > seconds + LATE:  # hangs, or was stopped: a failure either way
+            for _, process in found:
+                process.kill()
         if time.monotonic() - shown >= 30:
             shown = time.monotonic()
             print(f"core: {sum(so_far(log) for log, _ in found):,} inputs in {shown - start:.0f} s", flush=True)
