@@ -16,7 +16,7 @@ import os
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -110,27 +110,23 @@ def cases(name: str, quick: bool) -> list[Case]:
     return made[::2] if quick else made
 
 
-def settings(quick: bool) -> Iterator[tuple[int, str]]:
-    """Threads and layout: all of them, or each against the plainest."""
-    for layout in LAYOUTS:
-        for threads in THREADS:
-            if not quick or layout == "C" or threads == 3:
-                yield threads, layout
+def counts(layout: str, quick: bool) -> tuple[int, ...]:
+    """Threads for a layout: all of them or, if quick, three for those that the core sees as copies."""
+    return THREADS if layout == "C" or not quick else (3,)
 
 
 def measure(name: str, quick: bool) -> dict[tuple[int, str, int], str]:
     """The op's hash by threads, layout and run, at this process's instruction set."""
-    made = [(case, arguments(case)) for case in cases(name, quick)]
+    made = [arguments(case) for case in cases(name, quick)]
     arrays = {p.name for p in OPS[name].params if p.kind in ARRAYS}
     found = {}
-    for threads, layout in settings(quick):
-        with poolgrad.threads(threads):
-            for run in range(1 if quick and layout != "C" else RUNS):
-                total = hashlib.sha256()
-                for _, args in made:
-                    laid = {k: LAYOUTS[layout](v) if k in arrays and np.ndim(v) else v for k, v in args.items()}
-                    total.update(digest(outputs(FAST[name](**laid))))
-                found[threads, layout, run] = total.hexdigest()[:16]
+    for layout, lay in LAYOUTS.items():
+        laid = [{k: lay(v) if k in arrays and np.ndim(v) else v for k, v in args.items()} for args in made]
+        for threads in counts(layout, quick):
+            with poolgrad.threads(threads):
+                for run in range(RUNS if layout == "C" else 1):
+                    results = b"".join(digest(outputs(FAST[name](**args))) for args in laid)
+                    found[threads, layout, run] = hashlib.sha256(results).hexdigest()[:16]
     return found
 
 
@@ -169,7 +165,7 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     levels = {level: of_level(level, names, options.quick) for level in _core.isa_levels()}
     layouts = ", ".join(LAYOUTS)
-    print(f"threads {', '.join(map(str, THREADS))}; levels {', '.join(levels)}; layouts {layouts}; {RUNS} runs\n")
+    print(f"threads {', '.join(map(str, THREADS))}; levels {', '.join(levels)}; layouts {layouts}; C {RUNS} times\n")
     print("| op | hash | settings | hashes |\n|---|---|---|---|")
     all_one = True
     for name in names:
