@@ -85,3 +85,16 @@ def test_a_process_that_dies_is_a_failure_with_its_case(tmp_path):
     assert done.returncode == 1
     assert "--seed 3 --first 41" in done.stdout
     assert "1 failed" in done.stdout
+
+
+def test_a_fuzzer_that_never_ends_is_a_failure_not_a_wait(tmp_path, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(FUZZ))
+    spec = importlib.util.spec_from_file_location("fuzz_run", FUZZ / "run.py")
+    run = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(run)
+    (tmp_path / "fuzz_core").write_text("#!/bin/sh\nexec sleep 60\n")
+    (tmp_path / "fuzz_core").chmod(0o755)
+    monkeypatch.setattr(run, "build", lambda kind: tmp_path)
+    monkeypatch.setattr(run, "LATE", 0.5)
+    assert run.core(0, 1) == 1
+    assert "1 failed" in capsys.readouterr().out
