@@ -126,7 +126,7 @@ std::vector<int64_t> int64_vector(nb::handle object, const char* name) {
 }
 
 int64_t integer(nb::handle object, const char* name) {
-  int64_t value;
+  int64_t value = 0;
   if (!nb::try_cast<int64_t>(object, value)) throw nb::type_error((std::string(name) + ": wanted integers within 64 bits").c_str());
   return value;
 }
