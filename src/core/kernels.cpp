@@ -23,12 +23,16 @@ constexpr bool folds = is_real<T> || (std::is_integral_v<T> && !std::is_same_v<T
 template <class T>
 constexpr bool spreads = is_real<T> || std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>;
 
+/// Types that run along rows where channels come first. Not with the shortest vectors: there the code is not worth its room.
+template <class T>
+constexpr bool combs = is_real<T> && kBytes > 16;
+
 template <class T>
 void fold_any(const Plan& plan, const Arrays& a, Mean mean, Piece p) {
   const RowArrays<T, 1, 0> arrays{{in<T>(a.x)}, {}, out<T>(a.out)};
   if constexpr (is_real<T>)
     if (mean != Mean::strict && slides(plan, 16)) return fold_sliding<T>(plan, arrays, mean, p);
-  if constexpr (is_real<T>)
+  if constexpr (combs<T>)
     if (fold_padded<T>(plan, arrays, mean, p) || fold_along<T>(plan, arrays, mean, p)) return;
   fold_piece<T>(plan, arrays, mean, p);
 }
@@ -38,7 +42,7 @@ void spread_any(const Plan& plan, const Arrays& a, Share share, Piece p) {
   const RowArrays<T, 1, 0> arrays{{in<T>(a.g)}, {}, out<T>(a.out)};
   if constexpr (is_real<T>)
     if (share != Share::quotient && slides(plan, 16)) return spread_sliding<T, Reversed>(plan, arrays, share, p);
-  if constexpr (is_real<T>)
+  if constexpr (combs<T>)
     if (spread_whole<T>(plan, arrays, share, p) || spread_along<T, Reversed>(plan, arrays, share, p)) return;
   spread_piece<T, Reversed>(plan, arrays, share, p);
 }
@@ -47,7 +51,7 @@ template <class T>
 void select_any(const Plan& plan, const Arrays& a, Start start, Piece p) {
   const RowArrays<T, 1, 0> arrays{{in<T>(a.x)}, {}, out<T>(a.out)};
   if (start != Start::first && !plan.plain && slides(plan, 12)) return select_sliding<T>(plan, arrays, start, p);
-  if constexpr (is_real<T>)
+  if constexpr (combs<T>)
     if (select_padded<T>(plan, arrays, start, p) || select_along<T>(plan, arrays, start, p)) return;
   select_piece<T>(plan, arrays, start, p);
 }
@@ -57,7 +61,7 @@ void recall_any(const Plan& plan, const Arrays& a, Piece p) {
   const RowArrays<T, 2, 1> arrays{{in<T>(a.x), in<T>(a.g)}, {in<T>(a.y)}, out<T>(a.out)};
   if constexpr (has_keys<T>)
     if (!plan.plain && keyed(plan)) return recall_sliding<T>(plan, arrays, p);
-  if constexpr (is_real<T>)
+  if constexpr (combs<T>)
     if (recall_along<T>(plan, arrays, p)) return;
   recall_piece<T>(plan, arrays, p);
 }

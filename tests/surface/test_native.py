@@ -52,10 +52,10 @@ def test_a_level_shares_no_code_with_another(path):
     """Weak code exists once in a module: if levels shared some, older processors would meet instructions of newer ones."""
     level = path.parents[2].stem.removeprefix("pg_")
     weak = [row.split()[-1] for row in output("nm", "--defined-only", str(path)) if row.split()[-2] in WEAK]
-    own = f"N8poolgrad{len(level)}{level}"
+    own = re.compile(f"NK?8poolgrad{len(level)}{level}")
     common = {"DW.ref.__gxx_personality_v0", "__clang_call_terminate"}  # the compilers': an address, and two calls
     assert weak
-    assert not [name for name in weak if own not in name and name not in common]
+    assert not [name for name in weak if not own.search(name) and name not in common]
 
 
 def test_the_package_takes_less_than_3_mb_to_download():
@@ -64,5 +64,5 @@ def test_the_package_takes_less_than_3_mb_to_download():
     assert sum(len(zlib.compress(path.read_bytes())) for path in files) < 3_000_000
 
 
-def test_the_installed_package_takes_less_than_8_mb():
-    assert sum(p.stat().st_size for p in PACKAGE.rglob("*") if p.is_file() and p.suffix != ".pyc") < 8_000_000
+def test_the_installed_package_takes_less_than_9_mb():
+    assert sum(p.stat().st_size for p in PACKAGE.rglob("*") if p.is_file() and p.suffix != ".pyc") < 9_000_000
