@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "cases.hpp"
+#include "first_wrong.hpp"
 #include "kernels.hpp"
 #include "threads.hpp"
 
@@ -26,7 +27,7 @@ void in_pieces(const Plan& plan, Cutting how, F&& f) {
   for (int a = 1; a < plan.rank; ++a) work *= plan.axis[a].m;
   if (work == 0) return;
   const int64_t blocks = std::min(how.blocks, plan.outer), cuts = std::min(how.cuts, cells);
-  parallel_for(blocks * cuts, how.threads, [&](int64_t task) {
+  parallel_for(blocks * cuts, how.threads, nullptr, [&](int64_t task) {
     const int64_t b = task / cuts, c = task % cuts;
     calls.fetch_add(1, std::memory_order_relaxed);
     f(Piece{plan.outer * b / blocks, plan.outer * (b + 1) / blocks, cells * c / cuts, cells * (c + 1) / cuts});
@@ -37,20 +38,6 @@ void in_pieces(const Plan& plan, Cutting how, F&& f) {
 struct Result {
   Buffer out, index;
   int64_t wrong = -1;
-};
-
-/// The least of the reports, so that it does not depend on who comes first.
-class Least {
- public:
-  void report(int64_t at) {
-    if (at < 0) return;
-    for (int64_t now = at_; (now < 0 || at < now) && !at_.compare_exchange_weak(now, at);) {
-    }
-  }
-  int64_t get() const { return at_; }
-
- private:
-  std::atomic<int64_t> at_{-1};
 };
 
 enum class Verb : int { fold, spread, near, select, argmax, route, recall, gather, scatter, count };
@@ -88,12 +75,12 @@ inline bool exists(const Verbs& verbs, const Call& c) {
 /// By images, or, as a scatter does where those are few, by stretches of the result.
 inline int64_t by_index(const Verbs& verbs, const Call& c, const Arrays& a, const Plan& plan, Cutting how) {
   const int64_t items = plan.outer, n = items ? c.source / items : 0, m = items ? c.dest / items : 0;
-  Least wrong;
+  FirstWrong wrong;
   if (c.verb == Verb::gather) {
-    parallel_for(items, how.threads, [&](int64_t i) { wrong.report(verbs.gather(a, c.wide, n, m, c.source, c.absolute, i, i + 1)); });
+    parallel_for(items, how.threads, nullptr, [&](int64_t i) { wrong.report(verbs.gather(a, c.wide, n, m, c.source, c.absolute, i * m, (i + 1) * m)); });
   } else {
     const int64_t parts = how.cuts;
-    parallel_for(parts, how.threads, [&](int64_t p) {
+    parallel_for(parts, how.threads, nullptr, [&](int64_t p) {
       wrong.report(
           verbs.scatter(a, c.wide, n, m, c.source, c.absolute, {0, items, c.source / parts * p, p + 1 < parts ? c.source / parts * (p + 1) : c.source, true}));
     });
@@ -114,7 +101,7 @@ inline Result run(const Verbs& verbs, const Call& c, const OwnedPlan& owned, Cut
   a.out = r.out.get();
   a.out_index = r.index.get();
   const Plan &f = owned.forward(), &t = owned.transposed();
-  Least wrong;
+  FirstWrong wrong;
   switch (c.verb) {
     case Verb::fold: in_pieces(f, how, [&](Piece p) { verbs.fold(f, a, Mean(c.rule), p); }); break;
     case Verb::spread: in_pieces(t, how, [&](Piece p) { verbs.spread(t, a, Share(c.rule), c.reversed, p); }); break;

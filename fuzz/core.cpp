@@ -2,7 +2,10 @@
 #include "oracle.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const bool once = std::atexit(poolgrad::fuzz::report) == 0;
+  static const bool once = [] {
+    poolgrad::start_threads();
+    return std::atexit(poolgrad::fuzz::report) == 0;
+  }();
   (void)once;
   poolgrad::fuzz::test(data, size, poolgrad::verbs_baseline);
   return 0;

@@ -44,7 +44,7 @@ void failing_tasks(Clock::time_point end) {
   while (Clock::now() < end) {
     bool heard = false;
     try {
-      parallel_for(16, 4, [](int64_t task) {
+      parallel_for(16, 4, nullptr, [](int64_t task) {
         if (task == 7) throw std::runtime_error("seven");
       });
     } catch (const std::runtime_error&) {
@@ -70,6 +70,7 @@ int main(int argc, char** argv) {
   const int callers = argc > 2 ? std::atoi(argv[2]) : 4;
   if (argc > 3 && std::strcmp(argv[3], "--race") == 0) race();
   keep_at_most(size_t{8} << 20);
+  start_threads();
   const OwnedPlan plan(4, 3, {{33, {0, 8, 16, 24}, {12, 20, 28, 33}, {}}, {17, {0, 3, 6, 9}, {5, 8, 11, 17}, {}}}, false);
   fuzz::Noise noise(7);
   const fuzz::Buffer x = fuzz::filled(Dtype::f32, plan.source_size(), 0, noise);

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "border.hpp"
+#include "first_wrong.hpp"
 #include "gil.hpp"
 #include "kernels.hpp"
 #include "owned_plan.hpp"
@@ -73,20 +74,6 @@ void in_pieces(const Plan& plan, int64_t bytes, F&& f) {
     });
   });
 }
-
-/// The first task that found something wrong, in task order, so that the answer never depends on timing.
-class FirstWrong {
- public:
-  void report(int64_t at) {
-    if (at < 0) return;
-    for (int64_t now = at_; (now < 0 || at < now) && !at_.compare_exchange_weak(now, at);) {
-    }
-  }
-  int64_t get() const { return at_; }
-
- private:
-  std::atomic<int64_t> at_{-1};
-};
 
 void need(const void* verb) {
   if (!verb) throw nb::type_error("x: this verb does not exist for its dtype");
