@@ -20,7 +20,7 @@ class Problems:
         self.op = op
         self._found: list[tuple[str, str, type[Exception]]] = []
 
-    def add(self, argument: str, got: object, wanted: str, kind: type[Exception] = ValueError) -> None:
+    def add(self, argument: str, got: object, wanted: object, kind: type[Exception] = ValueError) -> None:
         """Notes a problem; an argument that is already blamed is not blamed again."""
         if not self.blames(argument):
             self._found.append((argument, f"{argument}: got {got}, wanted {wanted}", kind))
@@ -37,7 +37,7 @@ class Problems:
         if self._found:
             raise self._found[0][2](f"{self.op}: " + "; ".join(text for _, text, _ in self._found))
 
-    def fail(self, argument: str, got: object, wanted: str, kind: type[Exception] = ValueError) -> NoReturn:
+    def fail(self, argument: str, got: object, wanted: object, kind: type[Exception] = ValueError) -> NoReturn:
         """Adds a last problem and raises."""
         self.add(argument, got, wanted, kind)
         self.settle()
