@@ -13,9 +13,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import Array, as_array, ready
+from .arrays import Array, afford, as_array, ready
 from .autodiff import Var, lift
-from .choice import Nan, Ties, cells, extreme, has_nan, judge
+from .choice import Nan, Ties, best_values, cells, extreme, has_nan, judge
 from .errors import Problems, brief
 from .geometry import Geometry, Ints, Padding, Windows, Words, understand
 from .operators import Folding, Linear, Masked, Picking, put
@@ -83,6 +83,8 @@ def _source(problems: Problems, x: Any, array: Array, geometry: Geometry) -> Sou
     array = array.view(np.uint8) if array.dtype == np.bool_ else array
     order = _memory_order(array, geometry.axes)
     plan = geometry.plan if order == tuple(range(len(order))) else _ordered_plan(geometry.plan, order)
+    cells = int(np.prod([float(n) for n in plan.dest]))
+    afford(problems, "window", cells * array.dtype.itemsize, f"a result of shape {list(geometry.plan.dest)}")
     if array.dtype.name not in _DTYPES:
         problems.fail("x", f"dtype {array.dtype}", "a real floating, integer or boolean dtype", TypeError)
     return Source(ready(problems, "x", array.transpose(order)), plan, order, geometry.axes, x)
@@ -112,10 +114,13 @@ def _best(op: str, x: Any, geometry: Geometry, least: bool, options: Options) ->
         problems.fail("return_taps", True, f"ties='first' or 'last': {options.ties!r} chooses no single cell")
     array = _array(problems, x)
     source = _source(problems, x, array, geometry)
+    back = tuple(np.argsort(source.order))
+    if not options.return_taps and not isinstance(x, Var):
+        y = best_values(source.plan, source.array, least, options.nan).transpose(back)
+        return put(problems, y.view(array.dtype), options.out)
     y, operator = extreme(source.plan, source.array, source.order, least, options.ties, options.nan)
     operator.name = f"{op} operator"
-    result = operator.restore(y)
-    result = result.view(np.bool_) if array.dtype == np.bool_ else result
+    result = y.transpose(back).view(array.dtype)
     pooled = lift(operator, x, result) if isinstance(x, Var) else put(problems, result, options.out)
     if not options.return_taps:
         return pooled

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
+from .arrays import afford
 from .errors import Problems, brief
 from .philox import Philox, sequence
 from .windows import Axis, Plan, edges, same_length, whole
@@ -104,6 +105,17 @@ def _pads(problems: Problems, padding: Any, count: int) -> str | list[tuple[int,
     return list(zip(flat[::2], flat[1::2], strict=True))
 
 
+def how_many(n: int, k: int, s: int, d: int, pads: tuple[int, int], ceil_mode: bool) -> int:
+    """The number of windows; in ceil_mode the last may stick out, but none begins behind the array.
+
+    >>> how_many(6, 3, 2, 1, (0, 0), False), how_many(6, 3, 2, 1, (0, 0), True)
+    (2, 3)
+    """
+    over = n + sum(pads) - d * (k - 1) - 1
+    m = max((-(-over // s) if ceil_mode else over // s) + 1, 0)
+    return min(m, -(-(n + pads[0]) // s)) if ceil_mode else m
+
+
 @lru_cache(4096)
 def slide(n: int, k: int, s: int, d: int, pads: tuple[int, int], ceil_mode: bool) -> Axis:
     """Windows of k cells, d apart, every s, over n cells with padding; spans count the padding that a window reads.
@@ -112,16 +124,23 @@ def slide(n: int, k: int, s: int, d: int, pads: tuple[int, int], ceil_mode: bool
     ([(0, 2), (1, 4), (3, 5)], [(0, 3), (2, 5)])
     """
     before, after = pads
-    over = n + before + after - d * (k - 1) - 1
-    m = (-(-over // s) if ceil_mode else over // s) + 1 if over >= 0 or ceil_mode else 0
-    m = max(m, 0)
-    if m and ceil_mode and (m - 1) * s >= n + before:
-        m -= 1  # the last window would begin behind the array
+    d, m = 1 if k == 1 else d, how_many(n, k, s, d, pads, ceil_mode)
     first = np.arange(m) * s - before
     last = first + d * (k - 1) + 1
     span = -(-(np.minimum(last, n + after) - first) // d)
-    start = np.where(first < 0, first + -(first // d) * d, first)
-    return Axis(n, np.minimum(start, n), np.maximum(np.minimum(last, n), np.minimum(start, n)), span, d)
+    start = np.where(first < 0, first - first // d * d, first)
+    empty = np.flatnonzero(start >= np.minimum(last, n))
+    if len(empty):
+        raise Empty(int(empty[0]))
+    return Axis(n, start, np.minimum(last, n), span, d)
+
+
+class Empty(ValueError):
+    """A window, by its number, that has no cell of the array."""
+
+    def __init__(self, window: int) -> None:
+        super().__init__(f"window {window} has no cell")
+        self.window = window
 
 
 def _same(n: int, k: int, s: int, d: int, lower: bool) -> tuple[int, int]:
@@ -204,6 +223,8 @@ def boundaries(problems: Problems, n: int, given: Any) -> Axis:
         if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
             problems.fail("window", brief(given), "an integer, an Axis, or pairs (start, stop)", TypeError)
         axis = Axis(n, pairs[:, 0], pairs[:, 1])
+    if (axis.count == 0).any():
+        problems.fail("window", f"window {int(np.argmin(axis.count))} without a cell", "windows with at least one cell")
     if axis.length != n:
         problems.fail("window", f"windows over {axis.length} cells", f"windows over {n} cells, as the axis has")
     return axis
@@ -241,10 +262,13 @@ def understand(problems: Problems, shape: Sequence[int], words: Words) -> Geomet
             pooled[d] = boundaries(problems, shape[d], given[i])
             continue
         pair = _pair(shape[d], sizes[i], strides[i], dilations[i], pads if isinstance(pads, str) else pads[i])
-        if shape[d] + sum(pair) > 2**40:
-            problems.fail("padding", brief(words.padding), "padding of a length that can be held")
-        pooled[d] = slide(shape[d], sizes[i], strides[i], dilations[i], pair, bool(words.ceil_mode))
-    _refuse_empty(problems, pooled)
+        spelled = (shape[d], sizes[i], strides[i], dilations[i], pair, bool(words.ceil_mode))
+        count = how_many(*spelled)
+        afford(problems, "padding", 64 * count, f"{count} windows along axis {d}")
+        try:
+            pooled[d] = slide(*spelled)
+        except Empty as empty:
+            _refuse(problems, empty.window, d)
     return Geometry(axes, Plan(shape, pooled))
 
 
@@ -258,15 +282,10 @@ def _pair(n: int, k: int, s: int, d: int, pads: str | tuple[int, int]) -> tuple[
     return pads
 
 
-def _refuse_empty(problems: Problems, pooled: dict[int, Axis]) -> None:
-    for d, axis in pooled.items():
-        bad = np.flatnonzero(axis.count == 0)
-        if len(bad):
-            problems.fail(
-                "padding",
-                f"window {bad[0]} of axis {d} without a cell of the array",
-                "less padding than the window is long",
-            )
+def _refuse(problems: Problems, window: int, d: int) -> NoReturn:
+    problems.fail(
+        "padding", f"window {window} of axis {d} without a cell of the array", "less padding than the window is long"
+    )
 
 
 def share_out(problems: Problems, shape: Sequence[int], size: Any, axes: Any, layout: str | None) -> Geometry:
