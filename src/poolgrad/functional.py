@@ -20,7 +20,7 @@ from .errors import Problems, brief
 from .geometry import Geometry, Ints, Padding, Windows, Words, understand
 from .operators import Folding, Linear, Masked, Picking, put
 from .taps import Taps
-from .windows import Plan
+from .windows import Axis, Plan
 
 Rounding: TypeAlias = Literal["nearest", "floor", "ceil", "toward_zero"]
 
@@ -37,8 +37,8 @@ class Source(NamedTuple):
     given: Any
 
 
-def _shape(x: Any) -> tuple[int, ...]:
-    return tuple(x.shape) if hasattr(x, "shape") else np.shape(x)
+def _shape(op: str, x: Any) -> tuple[int, ...]:
+    return x.shape if isinstance(x, (np.ndarray, Var)) else _array(Problems(op), x).shape
 
 
 def _array(problems: Problems, x: Any) -> Array:
@@ -67,16 +67,23 @@ def _understood(op: str, shape: tuple[int, ...], words: Words) -> Geometry:
 
 
 def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, (list, tuple, np.ndarray)) else value
+    """The value as part of a key; TypeError if another value could be equal to it, as True is to 1."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_frozen, value))
+    if value is None or type(value) in (int, str, Axis):
+        return value
+    raise TypeError("no key")
 
 
-def _geometry(op: str, shape: tuple[int, ...], words: Words) -> Geometry:
+def _geometry(op: str, x: Any, words: Words) -> Geometry:
+    shape = _shape(op, x)
     try:
-        return _understood(op, shape, Words(*map(_frozen, words)))
-    except TypeError as error:
-        if "unhashable" not in str(error):
-            raise
+        key = Words(*map(_frozen, words._replace(ceil_mode=None)))._replace(ceil_mode=bool(words.ceil_mode))
+    except TypeError:
         return understand(Problems(op), shape, words)
+    return _understood(op, shape, key)
 
 
 def _source(problems: Problems, x: Any, array: Array, geometry: Geometry) -> Source:
@@ -154,7 +161,7 @@ def max_pool(
     [7.0, 7.0, 7.0]
     """
     words = Words(window, stride, padding, dilation, axes, layout, ceil_mode)
-    return _best("max_pool", x, _geometry("max_pool", _shape(x), words), False, Options(ties, nan, return_taps, out))
+    return _best("max_pool", x, _geometry("max_pool", x, words), False, Options(ties, nan, return_taps, out))
 
 
 def min_pool(
@@ -178,7 +185,7 @@ def min_pool(
     [[1, 0]]
     """
     words = Words(window, stride, padding, dilation, axes, layout, ceil_mode)
-    return _best("min_pool", x, _geometry("min_pool", _shape(x), words), True, Options(ties, nan, return_taps, out))
+    return _best("min_pool", x, _geometry("min_pool", x, words), True, Options(ties, nan, return_taps, out))
 
 
 class Division(NamedTuple):
@@ -228,11 +235,23 @@ def folding(op: str, source: Source, how: Division) -> Linear:
     return operator
 
 
+def _dtype(problems: Problems, value: Any) -> np.dtype[Any]:
+    try:
+        dtype: np.dtype[Any] = np.dtype(value)
+    except TypeError:
+        problems.fail("dtype", brief(value), "the name of a dtype", TypeError)
+    if dtype.name not in _DTYPES:
+        problems.fail("dtype", brief(value), "a real floating or integer dtype", TypeError)
+    return dtype
+
+
 def _folded(op: str, x: Any, geometry: Geometry, how: Division) -> Any:
     problems = Problems(op)
     array = _array(problems, x)
     if how.rounding not in _ROUNDINGS:
         problems.fail("rounding", brief(how.rounding), "'nearest', 'floor', 'ceil' or 'toward_zero'")
+    dtype = None if how.dtype is None else _dtype(problems, how.dtype)
+    how = how._replace(dtype=dtype)
     whole = array.dtype.kind in "iub"
     if whole:
         array = array.astype(np.uint64 if array.dtype == np.uint64 else np.int64)
@@ -293,7 +312,7 @@ def avg_pool(
     >>> avg_pool(np.array([1, 2, 4, 4], np.uint8), 2, dtype=np.uint8, rounding="floor").tolist()
     [1, 4]
     """
-    geometry = _geometry("avg_pool", _shape(x), Words(window, stride, padding, dilation, axes, layout, ceil_mode))
+    geometry = _geometry("avg_pool", x, Words(window, stride, padding, dilation, axes, layout, ceil_mode))
     return _folded("avg_pool", x, geometry, Division(True, count_include_pad, divisor, nan, dtype, rounding, out))
 
 
@@ -316,7 +335,7 @@ def sum_pool(
     >>> sum_pool(np.array([1, 2, 3, 4]), 3, stride=1).tolist()
     [6, 9]
     """
-    geometry = _geometry("sum_pool", _shape(x), Words(window, stride, padding, dilation, axes, layout, ceil_mode))
+    geometry = _geometry("sum_pool", x, Words(window, stride, padding, dilation, axes, layout, ceil_mode))
     return _folded("sum_pool", x, geometry, Division(False, nan=nan, dtype=dtype, out=out))
 
 
