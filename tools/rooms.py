@@ -28,13 +28,13 @@ CORE = (
     ("problem",),
     ("config", "__init__"),
 )
-POOLS = ("geometry", "operators", "choice", "taps", "autodiff", "functional", "families")  # the pythonic API
+POOLS = ("geometry", "operators", "choice", "taps", "autodiff", "functional", "families", "picture")  # the pythonic API
 TOOLS = ("cli", "demo", "panels", "png", "files")  # what a person at a terminal uses: no part of the core
 BUILD = ("CMakeLists.txt", "pyproject.toml", "Makefile")
 PROGRAMS = ("fuzz", "tools")  # what checks and writes the rest: no budget together, but files and functions have theirs
 
 CPP_LINES, PYTHON_LINES, BUILD_LINES = 5100, 2500, 160  # more than planned: docs/decisions/0015-lines.md, 0022-taps.md
-POOLS_LINES = 2100
+POOLS_LINES = 2300
 FILE_LINES, FUNCTION_LINES, DUPLICATION = 400, 40, 5.0
 RUN = 6
 

@@ -53,6 +53,16 @@ CONTRACT: dict[str, set[str]] = {
         ".arrays",
         ".errors",
     },
+    "picture": {
+        "numpy",
+        ".arrays",
+        ".errors",
+        ".families",
+        ".functional",
+        ".geometry",
+        ".operators",
+        ".windows",
+    },
     "families": {
         "numpy",
         ".windows",
