@@ -14,9 +14,9 @@ import argparse
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import tomllib
 from collections.abc import Iterator
@@ -109,15 +109,16 @@ def misfits(found: list[Fault]) -> Iterator[str]:
 def prepare(found: list[Fault]) -> Path:
     """Builds the core with all faults in it; returns the folder that goes on PYTHONPATH."""
     tree = ROOT / "build" / "mutants"
-    for folder in ("fuzz", "src/core"):
-        ignore = shutil.ignore_patterns("__pycache__", "corpus")
-        shutil.copytree(ROOT / folder, tree / folder, dirs_exist_ok=True, ignore=ignore)
-    (tree / "src" / "core" / "fault.hpp").write_text(HEADER)
-    for file in {fault.file for fault in found if fault.native}:
-        source = (ROOT / file).read_text("utf-8")
-        for fault in sorted((f for f in found if f.file == file), key=lambda f: -len(f.text)):
-            source = fault.switched(source)
-        (tree / file).write_text(source)
+    written = {path.relative_to(ROOT): path.read_text("utf-8") for path in (ROOT / "src" / "core").iterdir()}
+    written |= {path.relative_to(ROOT): path.read_text("utf-8") for path in (ROOT / "fuzz").glob("*.*")}
+    written[Path("src/core/fault.hpp")] = HEADER
+    for fault in sorted((fault for fault in found if fault.native), key=lambda fault: -len(fault.text)):
+        written[Path(fault.file)] = fault.switched(written[Path(fault.file)])
+    for name, text in written.items():
+        path = tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_text("utf-8") != text:  # what has not changed is not built again
+            path.write_text(text)
     return package(build("faults", tree))
 
 
@@ -127,9 +128,7 @@ def tests(where: Path, fault: Fault | None, what: list[str]) -> tuple[bool, str]
     if fault and fault.native:
         env[VARIABLE] = str(fault.number)
     command = [sys.executable, "-m", "pytest", "-x", "-vv", "--tb=no", "-p", "no:cacheprovider"]
-    log = ROOT / "build" / "mutants.log"
-    log.parent.mkdir(exist_ok=True)
-    with open(log, "w") as out:
+    with tempfile.TemporaryFile("w+", errors="replace") as out:
         process = subprocess.Popen(
             [*command, *what], env=env, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
         )
@@ -139,7 +138,8 @@ def tests(where: Path, fault: Fault | None, what: list[str]) -> tuple[bool, str]
             os.killpg(process.pid, 9)
             process.wait()
             status = -9
-    text = log.read_text("utf-8", "replace")
+        out.seek(0)
+        text = out.read()
     if status in (0, 5):  # 5: the test is no more
         return False, ""
     failing = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", text, re.MULTILINE)
