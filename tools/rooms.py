@@ -32,7 +32,7 @@ TOOLS = ("cli", "demo", "panels", "png", "files")  # what a person at a terminal
 BUILD = ("CMakeLists.txt", "pyproject.toml", "Makefile")
 PROGRAMS = ("fuzz", "tools")  # what checks and writes the rest: no budget together, but files and functions have theirs
 
-CPP_LINES, PYTHON_LINES, BUILD_LINES = 4900, 2500, 160  # more than planned: docs/decisions/0015-lines.md
+CPP_LINES, PYTHON_LINES, BUILD_LINES = 5100, 2500, 160  # more than planned: docs/decisions/0015-lines.md, 0022-taps.md
 FILE_LINES, FUNCTION_LINES, DUPLICATION = 400, 40, 5.0
 RUN = 6
 

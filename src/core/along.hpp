@@ -199,7 +199,7 @@ template <class T>
 bool spread_whole(const Plan& plan, const RowArrays<T, 1, 0>& a, Share share, Piece p) {
   using W = Wide<T>;
   constexpr int V = kLanes<T>;
-  if (plan.plain || plan.inner != 1 || share == Share::quotient) return false;
+  if (plan.plain || plan.inner != 1 || rounds_once<T>(share)) return false;
   int64_t count = 1;
   for (int k = 0; k < plan.rank; ++k) {
     const Axis& axis = plan.axis[k];
@@ -226,7 +226,7 @@ bool spread_along(const Plan& whole, const RowArrays<T, 1, 0>& a, Share share, P
   constexpr int V = kLanes<T>;
   const Along along(whole, p, V);
   const Comb& comb = along.comb;
-  if (!along.fits || comb.S > 1 || share == Share::quotient || along.taps() > kLongSum) return false;
+  if (!along.fits || comb.S > 1 || rounds_once<T>(share) || along.taps() > kLongSum) return false;
   const Axis& last = along.plan.last();
   const int64_t lanes = Phases<T>::full(comb.teeth), n = along.n, m = along.m, P = comb.P;
   Phases<T> phases(n, 1, comb.left, lanes + comb.reach(), W{0}, a.source[0] + along.source_size());

@@ -22,6 +22,8 @@ enum class Mean : int {
   exact,    ///< divide by the count rounded to the type
   wide,     ///< sum in 64-bit integers, divide toward zero
   strict,   ///< as exact, however long the window
+  total,    ///< the sum itself; halves are summed in float64 and rounded once
+  once,     ///< as exact; halves are summed in float64 and rounded once
 };
 
 /// How a transposed fold weighs a source cell.
@@ -29,6 +31,7 @@ enum class Share : int {
   reciprocal,         ///< multiply by 1/count, computed in float64, rounded to the type
   short_reciprocal,   ///< multiply by 1/count, computed in float32, rounded to the type
   quotient,           ///< add cell/count in float64, round at the end
+  whole,              ///< add the cell itself; halves in float64, rounded at the end
 };
 
 /// What a window's maximum starts from.

@@ -36,8 +36,19 @@ constexpr int64_t count_limit() {
   else return std::numeric_limits<int64_t>::max();
 }
 
+/// Whether sums are kept in float64, however short.
+template <class T>
+PG_INLINE bool rounds_once(Mean mean) {
+  return is_half<T> && (mean == Mean::total || mean == Mean::once);
+}
+template <class T>
+PG_INLINE bool rounds_once(Share share) {
+  return share == Share::quotient || (is_half<T> && share == Share::whole);
+}
+
 template <class T>
 PG_INLINE Wide<T> divisor(int64_t count, Mean mean) {
+  if (mean == Mean::total) count = 1;
   if constexpr (is_real<T>) return as<T>(static_cast<double>(mean == Mean::counted && count > count_limit<T>() ? count_limit<T>() : count));
   else return static_cast<T>(count);
 }
@@ -58,13 +69,13 @@ void fold_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Mean mean, P
             [x](auto lane, auto& sum, int64_t at, int64_t) { sum += convert<int64_t, decltype(lane)::count, T>(load<decltype(lane)::count>(x + at)); },
             [y, count](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(y + c, convert<T, decltype(lane)::count, int64_t>(count ? sum / count : sum)); });
     if constexpr (is_real<T>)
-      if (count > kLongSum && mean != Mean::strict)
+      if ((count > kLongSum && mean != Mean::strict) || rounds_once<T>(mean)) {
+        const auto by = static_cast<Long<T>>(mean == Mean::total ? 1 : count);
         return reduce<T, Order::rows>(
             w, lanes, [](auto lane, int64_t, int64_t) { return Vec<Long<T>, decltype(lane)::count>{}; },
             [x](auto lane, auto& sum, int64_t at, int64_t) { sum += convert<Long<T>, decltype(lane)::count, Wide<T>>(load<decltype(lane)::count>(x + at)); },
-            [y, count](auto lane, auto& sum, int64_t c) {
-              store<decltype(lane)::count>(y + c, convert<Wide<T>, decltype(lane)::count, Long<T>>(sum / static_cast<Long<T>>(count)));
-            });
+            [y, by](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(y + c, convert<Wide<T>, decltype(lane)::count, Long<T>>(sum / by)); });
+      }
     const Wide<T> by = divisors(count, [mean](int64_t n) { return divisor<T>(n, mean); });
     add_up<T, Order::rows>(
         w, lanes, [x](auto lane, int64_t at, int64_t) { return load<decltype(lane)::count>(x + at); },
@@ -91,6 +102,7 @@ PG_INLINE Vec<Wide<T>, L> settle(Vec<double, L> sum) {
 /// What a window of n cells gives each of them.
 template <class T>
 PG_INLINE Wide<T> reciprocal(int64_t n, Share share) {
+  if (share == Share::whole) return 1;
   return as<T>(share == Share::short_reciprocal ? static_cast<double>(1.0f / static_cast<float>(n)) : 1.0 / static_cast<double>(n));
 }
 
@@ -189,7 +201,7 @@ template <class T, bool Reversed>
 void spread_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share share, Piece piece, bool only_short = false) {
   constexpr Order order = Reversed ? Order::columns : Order::rows;
   if constexpr (is_half<T>)
-    if (share != Share::quotient && fits_weighed<T>(plan)) return spread_weighed<T, Reversed>(plan, arrays, share, piece, only_short);
+    if (!rounds_once<T>(share) && fits_weighed<T>(plan)) return spread_weighed<T, Reversed>(plan, arrays, share, piece, only_short);
   PerCount<Wide<T>> weight;
   // Weights of the lists of taps that the runner keeps.
   constexpr int kLists = 5, kTaps = 16;
@@ -199,10 +211,10 @@ void spread_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share shar
     const T* g = a.source[0];
     T* dx = a.out;
     if (only_short && w.nrows * w.width > kLongSum) return;
-    if (share == Share::quotient) {
+    if (rounds_once<T>(share)) {
       Scratch<double> counts(w.nrows * w.width);
       int64_t k = 0;
-      each_tap<order>(w, [&](int64_t r, int64_t t) { counts[k++] = static_cast<double>(w.row_count[r] * w.col_count[t]); });
+      each_tap<order>(w, [&](int64_t r, int64_t t) { counts[k++] = share == Share::whole ? 1 : static_cast<double>(w.row_count[r] * w.col_count[t]); });
       const double* by = counts.get();
       return reduce<T, order>(
           w, lanes, [](auto lane, int64_t, int64_t) { return Vec<double, decltype(lane)::count>{}; },

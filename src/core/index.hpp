@@ -34,6 +34,37 @@ int64_t gather_items(const T* v, const Index* index, T* out, int64_t n, int64_t 
   return -1;
 }
 
+/// The best of each window, and its tap.
+template <class T, class Tap>
+void choose_piece(const Plan& plan, const T* x, T* y, Tap* taps, Piece piece) {
+  TapRows<T, Tap> rows(plan);
+  const int64_t size = plan.axis[0].n * plan.source_slab(), per = plan.rows_per_item(), out_row = plan.last().m * plan.inner;
+  each_row(plan, piece, [&](int64_t i, int64_t u, int64_t j0, int64_t j1) {
+    const int64_t row = (i * per + u) * out_row;
+    rows.find(x + i * size, u, taps + row, y + row, j0, j1);
+  });
+}
+
+/// out[i] = v at tap i; 0 where the window is empty. Returns the first cell whose tap is outside its window, or -1.
+template <class T, class Tap>
+int64_t pick_piece(const Plan& plan, const T* v, const Tap* given, T* out, Piece piece) {
+  TapRows<T, Tap> rows(plan);
+  const int64_t size = plan.axis[0].n * plan.source_slab(), per = plan.rows_per_item(), out_row = plan.last().m * plan.inner;
+  Scratch<Tap> taps(out_row);
+  int64_t wrong = -1;
+  each_row(plan, piece, [&](int64_t i, int64_t u, int64_t j0, int64_t j1) {
+    if (wrong >= 0) return;
+    const int64_t row = (i * per + u) * out_row, begin = j0 * plan.inner, count = (j1 - j0) * plan.inner;
+    std::memcpy(taps.get() + begin, given + row + begin, static_cast<size_t>(count) * sizeof(Tap));
+    clear(out + row + begin, count);
+    rows.seek(u);
+    const int64_t lane = rows.astray(taps.get(), j0, j1);
+    if (lane >= 0) wrong = row + lane;
+    else rows.each(taps.get(), j0, j1, [&](int64_t k, int64_t at) { out[row + k] = v[i * size + at]; });
+  });
+  return wrong;
+}
+
 /// Images [i0, i1): out[index[k]] += g[k] in ascending order of k, for the cells [lo, hi) of the array, which are zeroed
 /// before. A position outside them is skipped if others see to it. Returns the first k that is outside the array, or
 /// outside [lo, hi) and not to be skipped; else -1.

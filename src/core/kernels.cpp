@@ -33,7 +33,7 @@ void fold_any(const Plan& plan, const Arrays& a, Mean mean, Piece p) {
   if constexpr (is_real<T>)
     if (mean != Mean::strict && slides(plan, 16)) return fold_sliding<T>(plan, arrays, mean, p);
   if constexpr (combs<T>)
-    if (fold_padded<T>(plan, arrays, mean, p) || fold_along<T>(plan, arrays, mean, p)) return;
+    if (!rounds_once<T>(mean) && (fold_padded<T>(plan, arrays, mean, p) || fold_along<T>(plan, arrays, mean, p))) return;
   fold_piece<T>(plan, arrays, mean, p);
 }
 
@@ -89,9 +89,18 @@ Verbs make() {
     else argmax_piece<T>(plan, in<T>(a.x), out<T>(a.out), out<int32_t>(a.out_index), modulo, p);
   };
   v.route = [](const Plan& plan, const Plan& transposed, const Arrays& a, Piece p) {
-    return route_piece<T>(plan, transposed, in<T>(a.x), in<T>(a.y), in<T>(a.g), out<T>(a.out), p);
+    return route_piece<T>(plan, transposed, in<T>(a.x), in<T>(a.y), in<T>(a.g), a.index, out<T>(a.out), p);
   };
   v.recall = recall_any<T>;
+  v.choose = [](const Plan& plan, const Arrays& a, Piece p) {
+    wide_taps(plan) ? choose_piece<T>(plan, in<T>(a.x), out<T>(a.out), out<uint32_t>(a.out_index), p)
+                    : choose_piece<T>(plan, in<T>(a.x), out<T>(a.out), out<uint8_t>(a.out_index), p);
+  };
+  v.pick = [](const Plan& plan, const Arrays& a, Piece p) {
+    using Bits = typename UintOf<sizeof(T)>::type;  // which are moved, whatever they mean
+    return wide_taps(plan) ? pick_piece<Bits>(plan, in<Bits>(a.g), in<uint32_t>(a.index), out<Bits>(a.out), p)
+                           : pick_piece<Bits>(plan, in<Bits>(a.g), in<uint8_t>(a.index), out<Bits>(a.out), p);
+  };
   v.gather = [](const Arrays& a, bool wide, int64_t n, int64_t m, int64_t total, bool absolute, int64_t k0, int64_t k1) {
     return wide ? gather_items<T>(in<T>(a.g), in<int64_t>(a.index), out<T>(a.out), n, m, total, absolute, k0, k1)
                 : gather_items<T>(in<T>(a.g), in<int32_t>(a.index), out<T>(a.out), n, m, total, absolute, k0, k1);

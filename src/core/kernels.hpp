@@ -10,7 +10,7 @@ struct Arrays {
   const void* x = nullptr;
   const void* y = nullptr;
   const void* g = nullptr;
-  const void* index = nullptr;
+  const void* index = nullptr;  ///< positions, or taps: of one byte each, or of four where windows have more than 256 cells
   void* out = nullptr;
   void* out_index = nullptr;
 };
@@ -27,8 +27,10 @@ struct Verbs {
   void (*near)(const Plan&, const Arrays&, double eps, Piece);
   void (*select)(const Plan&, const Arrays&, Start, Piece);
   void (*argmax)(const Plan&, const Arrays&, bool wide, int64_t modulo, Piece);
-  int64_t (*route)(const Plan&, const Plan& transposed, const Arrays&, Piece);  // a piece of the transposed plan
+  int64_t (*route)(const Plan&, const Plan& transposed, const Arrays&, Piece);  // a piece of the transposed plan; by x or by taps
   void (*recall)(const Plan&, const Arrays&, Piece);
+  void (*choose)(const Plan&, const Arrays&, Piece);
+  int64_t (*pick)(const Plan&, const Arrays&, Piece);
   int64_t (*gather)(const Arrays&, bool wide, int64_t n, int64_t m, int64_t total, bool absolute, int64_t k0, int64_t k1);
   int64_t (*scatter)(const Arrays&, bool wide, int64_t n, int64_t m, int64_t total, bool absolute, Reached);
 };

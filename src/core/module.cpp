@@ -86,7 +86,7 @@ nb::object fold(const OwnedPlan& plan, int mean, nb::handle x, nb::handle given)
   apart(out, in);
   const Verbs* verbs = level->verbs(in.dtype);
   need(reinterpret_cast<const void*>(verbs->fold));
-  if (mean < 0 || mean > 3) throw nb::value_error("mean: unknown");
+  if (mean < 0 || mean > 5) throw nb::value_error("mean: unknown");
   Arrays a;
   a.x = in.data;
   a.out = out.data;
@@ -101,7 +101,7 @@ nb::object spread(const OwnedPlan& plan, int share, bool reversed, nb::handle g,
   apart(out, in);
   const Verbs* verbs = level->verbs(in.dtype);
   need(reinterpret_cast<const void*>(verbs->spread));
-  if (share < 0 || share > 2) throw nb::value_error("share: unknown");
+  if (share < 0 || share > 3) throw nb::value_error("share: unknown");
   if (in.dtype > Dtype::f64 && Share(share) != Share::quotient) throw nb::type_error("g: integers can only be spread as quotients");
   Arrays a;
   a.g = in.data;
@@ -197,6 +197,55 @@ void argmax(const OwnedPlan& plan, int64_t modulo, nb::handle x, nb::handle y, n
   a.out = out.data;
   a.out_index = where.data;
   in_pieces(plan.forward(), in.bytes, [&](Piece p) { verbs->argmax(plan.forward(), a, wide, modulo, p); });
+}
+
+/// The most cells of a window whose taps can be numbered.
+constexpr int64_t kMostTaps = std::numeric_limits<uint32_t>::max();
+
+/// Taps, one per cell of the destination: bytes, or, where a window has more than 256 cells, uint32.
+Checked check_taps(const OwnedPlan& plan, nb::handle taps, bool written) {
+  const Checked c = check(taps, "taps", plan.dest_size(), written);
+  int64_t cells = 1;
+  for (int a = 0; a < plan.forward().rank && cells <= kMostTaps; ++a) cells *= std::max<int64_t>(plan.forward().axis[a].widest, 1);
+  const Dtype wanted = cells > 256 ? Dtype::u32 : Dtype::u8;
+  if (cells > kMostTaps) throw nb::value_error("plan: a window has more cells than uint32 can number");
+  if (c.dtype != wanted) throw nb::type_error(wanted == Dtype::u8 ? "taps: must be uint8" : "taps: must be uint32");
+  return c;
+}
+
+void choose(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle taps) {
+  const Checked in = check(x, "x", plan.source_size(), false), out = check(y, "y", plan.dest_size(), true), where = check_taps(plan, taps, true);
+  same_type(in, out, "y");
+  apart(out, in);
+  apart(where, in);
+  apart(where, out);
+  const Verbs* verbs = level->verbs(in.dtype);
+  Arrays a;
+  a.x = in.data;
+  a.out = out.data;
+  a.out_index = where.data;
+  in_pieces(plan.forward(), in.bytes, [&](Piece p) { verbs->choose(plan.forward(), a, p); });
+}
+
+/// Follows taps: forth, from the source to the destination, or back. Returns the result, or, as an integer, the first cell
+/// whose tap is outside its window.
+nb::object follow(const OwnedPlan& plan, nb::handle v, nb::handle taps, nb::handle given, bool back) {
+  const nb::object result = given_or_new(given, back ? plan.source_shape : plan.dest_shape, v, back ? "g" : "v");
+  const int64_t n = plan.source_size(), m = plan.dest_size();
+  const Checked in = check(v, back ? "g" : "v", back ? m : n, false), out = check(result, "out", back ? n : m, true), where = check_taps(plan, taps, false);
+  same_type(in, out, "out");
+  apart(out, in);
+  apart(out, where);
+  const Verbs* verbs = level->verbs(in.dtype);
+  Arrays a;
+  a.g = in.data;
+  a.index = where.data;
+  a.out = out.data;
+  FirstWrong wrong;
+  in_pieces(back ? plan.transposed() : plan.forward(), std::max(in.bytes, out.bytes), [&](Piece p) {
+    wrong.report(back ? verbs->route(plan.forward(), plan.transposed(), a, p) : verbs->pick(plan.forward(), a, p));
+  });
+  return wrong.get() < 0 ? result : nb::cast(wrong.get());
 }
 
 struct Indexed {
@@ -315,6 +364,9 @@ NB_MODULE(_inner, m) {
   m.def("argmax", &argmax);
   m.def("route", &route, nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), out);
   m.def("recall", &recall, nb::arg(), nb::arg(), nb::arg(), nb::arg(), out);
+  m.def("choose", &choose);
+  m.def("pick", [](const OwnedPlan& plan, nb::handle v, nb::handle taps, nb::handle given) { return follow(plan, v, taps, given, false); }, nb::arg(), nb::arg(), nb::arg(), out);
+  m.def("place", [](const OwnedPlan& plan, nb::handle g, nb::handle taps, nb::handle given) { return follow(plan, g, taps, given, true); }, nb::arg(), nb::arg(), nb::arg(), out);
   m.def("keep_at_most", [](int64_t bytes) { keep_at_most(static_cast<size_t>(std::max<int64_t>(bytes, 0))); });
   m.def("empty", [](nb::handle shape, nb::handle like) { return given_or_new(nb::none(), any_shape(shape, "shape"), like, "like"); });
   m.def("gather", &gather);

@@ -66,7 +66,7 @@ int64_t disagreement(const Plan& plan, const T* x, const T* y, const T* values, 
 constexpr int kMostWindows = 32;
 
 /// One strip: source cells [a, b) of the first axis, and the destination cells [first, last) whose windows touch them.
-/// x begins at source cell `origin`, y and g at destination cell `first`, dx at source cell a.
+/// x begins at source cell `origin`, y, g and the taps, if they are given, at destination cell `first`, dx at source cell a.
 template <class T>
 struct Strip {
   const Plan& plan;
@@ -74,6 +74,7 @@ struct Strip {
   int64_t a, b, first, last, origin;
   const T *x, *y, *g;
   T* dx;
+  const void* taps = nullptr;
 
   int64_t rows() const { return plan.rank == 1 ? 1 : (last - first) * plan.rows_per_slab(); }
   int64_t row() const { return (plan.rank == 1 ? last - first : plan.last().m) * plan.inner; }
@@ -81,18 +82,8 @@ struct Strip {
 
 /// dx by asking for each cell which of the windows that cover it chose it: no zero fill, one write per cell.
 template <class T>
-int64_t claim(const Strip<T>& s) {
-  const Plan forward = strip(s.plan, s.first, s.last, s.origin), backward = strip(s.transposed, s.a, s.b, s.first);
-  const int64_t row = s.row(), rows = s.rows();
-  Scratch<uint8_t> taps(rows * row);
-  Scratch<T> values(s.y ? row : 0);
-  TapRows<T, uint8_t> finder(forward);
-  for (int64_t u = 0; u < rows; ++u) {
-    finder.find(s.x, u, taps.get() + u * row, s.y ? values.get() : nullptr, 0, forward.last().m);
-    if (!s.y) continue;
-    const int64_t lane = disagreement(forward, s.x, s.y + u * row, values.get(), u, 0, forward.last().m);
-    if (lane >= 0) return u * row + lane;
-  }
+void ask(const Strip<T>& s, const uint8_t* taps) {
+  const Plan backward = strip(s.transposed, s.a, s.b, s.first);
   Rows covering(backward, false);
   RowRunner<T, 1, 0> runner(backward);
   Reach reach;
@@ -100,7 +91,7 @@ int64_t claim(const Strip<T>& s) {
   each_row(backward, Piece{0, 1, 0, backward.axis[0].m}, [&](int64_t, int64_t u, int64_t j0, int64_t j1) {
     covering.seek(u, reach);
     runner.run(reach, {{s.g}, {}, s.dx + u * out_row}, j0, j1, [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
-      const uint8_t* chosen = taps.get() + (a.source[0] - s.g);
+      const uint8_t* chosen = taps + (a.source[0] - s.g);
       uint8_t codes[kMostWindows];
       int64_t k = 0;
       each_tap<Order::rows>(w, [&](int64_t r, int64_t t) { codes[k++] = static_cast<uint8_t>(w.tap(r, t)); });
@@ -116,6 +107,50 @@ int64_t claim(const Strip<T>& s) {
           [dx](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(dx + c, total<T, decltype(lane)::count>(sum)); });
     });
   });
+}
+
+/// Finds the taps, then asks.
+template <class T>
+int64_t claim(const Strip<T>& s) {
+  const Plan forward = strip(s.plan, s.first, s.last, s.origin);
+  const int64_t row = s.row(), rows = s.rows();
+  Scratch<uint8_t> taps(rows * row);
+  Scratch<T> values(s.y ? row : 0);
+  TapRows<T, uint8_t> finder(forward);
+  for (int64_t u = 0; u < rows; ++u) {
+    finder.find(s.x, u, taps.get() + u * row, s.y ? values.get() : nullptr, 0, forward.last().m);
+    if (!s.y) continue;
+    const int64_t lane = disagreement(forward, s.x, s.y + u * row, values.get(), u, 0, forward.last().m);
+    if (lane >= 0) return u * row + lane;
+  }
+  ask(s, taps.get());
+  return -1;
+}
+
+/// dx from taps that were given. They are read once where a position comes of them: another thread may write what it gave us.
+template <class T, class Tap>
+int64_t hand_out(const Strip<T>& s, bool asks) {
+  const Plan forward = strip(s.plan, s.first, s.last, s.origin);
+  const int64_t slab = s.plan.source_slab(), size = (s.b - s.a) * slab, shift = (s.origin - s.a) * slab, row = s.row(), cells = forward.last().m;
+  const Tap* const given = static_cast<const Tap*>(s.taps);
+  TapRows<T, Tap> finder(forward);
+  Scratch<Tap> taps(asks ? 0 : row);
+  if (!asks) clear(s.dx, size);
+  for (int64_t u = 0; u < s.rows(); ++u) {
+    const Tap* const here = asks ? given + u * row : taps.get();
+    if (!asks) std::memcpy(taps.get(), given + u * row, static_cast<size_t>(row) * sizeof(Tap));
+    finder.seek(u);
+    const int64_t lane = finder.astray(here, 0, cells);
+    if (lane >= 0) return u * row + lane;
+    const T* from = s.g + u * row;
+    if (!asks)
+      finder.each(here, 0, cells, [&](int64_t k, int64_t at) {
+        const int64_t to = at + shift;
+        if (static_cast<uint64_t>(to) < static_cast<uint64_t>(size)) s.dx[to] = sum_of(s.dx[to], from[k]);
+      });
+  }
+  if constexpr (sizeof(Tap) == 1)
+    if (asks) ask(s, given);
   return -1;
 }
 
@@ -187,15 +222,19 @@ inline bool claimable(const Plan& plan, const Plan& transposed) {
   return !plan.plain && Rows::capacity(plan) * plan.last().widest <= 255 && Rows::capacity(transposed) * transposed.last().widest <= kMostWindows;
 }
 
-/// A piece of the transposed plan: dx = g put where x has its maxima. If y is given it must be the pooled x; the first
-/// flat position where it is not is returned, else -1.
+/// Whether taps of a plan take more than a byte.
+inline bool wide_taps(const Plan& plan) { return Rows::capacity(plan) * plan.last().widest > 256; }
+
+/// A piece of the transposed plan: dx = g put where x has its maxima, or where the taps say, which then stand in for x. If y is
+/// given it must be the pooled x; the first flat position where it is not, or whose tap is outside its window, is returned, else -1.
 template <class T>
-int64_t route_piece(const Plan& plan, const Plan& transposed, const T* x, const T* y, const T* g, T* dx, Piece p) {
+int64_t route_piece(const Plan& plan, const Plan& transposed, const T* x, const T* y, const T* g, const void* taps, T* dx, Piece p) {
   const Axis& axis = plan.axis[0];
   const int64_t slab = plan.source_slab(), d_slab = plan.dest_slab(), item = axis.n * slab, d_item = axis.m * d_slab;
-  const bool asks = claimable(plan, transposed), slide = has_keys<T> && !y && !plan.plain && keyed(plan);
-  const int64_t group = y || (slide && long_rows(plan)) ? 1 : side_by_side<T>(plan, p.i1 - p.i0);
+  const bool asks = claimable(plan, transposed), slide = has_keys<T> && !y && !taps && !plan.plain && keyed(plan), wide = wide_taps(plan);
+  const int64_t group = y || (slide && long_rows(plan)) || (taps && !asks) ? 1 : side_by_side<T>(plan, p.i1 - p.i0);
   const auto go = [&](const Strip<T>& s) {
+    if (taps) return wide ? hand_out<T, uint32_t>(s, false) : hand_out<T, uint8_t>(s, asks);
     if constexpr (has_keys<T>)
       if (slide) return drift(s);
     return asks ? claim(s) : deal(s);
@@ -212,20 +251,24 @@ int64_t route_piece(const Plan& plan, const Plan& transposed, const T* x, const 
       int64_t first, last;
       touching(axis, a, b, first, last);
       const int64_t x0 = last > first ? axis.start[first] : a, x1 = last > first ? axis.stop[last - 1] : a;
-      Strip<T> s{forward, backward, a, b, first, last, x0, x + i * item + x0 * slab, nullptr, g + i * d_item + first * d_slab, dx + i * item + a * slab};
-      if (y) s.y = y + i * d_item + first * d_slab;
+      Strip<T> s{forward, backward, a, b, first, last, x0, taps ? nullptr : x + i * item + x0 * slab, nullptr, g + i * d_item + first * d_slab, dx + i * item + a * slab};
+      const int64_t place = i * d_item + first * d_slab;
+      if (y) s.y = y + place;
+      if (taps) s.taps = static_cast<const uint8_t*>(taps) + place * (wide ? 4 : 1);
       int64_t wrong;
       if (group == 1) {
         wrong = go(s);
       } else {
-        Tile<T> tx((x1 - x0) * slab, group), tg((last - first) * d_slab, group), td((b - a) * slab, group);
-        s.x = tx.read(x + i * item, item, x0 * slab, (x1 - x0) * slab, valid);
+        Tile<T> tx(taps ? 0 : (x1 - x0) * slab, group), tg((last - first) * d_slab, group), td((b - a) * slab, group);
+        Tile<uint8_t> tt(taps ? (last - first) * d_slab : 0, group);
+        if (taps) s.taps = tt.read(static_cast<const uint8_t*>(taps) + i * d_item, d_item, first * d_slab, (last - first) * d_slab, valid);
+        else s.x = tx.read(x + i * item, item, x0 * slab, (x1 - x0) * slab, valid);
         s.g = tg.read(g + i * d_item, d_item, first * d_slab, (last - first) * d_slab, valid);
         s.dx = td.get();
         wrong = go(s);
         td.write(dx + i * item, item, a * slab, (b - a) * slab, valid);
       }
-      if (wrong >= 0) return i * d_item + first * d_slab + wrong;
+      if (wrong >= 0) return place + (group == 1 ? wrong : wrong % group * d_item + wrong / group);
     }
   }
   return -1;

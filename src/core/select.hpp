@@ -99,16 +99,36 @@ class TapRows {
  public:
   explicit TapRows(const Plan& plan) : plan_(plan), rows_(plan, false), runner_(plan), jump_(table_size(plan)) {}
 
-  /// Finds the taps of destination row u; y, if given, receives the values.
-  void find(const T* x_item, int64_t u, Tap* taps, T* y, int64_t j0, int64_t j1) {
+  /// Moves to destination row u of an item.
+  void seek(int64_t u) {
     rows_.seek(u, reach_);
     width_ = -1;
+  }
+
+  /// Finds the taps of destination row u; y, if given, receives the values.
+  void find(const T* x_item, int64_t u, Tap* taps, T* y, int64_t j0, int64_t j1) {
+    seek(u);
     runner_.run(reach_, {{x_item}, {}, y}, j0, j1, [&](const Reach& w, const auto& a, int64_t at, int64_t lanes) {
       best_taps<T, Tap>(w, a.source[0], y ? a.out : nullptr, taps + at, lanes);
     });
   }
 
-  /// Calls f(lane in the row, element offset in the item) for cells j0 to j1 - 1 of the row just found.
+  /// The first lane of cells j0 to j1 - 1 of this row whose tap is outside its window, or -1; an empty window has none to miss.
+  int64_t astray(const Tap* taps, int64_t j0, int64_t j1) const {
+    const Axis& axis = plan_.last();
+    for (int64_t j = j0; j < j1;) {
+      const int64_t begin = j, cells = axis.length(j) * reach_.nrows;
+      while (j < j1 && axis.length(j) * reach_.nrows == cells) ++j;
+      const auto most = static_cast<Tap>(cells - 1);
+      bool inside = true;
+      for (int64_t lane = begin * plan_.inner; lane < j * plan_.inner; ++lane) inside &= taps[lane] <= most;
+      for (int64_t lane = begin * plan_.inner; !inside && lane < j * plan_.inner; ++lane)
+        if (taps[lane] > most) return lane;
+    }
+    return -1;
+  }
+
+  /// Calls f(lane in the row, element offset in the item) for cells j0 to j1 - 1 of this row.
   template <class F>
   PG_INLINE void each(const Tap* taps, int64_t j0, int64_t j1, F&& f) {
     const Axis& axis = plan_.last();

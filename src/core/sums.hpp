@@ -96,7 +96,7 @@ void fold_sliding(const Plan& whole, const RowArrays<T, 1, 0>& arrays, Mean mean
             });
           });
         },
-        [](int64_t count) { return static_cast<double>(count); });
+        [mean](int64_t count) { return static_cast<double>(mean == Mean::total ? 1 : count); });
   });
 }
 

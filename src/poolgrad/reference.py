@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .rules import Mean, Share, Start
-from .verbs import Array, Astray
+from .verbs import Array, Astray, tap_type
 from .windows import Axis, Plan
 
 
@@ -43,6 +43,9 @@ def _cast(value: Any, dtype: np.dtype[Any]) -> Any:
 
 def _sum_type(dtype: np.dtype[Any], terms: int, rule: Mean | Share) -> Any:
     """The type in which terms are added: their own, or a wider one where the rule has it or they are more than 64."""
+    half = dtype.name in ("float16", "bfloat16")
+    if half and (rule is Mean.TOTAL or rule is Mean.ONCE or rule is Share.WHOLE):
+        return np.float64
     if rule is Mean.WIDE or rule is Share.QUOTIENT:
         return np.int64 if rule is Mean.WIDE else np.float64
     long = terms > 64 and rule is not Mean.STRICT and dtype.kind not in "iu"
@@ -57,7 +60,9 @@ def fold(plan: Plan, mean: Mean, x: Array) -> Array:
         count, total = len(cells), np.zeros((plan.outer, plan.inner), _sum_type(x.dtype, len(cells), mean))
         for j in cells:
             total += _view(x, plan)[:, j]
-        if x.dtype.kind in "iu":
+        if mean is Mean.TOTAL:
+            _view(y, plan)[:, i] = total if x.dtype.kind in "iu" else _cast(total, x.dtype)
+        elif x.dtype.kind in "iu":
             _view(y, plan)[:, i] = total // count + ((total < 0) & (total // count * count != total))
         else:  # a count that is kept in the type ends where the type's digits do
             most = 2 ** (_info(total.dtype).nmant + 1) if mean is Mean.COUNTED else count
@@ -75,7 +80,8 @@ def spread(plan: Plan, share: Share, reversed: bool, g: Array) -> Array:
         total = np.zeros((plan.outer, plan.inner), _sum_type(g.dtype, len(covering), share))
         for i in covering:
             add = _view(g, plan)[:, i].astype(kind)
-            total += add / counts[i] if share is Share.QUOTIENT else add * _cast(1 / real(counts[i]), kind)
+            weight = kind.type(1) if share is Share.WHOLE else _cast(1 / real(counts[i]), kind)
+            total += add / counts[i] if share is Share.QUOTIENT else add * weight
         _view(dx, plan)[:, j] = _cast(total, g.dtype)
     return dx
 
@@ -110,6 +116,49 @@ def argmax(plan: Plan, modulo: int, index: npt.DTypeLike, x: Array, start: Start
             better = (best < cell) | (first and start is Start.FIRST)
             best[:], at[:] = np.where(better, cell, best), np.where(better | first, _view(flat, plan)[:, j], at)
     return y, (where % modulo).astype(index)
+
+
+@np.errstate(all="ignore")
+def choose(plan: Plan, x: Array) -> tuple[Array, Array]:
+    """The maximum of each window and its tap: the first of equals, NaN only if it comes first."""
+    y, taps = np.empty(plan.dest, x.dtype), np.zeros(plan.dest, tap_type(plan))
+    y[:] = _info(x.dtype).min  # what an empty window keeps
+    for i, cells in enumerate(_windows(plan.axes)):
+        best, at = _view(y, plan)[:, i], _view(taps, plan)[:, i]
+        for tap, j in enumerate(cells):
+            cell = _view(x, plan)[:, j]
+            better = (best < cell) | (tap == 0)
+            best[:], at[:] = np.where(better, cell, best), np.where(better, tap, at)
+    return y, taps
+
+
+def _followed(plan: Plan, taps: Array) -> Array:
+    """Where each tap is in the source, -1 where the window is empty; Astray at the first that is outside its window."""
+    flat = np.arange(prod(plan.source)).reshape(plan.source)
+    where = np.full(plan.dest, -1)
+    for i, cells in enumerate(_windows(plan.axes)):
+        if cells:
+            here = np.array(cells)[np.minimum(_view(taps, plan)[:, i], len(cells) - 1)]
+            outer, inner = np.indices(here.shape)
+            _view(where, plan)[:, i] = _view(flat, plan)[outer, here, inner]
+            _view(where, plan)[:, i][_view(taps, plan)[:, i] >= len(cells)] = -2
+    if (where == -2).any():
+        raise Astray(int(np.argmax(where == -2)))
+    return where
+
+
+def pick(plan: Plan, v: Array, taps: Array) -> Array:
+    """out[i] = v at tap i of window i."""
+    where = _followed(plan, taps)
+    return np.where(where < 0, np.zeros((), v.dtype), v.reshape(-1)[where] if v.size else np.zeros((), v.dtype))
+
+
+@np.errstate(all="ignore")
+def place(plan: Plan, g: Array, taps: Array) -> Array:
+    """dx[j] = sum of g[i] over the windows i whose tap is j: the transpose of pick."""
+    dx, where = np.zeros(plan.source, g.dtype), _followed(plan, taps)
+    np.add.at(dx.reshape(-1), where[where >= 0], g[where >= 0])
+    return dx
 
 
 @np.errstate(all="ignore")

@@ -13,6 +13,8 @@ class Mean(IntEnum):
     EXACT = 1  # by the count rounded to the type
     WIDE = 2  # in 64-bit integers, toward zero
     STRICT = 3  # as EXACT, however long the window
+    TOTAL = 4  # not divided; halves are summed in float64 and rounded once
+    ONCE = 5  # as EXACT; halves are summed in float64 and rounded once
 
 
 class Share(IntEnum):
@@ -21,6 +23,7 @@ class Share(IntEnum):
     RECIPROCAL = 0  # times 1/count, computed in float64, rounded to the type
     SHORT_RECIPROCAL = 1  # times 1/count, computed in float32, rounded to the type
     QUOTIENT = 2  # cell/count added up in float64
+    WHOLE = 3  # the cell itself; halves in float64, rounded once
 
 
 class Start(IntEnum):

@@ -65,12 +65,40 @@ def argmax(plan: Plan, modulo: int, index: npt.DTypeLike, x: Array) -> tuple[Arr
     return y, where
 
 
+def tap_type(plan: Plan) -> npt.DTypeLike:
+    """The type of a tap, which is a cell's number in its window: a byte where no window has more than 256 cells."""
+    cells = 1
+    for axis in plan.axes:
+        cells *= max(int(axis.count.max(initial=1)), 1)
+    return np.uint8 if cells <= 256 else np.uint32
+
+
+def choose(plan: Plan, x: Array) -> tuple[Array, Array]:
+    """The maximum of each window and its tap: the first of equals, NaN only if it comes first."""
+    y, taps = _core.empty(plan.dest, x), np.empty(plan.dest, tap_type(plan))
+    _core.choose(native(plan), x, y, taps)
+    return y, taps
+
+
+def pick(plan: Plan, v: Array, taps: Array, out: Array | None = None) -> Array:
+    """out[i] = v at tap i of window i."""
+    return _followed(_core.pick(native(plan), v, taps, out))
+
+
+def place(plan: Plan, g: Array, taps: Array, out: Array | None = None) -> Array:
+    """dx[j] = sum of g[i] over the windows i whose tap is j: the transpose of pick."""
+    return _followed(_core.place(native(plan), g, taps, out))
+
+
+def _followed(result: Array | int) -> Array:
+    if isinstance(result, int):
+        raise Astray(result)
+    return result
+
+
 def route(plan: Plan, x: Array, g: Array, y: Array | None = None, out: Array | None = None) -> Array:
     """dx[tap] += g[i], tap being the first maximum of window i; y, if given, must be the pooled x."""
-    dx = _core.route(native(plan), x, y, g, out)
-    if isinstance(dx, int):
-        raise Astray(dx)
-    return dx
+    return _followed(_core.route(native(plan), x, y, g, out))
 
 
 def recall(plan: Plan, x: Array, y: Array, v: Array, out: Array | None = None) -> Array:

@@ -20,7 +20,7 @@ def _frozen(values: npt.ArrayLike) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """Cell i of the result reads start[i]:stop[i] of an axis of `length`; span[i] is that window's length before it was cut.
+    """Cell i of the result reads start[i]:stop[i]:step of an axis of `length`; span[i] is how many cells before it was cut.
 
     >>> axis = Axis(5, [0, 1, 3], [2, 4, 5])
     >>> axis.pairs()
@@ -33,16 +33,23 @@ class Axis:
     start: Ints
     stop: Ints
     span: Ints | None = None
+    step: int = 1
     count: Ints = field(init=False)
 
     def __init__(
-        self, length: int, start: npt.ArrayLike, stop: npt.ArrayLike, span: npt.ArrayLike | None = None
+        self,
+        length: int,
+        start: npt.ArrayLike,
+        stop: npt.ArrayLike,
+        span: npt.ArrayLike | None = None,
+        step: int = 1,
     ) -> None:
         put = object.__setattr__
         put(self, "length", int(length))
         put(self, "start", _frozen(start))
         put(self, "stop", _frozen(stop))
-        put(self, "count", _frozen(self.stop - self.start))
+        put(self, "step", int(step))
+        put(self, "count", _frozen(-((self.start - self.stop) // self.step)))
         put(self, "span", self.count if span is None else _frozen(np.broadcast_to(np.asarray(span), self.start.shape)))
         self._check()
 
@@ -53,9 +60,15 @@ class Axis:
             raise ValueError(f"Axis: start, stop: got windows {self.pairs()[:8]}, wanted them inside 0:{self.length}")
         if (np.diff(self.start) < 0).any() or (np.diff(self.stop) < 0).any():
             raise ValueError(f"Axis: start, stop: got windows {self.pairs()[:8]}, wanted them in ascending order")
+        if self.step > 1:
+            self.phases()
 
     def __len__(self) -> int:
         return len(self.start)
+
+    def __repr__(self) -> str:
+        step = f", step={self.step}" if self.step > 1 else ""
+        return f"Axis({self.length}, {self.start.tolist()}, {self.stop.tolist()}{step})"
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         return iter(self.pairs())
@@ -67,14 +80,41 @@ class Axis:
     @property
     def identity(self) -> bool:
         """Whether each cell reads just itself, by a window that was not cut."""
-        return len(self) == self.length and bool((self.count == 1).all() and np.all(self.span == 1))
+        return len(self) == self.length and self.step == 1 and bool((self.count == 1).all() and np.all(self.span == 1))
 
     def transpose(self) -> Axis:
         """The axis read backwards: for each source cell, the windows that cover it."""
+        if self.step > 1:
+            raise ValueError(f"Axis: step: got {self.step}, wanted 1: cells that are apart are not covered by an interval")
         cells = np.arange(self.length)
         first = np.searchsorted(self.stop, cells, side="right")
         last = np.searchsorted(self.start, cells, side="right")
         return Axis(len(self), np.minimum(first, last), last)
+
+    def phases(self) -> list[tuple[slice, slice, Axis]]:
+        """The same windows by cells that lie side by side: per residue of the step, source slice, result slice, axis.
+
+        >>> [(s, d, a.pairs()) for s, d, a in Axis(5, [0, 1, 2], [3, 4, 5], step=2).phases()]
+        [(slice(0, None, 2), slice(0, 3, 2), [(0, 2), (1, 3)]), (slice(1, None, 2), slice(1, 2, 1), [(0, 2)])]
+        """
+        if self.step == 1:
+            return [(slice(None), slice(None), self)]
+        parts = []
+        for r in np.unique(self.start % self.step).tolist():
+            here = np.flatnonzero(self.start % self.step == r)
+            every = int(here[1] - here[0]) if len(here) > 1 else 1
+            if (np.diff(here) != every).any():
+                raise ValueError(f"Axis: start: got {self.start.tolist()[:8]}, wanted residues of {self.step} that repeat evenly")
+            n = len(range(r, self.length, self.step))
+            start, span = (self.start[here] - r) // self.step, None if self.span is None else self.span[here]
+            parts.append(
+                (
+                    slice(r, None, self.step),
+                    slice(int(here[0]), int(here[-1]) + 1, every),
+                    Axis(n, start, start + self.count[here], span),
+                )
+            )
+        return parts
 
     def cut(self, i0: int, i1: int) -> tuple[slice, Axis]:
         """The source slice that result cells i0:i1 need, and the axis re-based to it.
@@ -85,7 +125,7 @@ class Axis:
         start, stop = self.start[i0:i1], self.stop[i0:i1]
         lo, hi = (int(start[0]), int(stop[-1])) if len(start) else (0, 0)
         span = None if self.span is None else self.span[i0:i1]
-        return slice(lo, hi), Axis(hi - lo, start - lo, stop - lo, span)
+        return slice(lo, hi), Axis(hi - lo, start - lo, stop - lo, span, self.step)
 
 
 @lru_cache(4096)
@@ -169,6 +209,7 @@ class Plan:
     outer: int
     inner: int
     axes: tuple[Axis, ...]
+    by_dimension: tuple[Axis | None, ...]
 
     def __init__(self, source: Sequence[int], pooled: dict[int, Axis]) -> None:
         put = object.__setattr__
@@ -179,6 +220,7 @@ class Plan:
                 raise ValueError(
                     f"Plan: source: got length {source[d]} in dimension {d}, wanted {axis.length}, as its windows"
                 )
+        put(self, "by_dimension", tuple(pooled.get(d) for d in range(len(self.source))))
         kept = [d for d in sorted(pooled) if not pooled[d].identity] or sorted(pooled)[-1:] or [len(source) - 1]
         first, last = kept[0], kept[-1]
         put(self, "outer", _product(self.source[:first]))
