@@ -65,6 +65,12 @@ class Fault:
     why: str
     text: str
     instead: str
+    where: str = ""  # a longer text that has it, if it is there more than once
+
+    @property
+    def whole(self) -> str:
+        """A text that is in the file once."""
+        return self.where or self.text
 
     @property
     def native(self) -> bool:
@@ -76,13 +82,17 @@ class Fault:
         """File and reason."""
         return f"{Path(self.file).name}: {self.why}"
 
+    def put(self, source: str, instead: str) -> str:
+        """The source with another text in this one's place. Where texts overlap, the last one is the original."""
+        at = source.rindex(self.whole) + self.whole.index(self.text)
+        return source[:at] + instead + source[at + len(self.text) :]
+
     def switched(self, source: str) -> str:
-        """The source with both texts, of which the variable picks one; where texts overlap, the longer one comes first."""
-        on, at = f"poolgrad_mutant == {self.number}", source.rindex(self.text)
-        both = f"({on} ? ({self.instead}) : ({self.text}))"
+        """The source with both texts, of which the variable picks one."""
+        on = f"poolgrad_mutant == {self.number}"
         if self.text.endswith(";"):
-            both = f"{{ if ({on}) {{ {self.instead} }} else {{ {self.text} }} }}"
-        return source[:at] + both + source[at + len(self.text) :]
+            return self.put(source, f"{{ if ({on}) {{ {self.instead} }} else {{ {self.text} }} }}")
+        return self.put(source, f"({on} ? ({self.instead}) : ({self.text}))")
 
 
 def faults() -> list[Fault]:
@@ -99,9 +109,9 @@ def faults() -> list[Fault]:
 def misfits(found: list[Fault]) -> Iterator[str]:
     """Those whose text is not in its file exactly once, or is no change."""
     for fault in found:
-        count = (ROOT / fault.file).read_text("utf-8").count(fault.text)
-        if count != 1 or fault.text == fault.instead:
-            yield f"{fault.name}: its text is there {count} times: {fault.text}"
+        count = (ROOT / fault.file).read_text("utf-8").count(fault.whole)
+        if count != 1 or fault.text == fault.instead or fault.text not in fault.whole:
+            yield f"{fault.name}: its text is there {count} times: {fault.whole}"
     names = [fault.name for fault in found]
     yield from (f"{name}: named twice" for name in sorted({name for name in names if names.count(name) > 1}))
 
@@ -112,7 +122,7 @@ def prepare(found: list[Fault]) -> Path:
     written = {path.relative_to(ROOT): path.read_text("utf-8") for path in (ROOT / "src" / "core").iterdir()}
     written |= {path.relative_to(ROOT): path.read_text("utf-8") for path in (ROOT / "fuzz").glob("*.*")}
     written[Path("src/core/fault.hpp")] = HEADER
-    for fault in sorted((fault for fault in found if fault.native), key=lambda fault: -len(fault.text)):
+    for fault in sorted((fault for fault in found if fault.native), key=lambda fault: -len(fault.whole)):
         written[Path(fault.file)] = fault.switched(written[Path(fault.file)])
     for name, text in written.items():
         path = tree / name
@@ -154,7 +164,7 @@ def noticed(where: Path, fault: Fault, before: str) -> str:
     file = where / "poolgrad" / Path(fault.file).name
     source = "" if fault.native else file.read_text("utf-8")
     if source:
-        file.write_text(source.replace(fault.text, fault.instead))
+        file.write_text(fault.put(source, fault.instead))
     try:
         near = NEAR.get(Path(fault.file).name, KERNELS) if fault.native else CALLS
         known = [[before.split(" hangs")[0].split(" ends with")[0]]] if "::" in before else []
