@@ -85,7 +85,9 @@ class Axis:
     def transpose(self) -> Axis:
         """The axis read backwards: for each source cell, the windows that cover it."""
         if self.step > 1:
-            raise ValueError(f"Axis: step: got {self.step}, wanted 1: cells that are apart are not covered by an interval")
+            raise ValueError(
+                f"Axis: step: got {self.step}, wanted 1: cells that are apart are not covered by an interval"
+            )
         cells = np.arange(self.length)
         first = np.searchsorted(self.stop, cells, side="right")
         last = np.searchsorted(self.start, cells, side="right")
@@ -104,7 +106,9 @@ class Axis:
             here = np.flatnonzero(self.start % self.step == r)
             every = int(here[1] - here[0]) if len(here) > 1 else 1
             if (np.diff(here) != every).any():
-                raise ValueError(f"Axis: start: got {self.start.tolist()[:8]}, wanted residues of {self.step} that repeat evenly")
+                raise ValueError(
+                    f"Axis: start: got {self.start.tolist()[:8]}, wanted residues of {self.step} that repeat evenly"
+                )
             n = len(range(r, self.length, self.step))
             start, span = (self.start[here] - r) // self.step, None if self.span is None else self.span[here]
             parts.append(
