@@ -103,7 +103,7 @@ def address(seconds: float) -> None:
     done = python(folder, "-m", "pytest", "-x", "-p", "no:cacheprovider", *TESTS)
     clean(folder, done, "tests")
     say(f"tests: {done.stdout.strip().splitlines()[-1]} ({time.monotonic() - start:.0f} s)")
-    for script in ("ops.py", "border.py"):
+    for script in ("ops.py", "verbs.py", "border.py"):
         done = python(folder, str(ROOT / "fuzz" / script), "--seconds", str(seconds), "--seed", "7")
         clean(folder, done, script)
         say(f"{script}: {done.stdout.strip().splitlines()[-1]}")

@@ -56,8 +56,8 @@ int64_t pick_piece(const Plan& plan, const T* v, const Tap* given, T* out, Piece
     if (wrong >= 0) return;
     const int64_t row = (i * per + u) * out_row, begin = j0 * plan.inner, count = (j1 - j0) * plan.inner;
     std::memcpy(taps.get() + begin, given + row + begin, static_cast<size_t>(count) * sizeof(Tap));
-    clear(out + row + begin, count);
     rows.seek(u);
+    if (rows.some_empty(j0, j1)) clear(out + row + begin, count);
     const int64_t lane = rows.astray(taps.get(), j0, j1);
     if (lane >= 0) wrong = row + lane;
     else rows.each(taps.get(), j0, j1, [&](int64_t k, int64_t at) { out[row + k] = v[i * size + at]; });

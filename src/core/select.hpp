@@ -113,6 +113,13 @@ class TapRows {
     });
   }
 
+  /// Whether some window of cells j0 to j1 - 1 of this row is empty.
+  bool some_empty(int64_t j0, int64_t j1) const {
+    for (int64_t j = j0; j < j1; ++j)
+      if (plan_.last().length(j) * reach_.nrows == 0) return true;
+    return false;
+  }
+
   /// The first lane of cells j0 to j1 - 1 of this row whose tap is outside its window, or -1; an empty window has none to miss.
   int64_t astray(const Tap* taps, int64_t j0, int64_t j1) const {
     const Axis& axis = plan_.last();
@@ -133,16 +140,17 @@ class TapRows {
   PG_INLINE void each(const Tap* taps, int64_t j0, int64_t j1, F&& f) {
     const Axis& axis = plan_.last();
     const int64_t inner = plan_.inner;
-    for (int64_t j = j0; j < j1; ++j) {
-      const int64_t width = axis.length(j), base = axis.from(j) * inner;
-      if (width * reach_.nrows == 0) continue;
-      const Tap* here = taps + j * inner;
-      if (width * reach_.nrows > kTable) {
-        for (int64_t c = 0; c < inner; ++c) f(j * inner + c, base + place(here[c], width) + c);
-        continue;
-      }
-      if (width != width_) tabulate(width);
-      for (int64_t c = 0; c < inner; ++c) f(j * inner + c, base + jump_[static_cast<int64_t>(here[c])] + c);
+    for (int64_t j = j0, end; j < j1; j = end) {
+      const int64_t width = axis.length(j), cells = width * reach_.nrows;
+      for (end = j + 1; end < j1 && axis.length(end) == width;) ++end;
+      if (cells == 0) continue;
+      if (cells <= kTable && width != width_) tabulate(width);
+      const int64_t* const jump = jump_.get();
+      if (cells <= kTable && inner == 1)
+        for (; j < end; ++j) f(j, axis.from(j) + jump[static_cast<int64_t>(taps[j])]);
+      for (; j < end; ++j)
+        for (int64_t c = 0, k = j * inner, base = axis.from(j) * inner; c < inner; ++c, ++k)
+          f(k, base + (cells <= kTable ? jump[static_cast<int64_t>(taps[k])] : place(taps[k], width)) + c);
     }
   }
 
