@@ -45,33 +45,32 @@ void choose_piece(const Plan& plan, const T* x, T* y, Tap* taps, Piece piece) {
   });
 }
 
-/// out[i] = v at tap i; 0 where the window is empty. Returns the first cell whose tap is outside its window, or -1.
-/// The same row of several images comes in turn, so many as stay near the core: what is known of it is found once.
+/// out[i] = v at tap i; 0 where the window is empty. T is unsigned: bits are moved. Returns the first cell whose tap is outside
+/// its window, or -1.
 template <class T, class Tap>
 int64_t pick_piece(const Plan& plan, const T* v, const Tap* given, T* out, Piece piece) {
+  constexpr int64_t kFew = 32;  // cells of a window that are sooner looked at by vectors than followed one by one
   TapRows<T, Tap> rows(plan);
   const int64_t size = plan.axis[0].n * plan.source_slab(), per = plan.rows_per_item(), out_row = plan.last().m * plan.inner;
-  const int64_t items = 1 + 2 * kTileBytes / (1 + size * static_cast<int64_t>(sizeof(T)));
-  Scratch<Tap> taps(out_row);
+  const bool few = sizeof(Tap) == 1 && !plan.plain && Rows::capacity(plan) * plan.last().widest <= kFew;
+  Scratch<Tap> taps(few ? 0 : out_row);
   int64_t wrong = -1;
-  for (int64_t i0 = piece.i0; i0 < piece.i1; i0 += items) {
-    const int64_t i1 = i0 + items < piece.i1 ? i0 + items : piece.i1;
-    each_row(plan, Piece{i0, i0 + 1, piece.h0, piece.h1}, [&](int64_t, int64_t u, int64_t j0, int64_t j1) {
-      const int64_t begin = j0 * plan.inner, count = (j1 - j0) * plan.inner;
-      rows.seek(u);
-      const bool gaps = rows.some_empty(j0, j1);
-      for (int64_t i = i0; i < i1; ++i) {
-        const int64_t row = (i * per + u) * out_row;
-        std::memcpy(taps.get() + begin, given + row + begin, static_cast<size_t>(count) * sizeof(Tap));
-        if (gaps) clear(out + row + begin, count);
-        const int64_t lane = rows.astray(taps.get(), j0, j1);
-        if (lane < 0) rows.each(taps.get(), j0, j1, [&](int64_t k, int64_t at) { out[row + k] = v[i * size + at]; });
-        else if (wrong < 0 || row + lane < wrong) wrong = row + lane;
-      }
-    });
-    if (wrong >= 0) return wrong;
-  }
-  return -1;
+  each_row(plan, piece, [&](int64_t i, int64_t u, int64_t j0, int64_t j1) {
+    if (wrong >= 0) return;
+    const int64_t row = (i * per + u) * out_row, begin = j0 * plan.inner, count = (j1 - j0) * plan.inner;
+    if (!few) std::memcpy(taps.get() + begin, given + row + begin, static_cast<size_t>(count) * sizeof(Tap));
+    rows.seek(u);
+    const int64_t lane = rows.astray(few ? given + row : taps.get(), j0, j1);
+    if (lane >= 0) {
+      wrong = row + lane;
+      return;
+    }
+    if constexpr (sizeof(Tap) == 1)
+      if (few) return rows.blend(v + i * size, given + row, out + row, j0, j1);
+    clear(out + row + begin, count);
+    rows.each(taps.get(), j0, j1, [&](int64_t k, int64_t at) { out[row + k] = v[i * size + at]; });
+  });
+  return wrong;
 }
 
 /// Images [i0, i1): out[index[k]] += g[k] in ascending order of k, for the cells [lo, hi) of the array, which are zeroed

@@ -93,6 +93,13 @@ void recall_piece(const Plan& plan, const RowArrays<T, 2, 1>& arrays, Piece piec
   });
 }
 
+/// The taps of some lanes, and what was found at them.
+template <class T, int L>
+struct Blend {
+  const uint8_t* taps;
+  Vec<T, L> found;
+};
+
 /// Row after row of taps, and where each tap is in the source.
 template <class T, class Tap>
 class TapRows {
@@ -113,11 +120,20 @@ class TapRows {
     });
   }
 
-  /// Whether some window of cells j0 to j1 - 1 of this row is empty.
-  bool some_empty(int64_t j0, int64_t j1) const {
-    for (int64_t j = j0; j < j1; ++j)
-      if (plan_.last().length(j) * reach_.nrows == 0) return true;
-    return false;
+  /// out = v at the taps of this row, every cell of a window looked at: for windows of few cells.
+  void blend(const T* v_item, const uint8_t* taps, T* out, int64_t j0, int64_t j1) {
+    runner_.run(reach_, {{v_item}, {}, out}, j0, j1, [&](const Reach& w, const auto& a, int64_t at, int64_t lanes) {
+      const T* v = a.source[0];
+      T* to = a.out;
+      const uint8_t* here = taps + at;
+      reduce<T, Order::rows>(
+          w, lanes, [=](auto lane, int64_t c, int64_t) { return Blend<T, decltype(lane)::count>{here + c, {}}; },
+          [v](auto lane, auto& s, int64_t place, int64_t k) {
+            constexpr int L = decltype(lane)::count;
+            s.found += where_tap<L, T>(s.taps, static_cast<uint8_t>(k), load<L>(v + place));
+          },
+          [to](auto lane, auto& s, int64_t c) { store<decltype(lane)::count>(to + c, s.found); });
+    });
   }
 
   /// The first lane of cells j0 to j1 - 1 of this row whose tap is outside its window, or -1; an empty window has none to miss.
