@@ -70,14 +70,14 @@ class Links:
     def push(self, g: Array) -> npt.NDArray[np.float64]:
         """dx[j] = sum of weight * g[i], in float64."""
         i, j, weight = self.weights()
-        total: npt.NDArray[np.float64] = np.bincount(j, weight * g.reshape(-1)[i].astype(np.float64), prod(self.source))
-        return total.reshape(self.source)
+        total = np.bincount(j, weight * g.reshape(-1)[i].astype(np.float64), prod(self.source))
+        return total.astype(np.float64).reshape(self.source)
 
     def pull(self, v: Array) -> npt.NDArray[np.float64]:
         """y[i] = sum of weight * v[j], in float64."""
         i, j, weight = self.weights()
-        total: npt.NDArray[np.float64] = np.bincount(i, weight * v.reshape(-1)[j].astype(np.float64), prod(self.dest))
-        return total.reshape(self.dest)
+        total = np.bincount(i, weight * v.reshape(-1)[j].astype(np.float64), prod(self.dest))
+        return total.astype(np.float64).reshape(self.dest)
 
 
 def dimensions(plan: Plan) -> tuple[Axis | None, ...]:

@@ -170,7 +170,7 @@ def _links(name: str, seen: Seen, made: Subject, links: Links) -> Json:
     hits = None
     if links.ptr is not None and links.cell is not None:
         hits = {"ptr": numbers(links.ptr.astype(np.int32)), "cell": numbers(links.cell.astype(np.int32))}
-    sides = []
+    sides: list[Json | None] = []
     for axis in links.axes:
         if axis is None:
             sides.append(None)
@@ -179,7 +179,7 @@ def _links(name: str, seen: Seen, made: Subject, links: Links) -> Json:
         sides.append({"start": axis.start.tolist(), "stop": axis.stop.tolist(), "before": before.tolist(),
                       "after": after.tolist()})  # fmt: skip
     outputs = seen.block.outputs if seen.block else ()
-    tensors = [{"part": p.part, "pin": p.pin, "side": p.side,
+    tensors: list[Json] = [{"part": p.part, "dtype": made.arrays[p.pin].dtype.name, "pin": p.pin, "side": p.side,
                 "ref": f"{name}.{p.pin}" if p.pin in outputs else seen.sources.get(p.pin)} for p in made.parts]  # fmt: skip
     return {"verb": links.verb.value, "taken": links.taken, "source": list(links.source), "dest": list(links.dest),
             "tensors": tensors, "axes": sides, "hits": hits, "eps": made.rule.eps or None}  # fmt: skip

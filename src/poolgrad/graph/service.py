@@ -14,7 +14,7 @@ from ..errors import brief
 from ..words import phrases
 from . import data, edits, report
 from .blocks import BLOCKS, GROUPS, Block, Pin
-from .check import Checked, check_node
+from .check import Checked, Seen, check_node
 from .check import check as check_page
 from .data import Sources
 from .model import Graph, GraphError, Json, Node, Page, refuse
@@ -178,14 +178,8 @@ def embed(name: str, raw: bytes) -> Json:
     except ValueError as error:
         raise GraphError(f"upload: {error}") from None
     op = "Image" if Path(name).suffix.lower() == ".png" else "File"
-    node = {"op": op, "text": {"file": ref} | ({"dtype": "DT_FLOAT"} if op == "Image" else {})}
-    seen = Checked({"upload": _seen(op)})
-    check_node(Node("upload", op, node["text"]), seen, Sources({ref: entry}, False))
+    text = {"file": ref} | ({"dtype": "DT_FLOAT"} if op == "Image" else {})
+    seen = Checked({"upload": Seen(BLOCKS[op])})
+    check_node(Node("upload", op, text), seen, Sources({ref: entry}, False))
     spec = seen.seen["upload"].outputs["output"]
-    return {"data": {ref: entry}, "node": node, "shape": list(spec.shape or array.shape), "dtype": spec.dtype}
-
-
-def _seen(op: str) -> Any:
-    from .check import Seen
-
-    return Seen(BLOCKS[op])
+    return {"data": {ref: entry}, "node": {"op": op, "text": text}, "shape": list(spec.shape or array.shape), "dtype": spec.dtype}
