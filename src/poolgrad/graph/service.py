@@ -18,6 +18,7 @@ from .check import Checked, Seen, check_node
 from .check import check as check_page
 from .data import Sources
 from .model import Graph, GraphError, Json, Node, Page, refuse
+from .repair import repaired
 from .session import Cache, Run, execute, with_feeds
 from .text import DTYPES, TextError
 
@@ -90,7 +91,7 @@ def _checked(page: Page, found: Checked, done: Run | None) -> Json:
         outputs = {pin: report.outline(spec, report.described(found, f"{name}.{pin}", page))
                    for pin, spec in seen.outputs.items()}  # fmt: skip
         nodes[name] = {"status": done.blocks[name].status if done else seen.status, "outputs": outputs}
-    return {"page": page.name, "nodes": nodes, "problems": [report.problem(p) for p in found.problems],
+    return {"page": page.name, "nodes": nodes, "problems": [report.problem(p) for p in repaired(page, found)],
             "warnings": [report.problem(p) for p in done.warnings] if done else []}  # fmt: skip
 
 
@@ -105,7 +106,7 @@ def run(graph: Json | Graph, page: str | None = None, cache: Cache | None = None
     return {
         "page": chosen.name, "ms": round(done.ms, 3), "ran": sum(not ran.cached for ran in fresh),
         "cached": sum(ran.cached for ran in fresh), "order": done.checked.order, "nodes": nodes,
-        "problems": [report.problem(p) for p in done.problems], "warnings": [report.problem(p) for p in done.warnings],
+        "problems": [report.problem(p) for p in repaired(chosen, done.checked)], "warnings": [report.problem(p) for p in done.warnings],
     }  # fmt: skip
 
 
@@ -182,4 +183,9 @@ def embed(name: str, raw: bytes) -> Json:
     seen = Checked({"upload": Seen(BLOCKS[op])})
     check_node(Node("upload", op, text), seen, Sources({ref: entry}, False))
     spec = seen.seen["upload"].outputs["output"]
-    return {"data": {ref: entry}, "node": {"op": op, "text": text}, "shape": list(spec.shape or array.shape), "dtype": spec.dtype}
+    return {
+        "data": {ref: entry},
+        "node": {"op": op, "text": text},
+        "shape": list(spec.shape or array.shape),
+        "dtype": spec.dtype,
+    }

@@ -1,6 +1,7 @@
 // Why a cell has its value, from the links that a run delivers: the facts of poolgrad/explain.py, worded by the same phrases.
 
 const LISTED = 4; // windows that a sentence names; the rest are counted
+const RANK = {window: 0, reaches: 0, tie: 1, arrived: 2, winner: 2, self: 3}; // what shows where a cell is several things
 const unpacked = new WeakMap();
 
 /** @param {{type: string, b64: string}} numbers */
@@ -167,22 +168,23 @@ class Facts {
   /** What to light up in every linked tensor. */
   marks() {
     const marks = Object.fromEntries(this.links.tensors.map(t => [t.pin, new Map()]));
-    const put = (t, cell, kind, share = null) => marks[t.pin].set(cell, {cell, kind, share});
+    const put = (t, cell, kind, share = null) => {
+      const old = marks[t.pin].get(cell);
+      if (!old || RANK[kind] >= RANK[old.kind]) marks[t.pin].set(cell, {cell, kind, share});
+    };
     const shared = this.links.taken === 'share', fromCell = this.part.side === 'source';
     for (const w of this.windows) {
       const counts = !fromCell || this.counts(w);
       for (const t of this.links.tensors) {
         if (t.side === 'dest') put(t, w.dest, counts ? 'arrived' : 'reaches', shared ? `1/${w.count}` : null);
-        else this.markWindow(w, (cell, kind, part) => put(t, cell, kind, part), counts);
+        else this.markWindow(w, (cell, kind, part) => put(t, cell, kind, part));
       }
     }
-    for (const t of this.links.tensors) if (t.side === this.part.side) put(t, this.flat, t === this.part ? 'self' : this.kindHere(marks[t.pin]));
+    put(this.part, this.flat, 'self');
     return Object.fromEntries(Object.entries(marks).map(([pin, map]) => [pin, [...map.values()]]));
   }
 
-  kindHere(map) { return map.get(this.flat)?.kind ?? 'self'; }
-
-  markWindow(w, put, counts) {
+  markWindow(w, put) {
     const strides = this.links.source.map((_, d) => this.links.source.slice(d + 1).reduce((a, b) => a * b, 1));
     let cells = [0];
     w.pairs.forEach(([a, b], d) => {
