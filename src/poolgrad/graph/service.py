@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ from .session import Cache, Run, execute, with_feeds
 from .text import DTYPES, TextError
 
 Array = npt.NDArray[Any]
-__all__ = ["Cache", "GraphError", "check", "embed", "new_graph", "ops", "parse", "repair", "run", "tensor"]
+__all__ = ["Cache", "GraphError", "check", "embed", "examples", "export", "gradients", "import_", "new_graph", "ops",
+           "parse", "repair", "run", "tensor", "tensor_npy"]  # fmt: skip
 
 
 # ---- blocks
@@ -189,3 +191,68 @@ def embed(name: str, raw: bytes) -> Json:
         "shape": list(spec.shape or array.shape),
         "dtype": spec.dtype,
     }
+
+
+def gradients(graph: Json | Graph, page: str | None, y: str, x: str) -> Json:
+    """The graph with the blocks that compute the derivative of y with respect to x."""
+    from .derive import gradients as derived
+    from .scope import Scope
+
+    opened, chosen = _opened(graph, page)
+    scope = Scope.of(opened, chosen.name, paths=False)
+    old = set(chosen.nodes)
+    scope._state.collect = False
+    made = derived(scope.output(y), scope.output(x))
+    _arrange(chosen, [node for name, node in chosen.nodes.items() if name not in old])
+    chosen.fetch.append(made.name)
+    return opened.to_dict()
+
+
+def _arrange(page: Page, fresh: list[Node]) -> None:
+    """Puts new blocks to the right of what is there, below each other."""
+    places = [node.at for node in page.nodes.values() if node.at is not None]
+    if not places:
+        return
+    left = max(at[0] for at in places) + 260
+    for i, node in enumerate(fresh):
+        node.at = (left + 260 * (i // 3), 24 + 280 * (i % 3))
+
+
+# ---- files
+
+
+def examples() -> list[Json]:
+    """The pages that come with the package."""
+    folder = files("poolgrad").joinpath("data", "examples")
+    found = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".json")), key=lambda entry: entry.name)
+    graphs = [Graph.from_json(entry.read_text("utf-8")) for entry in found]
+    return [{"name": graph.pages[0].name, "graph": graph.to_dict()} for graph in graphs]
+
+
+def export(graph: Json | Graph, page: str | None = None, kind: str = "json", cache: Cache | None = None,
+           paths: bool = False) -> tuple[bytes, str, str]:  # fmt: skip
+    """A page as a file: its bytes, a name for it, and its media type."""
+    from . import export as exporting
+    from . import html
+
+    opened, chosen = _opened(graph, page)
+    if kind == "json":
+        return opened.to_json().encode(), exporting.filename(chosen.name, "json"), "application/json"
+    if kind == "python":
+        made = exporting.python(opened, chosen).encode()
+        return made, exporting.filename(chosen.name, "py"), "text/x-python"
+    if kind == "html":
+        made = html.standalone(opened, chosen.name, cache, paths).encode()
+        return made, exporting.filename(chosen.name, "html"), "text/html"
+    if kind == "npz":
+        made = exporting.npz(opened, chosen, cache, paths)
+        return made, exporting.filename(chosen.name, "npz"), "application/octet-stream"
+    refuse("export", brief(kind), "json, python, html or npz")
+
+
+def import_(given: Mapping[str, bytes]) -> Json:
+    """The graph in these files: ours, or a page of enuSpace (.svg with its .dat, or its .json)."""
+    from . import enuspace
+
+    graph, notes = enuspace.load(given)
+    return {"graph": graph.to_dict(), "notes": notes}
