@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -236,18 +236,17 @@ def export(graph: Json | Graph, page: str | None = None, kind: str = "json", cac
     from . import html
 
     opened, chosen = _opened(graph, page)
-    if kind == "json":
-        return opened.to_json().encode(), exporting.filename(chosen.name, "json"), "application/json"
-    if kind == "python":
-        made = exporting.python(opened, chosen).encode()
-        return made, exporting.filename(chosen.name, "py"), "text/x-python"
-    if kind == "html":
-        made = html.standalone(opened, chosen.name, cache, paths).encode()
-        return made, exporting.filename(chosen.name, "html"), "text/html"
-    if kind == "npz":
-        made = exporting.npz(opened, chosen, cache, paths)
-        return made, exporting.filename(chosen.name, "npz"), "application/octet-stream"
-    refuse("export", brief(kind), "json, python, html or npz")
+    makers: dict[str, tuple[str, str, Callable[[], str | bytes]]] = {
+        "json": ("json", "application/json", opened.to_json),
+        "python": ("py", "text/x-python", lambda: exporting.python(opened, chosen)),
+        "html": ("html", "text/html", lambda: html.standalone(opened, chosen.name, cache, paths)),
+        "npz": ("npz", "application/octet-stream", lambda: exporting.npz(opened, chosen, cache, paths)),
+    }
+    if not isinstance(kind, str) or kind not in makers:
+        refuse("export", brief(kind), " or ".join(makers))
+    suffix, media, make = makers[kind]
+    made = make()
+    return made.encode() if isinstance(made, str) else made, exporting.filename(chosen.name, suffix), media
 
 
 def import_(given: Mapping[str, bytes]) -> Json:
