@@ -3,6 +3,7 @@
 from . import _core as _core  # the first import: it refuses sub-interpreters before NumPy is loaded
 from . import raw_ops
 from .config import __version__, config, get_num_threads, set_kept_memory, set_num_threads, show_config, threads
+from .explain import explain
 from .windows import Axis, Plan, clip, edges, reach, whole
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "clip",
     "config",
     "edges",
+    "explain",
     "get_num_threads",
     "raw_ops",
     "reach",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -32,6 +32,12 @@ class Part:
     part: str  # x, y, g, v, index; dx and out are results
     pin: str
     side: str
+    name: str = ""  # what sentences call it; the pin unless given
+
+    @property
+    def called(self) -> str:
+        """Its name in a sentence."""
+        return self.name or self.pin
 
 
 @dataclass(frozen=True)
@@ -180,14 +186,14 @@ class _Facts:
         """Everything, and what arrived."""
         facts: dict[str, Any] = {"self": self._at(self.part, self.cell), "value": self._value(self.part, self.cell)}
         facts |= {f"is_{p.part}": p.part == self.part.part for p in self.subject.parts}
-        facts |= {f"{p.part}_name": p.pin for p in self.subject.parts} | {"eps": number(self.subject.rule.eps)}
+        facts |= {f"{p.part}_name": p.called for p in self.subject.parts} | {"eps": number(self.subject.rule.eps)}
         facts |= self._named(self.part.side, self.cell, "")
         if self.part.side == DEST:
             return facts | self._of_window(self.windows[0]), ()
         return self._of_cell(facts)
 
     def _at(self, part: Part, cell: Cell) -> str:
-        return f"{part.pin}[{','.join(map(str, cell))}]"
+        return f"{part.called}[{','.join(map(str, cell))}]"
 
     def _value(self, part: Part, cell: Cell) -> str:
         return number(self.subject.arrays[part.pin][cell])
@@ -209,7 +215,7 @@ class _Facts:
         base = next(p for p in self.subject.parts if p.side == SOURCE)
         spans = (str(a) if b - a == 1 else f"{a}:{b}" for a, b in found.pairs)
         facts: dict[str, Any] = {
-            "window": f"{base.pin}[{','.join(spans)}]", "n_cells": plural(found.count, "cell"), "count": found.count,
+            "window": f"{base.called}[{','.join(spans)}]", "n_cells": plural(found.count, "cell"), "count": found.count,
             "cut": found.cut, "n_cut": plural(found.cut, "cell"), "hit": len(found.hits) > 0, "single": found.count == 1,
             "tie": len(found.hits) > 1, "tied": len(found.hits),
         }  # fmt: skip
@@ -235,8 +241,9 @@ class _Facts:
             "sum": some([self._term(giver, w) for w in wins], " + "),
             "made": some([self._share(giver, w) for w in wins], ", "),
             "others": some([self._other(giver, w) for w in others], "; "),
+            "sole": len(wins) == 1,
         }  # fmt: skip
-        return facts, arrived
+        return facts | (self._named(DEST, wins[0].cell, "_win") if wins else {}), arrived
 
     def _counts(self, found: Window) -> bool:
         taken = self.made.taken
@@ -285,7 +292,11 @@ def parts_of(op: Op) -> tuple[Part, ...]:
 
 
 def subject(
-    op: Op, arrays: Mapping[str, Array], attrs: Mapping[str, Any], outputs: Mapping[str, Array]
+    op: Op,
+    arrays: Mapping[str, Array],
+    attrs: Mapping[str, Any],
+    outputs: Mapping[str, Array],
+    names: Mapping[str, str] | None = None,
 ) -> Subject | None:
     """A call that ran, ready to be asked about; None if it has no cells."""
     call: Call = bind(op, arrays, attrs, Problems(op.name))
@@ -300,7 +311,7 @@ def subject(
         plan = Plan(
             plan.source, {1 + d: windows.edges(plan.source[1 + d], s, overlapping) for d, s in enumerate(drawn)}
         )
-    parts = parts_of(op)
+    parts = tuple(replace(p, name=(names or {}).get(p.pin, "")) for p in parts_of(op))
     held = {p.pin: outputs[p.pin] if p.pin in outputs else arrays[p.pin] for p in parts}
     return Subject(op.name, plan, op.rule, parts, held, call.items, call.absolute)
 

@@ -163,7 +163,8 @@ def check_node(node: Node, found: Checked, sources: Sources) -> None:
     """Texts, then inputs, then what comes out."""
     seen = found.seen[node.id]
     if seen.block is None:
-        expected = f"the name of a block{closest(node.op, BLOCKS)}"
+        near = closest(node.op, BLOCKS)
+        expected = "the name of a block" + (near if "did you mean" in near else "")
         _blame(found, node.id, None, f"op {node.op!r}"[:80], expected)
         return
     noted = _texts(node, seen, found) | _inputs(node, seen, found)

@@ -99,15 +99,16 @@ def _npy(raw: bytes, dtype: str) -> Array:
     return np.ascontiguousarray(array).astype(array.dtype.newbyteorder("="))
 
 
-def embed(name: str, raw: bytes) -> tuple[str, Json, Array]:
+def embed(name: str, raw: bytes, dtype: str = "") -> tuple[str, Json, Array]:
     """The bytes of a file as an entry of a graph's data: its hash, the entry, and the array."""
     kind = Path(name).suffix.lower()
     if kind not in KINDS.values():
         raise ValueError(f"{brief(name)}: wanted a .npy or a .png file")
-    array = decode(raw, kind)
+    array = decode(raw, kind, dtype)
     key = next(k for k, suffix in KINDS.items() if suffix == kind)
     title = Path(name.replace("\\", "/")).name[:100]
-    return f"sha256:{hashlib.sha256(raw).hexdigest()}", {"name": title, key: base64.b64encode(raw).decode()}, array
+    entry = {"name": title, key: base64.b64encode(raw).decode()} | ({"dtype": dtype} if dtype else {})
+    return f"sha256:{hashlib.sha256(raw).hexdigest()}", entry, array
 
 
 def embed_array(array: Array) -> tuple[str, Json]:

@@ -15,7 +15,7 @@ from .data import Sources
 from .model import Graph, GraphError, Node, Page
 from .session import Cache, execute
 
-_TAKEN = {"s", "np", "sys", "ops", "Scope", "Session", "names", "arrays", "name", "array"}
+_TAKEN = {"s", "np", "sys", "ops", "Scope", "Session", "names", "result_output", "name", "array"}
 _HEAD = '''"""{title}
 
 Exported by poolgrad {version}. Run it to see the arrays; `python {file} arrays.npz` saves them instead.
@@ -31,11 +31,12 @@ s = Scope.new_root_scope({page})
 '''
 _TAIL = """
 names = {names}
-arrays = dict(zip(names, Session(s).run(names)))
-if len(sys.argv) > 1:
-    np.savez(sys.argv[1], **arrays)
-else:
-    for name, array in arrays.items():
+result_output = Session(s).run(names)
+
+if __name__ == "__main__" and len(sys.argv) > 1:
+    np.savez(sys.argv[1], **dict(zip(names, result_output)))
+elif __name__ == "__main__":
+    for name, array in zip(names, result_output):
         print(f"{{name}}: {{array.dtype}} {{list(array.shape)}}")
         print(array)
 """

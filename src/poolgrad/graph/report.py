@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -136,7 +136,7 @@ def problem(found: Problem) -> Json:
 # ---- links
 
 
-def asked(seen: Seen, ran: Ran, run: Run) -> Subject | None:
+def asked(name: str, seen: Seen, ran: Ran, run: Run) -> Subject | None:
     """A block that ran, ready to be asked about."""
     op = seen.block.row if seen.block else None
     if op is None or ran.kept is None:
@@ -148,12 +148,23 @@ def asked(seen: Seen, ran: Ran, run: Run) -> Subject | None:
         except REFUSALS:
             ran.kept.notes["subject"] = None
     found: Subject | None = ran.kept.notes["subject"]
-    return found
+    if found is None:
+        return None
+    # The same result may be kept for several blocks, so names are not kept with it.
+    names = {pin: called(source) for pin, source in seen.sources.items()} | {
+        pin: called(f"{name}.{pin}") for pin in op.outputs
+    }
+    return replace(found, parts=tuple(replace(p, name=names.get(p.pin, "")) for p in found.parts))
+
+
+def called(end: str) -> str:
+    """What a sentence calls an output: its block, unless the block has several."""
+    return end.removesuffix(".output")
 
 
 def relation(name: str, seen: Seen, ran: Ran, run: Run) -> tuple[Json | None, Json | None]:
     """Links and conservation of a block; none if it has no windows, or too many cells."""
-    made = asked(seen, ran, run)
+    made = asked(name, seen, ran, run)
     if made is None or ran.kept is None:
         return None, None
     if cells(dimensions(made.plan), made.plan.dest) > MOST_LINKED:
@@ -179,7 +190,7 @@ def _links(name: str, seen: Seen, made: Subject, links: Links) -> Json:
         sides.append({"start": axis.start.tolist(), "stop": axis.stop.tolist(), "before": before.tolist(),
                       "after": after.tolist()})  # fmt: skip
     outputs = seen.block.outputs if seen.block else ()
-    tensors: list[Json] = [{"part": p.part, "dtype": made.arrays[p.pin].dtype.name, "pin": p.pin, "side": p.side,
+    tensors: list[Json] = [{"part": p.part, "dtype": made.arrays[p.pin].dtype.name, "pin": p.pin, "side": p.side, "name": p.called,
                 "ref": f"{name}.{p.pin}" if p.pin in outputs else seen.sources.get(p.pin)} for p in made.parts]  # fmt: skip
     return {"verb": links.verb.value, "taken": links.taken, "source": list(links.source), "dest": list(links.dest),
             "tensors": tensors, "axes": sides, "hits": hits, "eps": made.rule.eps or None}  # fmt: skip
@@ -234,8 +245,3 @@ def _line(g: str, dx: str, total: float, arrived: float, equal: bool, odd: int, 
     many = int((takers > 1).sum())
     parts += [f"{many} of {takers.size} windows give theirs more than once"] if many else []
     return f"{sums}: {', '.join(parts)}"
-
-
-def by_pin(made: Subject) -> Mapping[str, Array]:
-    """The arrays of a block by pin."""
-    return made.arrays

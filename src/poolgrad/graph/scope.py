@@ -253,7 +253,9 @@ class Scope:
             raise GraphError(
                 f"{output.node}: got a {self.page.nodes[output.node].op}, wanted a pooling op: it has windows"
             )
-        return ask(output.node, report.asked(run.checked.seen[output.node], ran, run), pin or output.pin, cell)
+        return ask(
+            output.node, report.asked(output.node, run.checked.seen[output.node], ran, run), pin or output.pin, cell
+        )
 
 
 def _typed(dtype: Any) -> str:

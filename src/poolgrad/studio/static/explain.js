@@ -102,7 +102,8 @@ class Facts {
   }
 
   of(part) { return this.links.tensors.find(t => t.part === part); }
-  at(t, cell) { return `${t.pin}[${cell.join(',')}]`; }
+  called(t) { return t.name ?? t.pin; }
+  at(t, cell) { return `${this.called(t)}[${cell.join(',')}]`; }
   value(t, cell) {
     const array = this.values[t.pin];
     return array ? text(Number(array[flatten(cell, this.links[t.side])]), t.dtype) : '?';
@@ -124,14 +125,14 @@ class Facts {
       eps: text(this.links.eps || 0), ...this.named(this.part.side, this.cell, '')};
     for (const t of this.links.tensors) {
       facts[`is_${t.part}`] = t === this.part;
-      facts[`${t.part}_name`] = t.pin;
+      facts[`${t.part}_name`] = this.called(t);
     }
     return Object.assign(facts, this.part.side === 'dest' ? this.ofWindow(this.windows[0]) : this.ofCell());
   }
 
   ofWindow(w) {
     const spans = w.pairs.map(([a, b]) => (b - a === 1 ? String(a) : `${a}:${b}`));
-    const facts = {window: `${this.base.pin}[${spans.join(',')}]`, n_cells: plural(w.count, 'cell'), count: w.count,
+    const facts = {window: `${this.called(this.base)}[${spans.join(',')}]`, n_cells: plural(w.count, 'cell'), count: w.count,
       cut: w.cut, n_cut: plural(w.cut, 'cell'), hit: w.hits.length > 0, single: w.count === 1, tie: w.hits.length > 1,
       tied: w.hits.length};
     if (w.hits.length) {
@@ -162,7 +163,8 @@ class Facts {
       missed: others.length, those: wins.length === 1 ? 'that window' : 'those windows',
       n_missed: plural(others.length, 'window'), one: n === 1, all: !others.length && wins.length > 1,
       lost_tie: others.some(w => w.hits.some(hit => same(hit, this.cell))), sum: some(wins.map(term), ' + '),
-      made: some(wins.map(share), ', '), others: some(others.map(other), '; ')};
+      made: some(wins.map(share), ', '), others: some(others.map(other), '; '), sole: wins.length === 1,
+      ...(wins.length ? this.named('dest', wins[0].cell, '_win') : {})};
   }
 
   /** What to light up in every linked tensor. */
