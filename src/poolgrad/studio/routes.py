@@ -166,7 +166,10 @@ def _upload(app: App, query: dict[str, str], body: bytes) -> Reply:
     name = query.get("name", "")
     if not name or len(name) > 200:
         raise Refused(400, f"name: got {name[:40]!r}, wanted the name of a file")
-    made = service.embed(name, body)
+    try:
+        made = service.embed(name, body)
+    except GraphError as error:
+        raise Refused(400, f"{name}: {error}") from None
     app.contents.complete({"data": made["data"]})
     return as_json(made)
 

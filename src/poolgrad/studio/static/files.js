@@ -1,7 +1,8 @@
 // Open, save, export, and files dropped or chosen for a block.
 
 import { download, el, pick } from 'poolgrad/dom';
-import { addNode, arrange, freeId, onNode, onPage, wishId } from 'poolgrad/model';
+import { arrange } from 'poolgrad/layout';
+import { addNode, freeId, onNode, onPage, wishId } from 'poolgrad/model';
 import { picture } from 'poolgrad/picture';
 
 const KINDS = [

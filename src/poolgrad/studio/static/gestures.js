@@ -35,6 +35,7 @@ export class Gestures {
     const pin = pinAt(target);
     if (pin && event.button === 0) {
       event.preventDefault();
+      this.flow.element.setPointerCapture(event.pointerId); // the wire may be dropped outside
       this.held = { pin, x: event.clientX, y: event.clientY };
       return;
     }
@@ -45,6 +46,7 @@ export class Gestures {
       return;
     }
     const block = target.closest('.block');
+    if (!block) this.flow.element.setPointerCapture(event.pointerId);
     if (event.button === 1 || !block) this.drag = event.shiftKey && !block ? this.lasso(event) : this.pan(event);
     else this.drag = this.carry(event, /** @type {HTMLElement} */ (block).dataset.id);
   }

@@ -50,7 +50,7 @@ export class Inspector {
     if (run?.page !== page.name) return null;
     const fetched = (page.fetch ?? []).map((end) => end.slice(0, end.lastIndexOf('.'))).find((id) => run.nodes[id]?.links);
     const ids = [...(run.order ?? [])].reverse().filter((id) => run.nodes[id]?.links);
-    return fetched ?? ids.find((id) => run.nodes[id].conservation) ?? ids[0] ?? null;
+    return fetched ?? ids.find((id) => run.nodes[id].conservation) ?? run.problems[0]?.node ?? ids[0] ?? null;
   }
 
   /** The tensors to show: the linked ones in pin order, then outputs that are not linked. @returns {Array<{tensor: Tensor, title: string, side: string|null}>} */
@@ -59,19 +59,26 @@ export class Inspector {
     if (!this.node || run?.page !== page.name || !tensors) return [];
     const found = linked(run, this.node).filter((t) => tensors.has(t.ref)).map((t) => ({
       tensor: tensors.get(t.ref), title: t.ref.startsWith(`${this.node}.`) ? t.pin : `${t.pin} · ${tensors.get(t.ref).node}`, side: t.side }));
+    if (!found.length) found.push(...this.wired());
     const shown = new Set(found.map((part) => part.tensor.key));
     const rest = [...tensors.values()].filter((t) => t.node === this.node && !shown.has(t.key)).map((tensor) => ({ tensor, title: tensor.pin, side: null }));
     return [...found, ...rest];
   }
 
+  /** What arrives at the pins of a block that could not run. */
+  wired() {
+    const into = this.store.page.wires.filter(([from, to]) => to.startsWith(`${this.node}.`) && this.store.tensors.has(from));
+    return into.map(([from, to]) => ({ tensor: this.store.tensors.get(from), title: `${to.slice(this.node.length + 1)} · ${this.store.tensors.get(from).node}`, side: null }));
+  }
+
   draw() {
     const parts = this.parts();
     const marker = JSON.stringify([this.node, this.slices, document.documentElement.dataset.theme]);
-    const same = marker === this.drawn && parts.length === this.maps.size && parts.every((p) => this.maps.get(p.tensor.key)?.tensor === p.tensor);
+    const same = marker === this.drawn && parts.length && parts.length === this.maps.size && parts.every((p) => this.maps.get(p.tensor.key)?.tensor === p.tensor);
     if (!same) {
       this.drawn = marker;
       this.maps = new Map();
-      fill(this.body, this.heading(parts), this.chips(parts), ...parts.map((part) => this.card(part)), parts.length ? this.legend() : null);
+      fill(this.body, this.heading(parts), this.chips(parts), el('div.cards', {}, ...parts.map((part) => this.card(part))), parts.length ? this.legend() : null);
     }
     this.conserve();
     this.pointing.refresh();
@@ -85,7 +92,13 @@ export class Inspector {
     return el('header', {},
       el('h2', { text: own ? own.key : node.id }),
       el('span.facts', { text: own ? `${own.dtype} [${own.shape.join(',')}] · ${own.axes || 'scalar'}` : node.op }),
-      el('p.doc', { text: facts?.doc ?? '' }));
+      el('p.doc', { text: facts?.doc ?? '' }), ...this.troubles());
+  }
+
+  /** The problems of this block, above what arrives at it. */
+  troubles() {
+    const own = [...this.store.run.problems, ...this.store.run.warnings].filter((p) => p.node === this.node);
+    return own.map((p) => el('p.trouble', { text: p.sentence }));
   }
 
   /** Which batch entry, channel and depth is shown. */
@@ -99,8 +112,10 @@ export class Inspector {
     }
     const letters = [...lengths].filter(([, length]) => length > 1);
     for (const [letter, length] of letters) this.slices[letter] ??= letter === 'D' && length <= 4 ? 'all' : 0;
+    // Tensors on a canvas have sliders of their own.
+    const chosen = (letter) => parts.some(({ tensor }) => tensor.axes.includes(letter) && tensor.values && !this.isBig(tensor));
     this.drawn = JSON.stringify([this.node, this.slices, document.documentElement.dataset.theme]);
-    return el('div.chips', {}, ...letters.map(([letter, length]) => this.chip(letter, length)));
+    return el('div.chips', {}, ...letters.filter(([letter]) => chosen(letter)).map(([letter, length]) => this.chip(letter, length)));
   }
 
   chip(letter, length) {
@@ -122,7 +137,7 @@ export class Inspector {
 
   card({ tensor, title, side }) {
     const shape = `${tensor.dtype} [${tensor.shape.join(',')}]`;
-    const box = el('section.card', { 'aria-label': `Tensor ${title}` }, el('h3', {}, title, el('small', { text: shape })));
+    const box = el(tensor.values && this.isBig(tensor) ? 'section.card.wide' : 'section.card', { 'aria-label': `Tensor ${title}` }, el('h3', {}, title, el('small', { text: shape })));
     box.append(this.map(tensor, side), statsLine(tensor));
     if (tensor.node === this.node && tensor.pin === 'output') box.append(el('div.conservation', { 'aria-label': 'Conservation' }));
     return box;
@@ -130,16 +145,20 @@ export class Inspector {
 
   map(tensor, side) {
     if (!tensor.values) return this.fetch(tensor);
-    const width = 330;
-    const shown = tensor.values.length ? panelStarts(tensor, this.slices).length : 0;
-    const { down, across } = plan(tensor.axes);
-    const [rows, columns] = [down, across].map((axis) => (axis < 0 ? 1 : tensor.shape[axis]));
-    const view = shown * rows * columns > MOST_CELLS
-      ? new BigMap(tensor, this.slices, { width, turn: (letter, at) => this.turn(letter, at),
+    const { across } = plan(tensor.axes);
+    const view = this.isBig(tensor)
+      ? new BigMap(tensor, this.slices, { width: 200, turn: (letter, at) => this.turn(letter, at),
         visit: (flat, pin) => this.pointing[pin ? 'pin' : 'visit'](tensor.key, flat, this.node) })
-      : this.cells(tensor, side, columns, width);
+      : this.cells(tensor, side, across < 0 ? 1 : tensor.shape[across], 312);
     this.maps.set(tensor.key, view);
     return view.element;
+  }
+
+  /** Whether a tensor has more cells than elements are made for, even one slice at a time. @param {Tensor} tensor */
+  isBig(tensor) {
+    const { down, across } = plan(tensor.axes);
+    const slice = [down, across].reduce((cells, axis) => cells * (axis < 0 ? 1 : tensor.shape[axis]), 1);
+    return slice * (tensor.values.length ? panelStarts(tensor, this.slices).length : 0) > MOST_CELLS;
   }
 
   cells(tensor, side, columns, width) {

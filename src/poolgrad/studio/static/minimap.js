@@ -7,11 +7,13 @@ import { ravel, short, unravel } from 'poolgrad/tensor';
 
 /** @typedef {import('poolgrad/tensor').Tensor} Tensor */
 
+const ODD = [194, 0, 122]; // not a number, or infinite
+
 export class MiniMap {
   /** @param {Tensor} tensor */
   constructor(tensor) {
     this.tensor = tensor;
-    this.plan = preview(tensor.shape, tensor.axes);
+    this.plan = preview(tensor);
     this.colour = scale(tensor.role, tensor.stats.min ?? 0, tensor.stats.max ?? 0);
     /** @type {Map<number, HTMLElement>} */ this.cells = new Map();
     this.lit = [];
@@ -29,7 +31,8 @@ export class MiniMap {
     box.style.gap = `${gap}px`;
     box.style.height = `${total}px`;
     box.style.gridTemplateColumns = `repeat(${across}, max-content)`;
-    if (!this.tensor.values || this.tensor.values.length === 0) return box;
+    if (!this.tensor.values) box.textContent = 'too many cells to draw here';
+    if (!this.tensor.values?.length) return box;
     for (let tall = 0; tall < down; tall++) {
       for (let wide = 0; wide < across; wide++) box.append(this.panel(this.start(tall, wide)));
     }
@@ -89,11 +92,19 @@ export class MiniMap {
     const image = context.createImageData(columns, rows);
     for (let row = 0, k = 0; row < rows; row++) {
       for (let column = 0; column < columns; column++, k += 4) {
-        image.data.set([...(this.colour(this.tensor.values[this.at(start, row, column)]) ?? [214, 0, 130]), 255], k);
+        const rgb = this.plan.rgb ? this.light3(start, row, column) : this.colour(this.tensor.values[this.at(start, row, column)]) ?? ODD;
+        for (let c = 0; c < 3; c++) image.data[k + c] = rgb[c];
+        image.data[k + 3] = 255;
       }
     }
     context.putImageData(image, 0, 0);
     return canvas;
+  }
+
+  /** The three channels of a pixel, as light. */
+  light3(start, row, column) {
+    const channel = this.plan.axes.indexOf('C');
+    return [0, 1, 2].map((c) => 255 * this.tensor.values[this.at(start.map((v, axis) => (axis === channel ? c : v)), row, column)]);
   }
 
   /** Lights cells up. @param {Map<number, string>|null} marks */

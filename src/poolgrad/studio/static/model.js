@@ -128,27 +128,3 @@ export function paste(page, text) {
   }
   return { page, ids: [...names.values()] };
 }
-
-/** Where blocks stand that have no place yet: a column per distance from the inputs. @param {Page} page
- * @param {(node: GraphNode) => number} height @returns {Page} */
-export function arrange(page, height) {
-  if (page.nodes.every((node) => node.at)) return page;
-  const depth = new Map();
-  const deep = (id) => {
-    if (depth.has(id)) return depth.get(id);
-    depth.set(id, 0);
-    const above = page.wires.filter(([, to]) => nodeOf(to) === id).map(([from]) => deep(nodeOf(from)) + 1);
-    depth.set(id, Math.max(0, ...above));
-    return depth.get(id);
-  };
-  const bottoms = [];
-  const places = new Map();
-  for (const node of page.nodes) {
-    if (node.at) continue;
-    const column = deep(node.id);
-    const y = bottoms[column] ?? 28;
-    places.set(node.id, [28 + column * 272, y]);
-    bottoms[column] = y + height(node) + 32;
-  }
-  return moveNodes(page, places);
-}

@@ -28,7 +28,7 @@ export class Pages {
       role: 'tab', 'aria-selected': String(now), 'aria-label': `Page ${page.name}`, title: 'Double-click to rename',
       onclick: () => this.store.show(i), ondblclick: (event) => this.rename(event, i),
       onkeydown: (event) => { if (event.key === 'F2') this.rename(event, i); if (event.key === 'Delete') this.close(i); },
-    }, page.name, badge, close);
+    }, el('span.label', { text: page.name }), badge, close);
   }
 
   free(wish) {

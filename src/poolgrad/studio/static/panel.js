@@ -7,14 +7,15 @@ import { applyEdits } from 'poolgrad/repair';
 const TABS = ['Problems', 'Python', 'JSON', 'Log'];
 
 export class Panel {
-  /** @param {import('poolgrad/store').Store} store @param {any} api @param {(id: string, pin: string|null) => void} goTo */
-  constructor(store, api, goTo) {
+  /** @param {import('poolgrad/store').Store} store @param {any} api @param {HTMLElement} status
+   * @param {(id: string, pin: string|null) => void} goTo */
+  constructor(store, api, status, goTo) {
     Object.assign(this, { store, api, goTo });
     this.tab = 'Problems';
     this.lines = [];
     this.bar = el('div.tabs', { role: 'tablist', 'aria-label': 'Panel' });
     this.body = el('div.content', { role: 'tabpanel', tabindex: 0, 'aria-label': 'Panel content' });
-    this.element = el('section.lower', { 'aria-label': 'Lower panel' }, this.bar, this.body);
+    this.element = el('section.lower', { 'aria-label': 'Lower panel' }, el('div.bar', {}, this.bar, status), this.body);
     store.on('run', () => this.draw());
     store.on('doc', () => { if (this.tab !== 'Problems') this.draw(); });
     this.draw();
@@ -60,11 +61,9 @@ export class Panel {
 
   card(problem, kind) {
     const place = [problem.node, problem.pin].filter(Boolean).join(' · ');
-    const prefix = [problem.node, problem.pin].filter(Boolean).join(': ');
-    const sentence = prefix && problem.sentence.startsWith(`${prefix}: `) ? problem.sentence.slice(prefix.length + 2) : problem.sentence;
     const card = el(`article.${kind}`, { 'aria-label': `${kind} ${place || 'page'}` },
       el('h3', {}, place ? el('button.place', { text: place, title: 'Go to this pin', onclick: () => this.goTo(problem.node, problem.pin) }) : 'page'),
-      el('p', { text: sentence }));
+      el('p', { text: without(problem.sentence, [problem.node, problem.pin]) }));
     if (problem.repair) card.append(el('button.repair', { text: problem.repair.label, onclick: () => this.repair(problem.repair) }));
     return card;
   }
@@ -89,6 +88,12 @@ export class Panel {
       if (ticket === this.ticket) fill(this.body, el('p.hint', { text: error.message }));
     }
   }
+}
+
+/** A sentence without the names that stand above it. @param {string} sentence @param {Array<string|null>} names */
+export function without(sentence, names) {
+  const rest = names.reduce((text, name) => (name && text.startsWith(name) ? text.slice(name.length).replace(/^[:,] /, '') : text), sentence);
+  return rest[0].toUpperCase() + rest.slice(1);
 }
 
 /** Python with its strings, comments and words told apart. @param {string} text @returns {Array<Node|string>} */

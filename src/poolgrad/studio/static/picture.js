@@ -77,7 +77,7 @@ function drawPin(pen, block, pin, tone) {
 
 function drawMap(pen, map, top, tone) {
   const { tensor } = map;
-  const at = preview(tensor.shape, tensor.axes);
+  const at = preview(tensor);
   write(pen, `result_${tensor.pin}  ${tensor.dtype}`, 12, top + 12, `10px ${SANS}`, tone('--soft'));
   write(pen, `[${tensor.shape.join(',')}]`, WIDTH - 12, top + 12, `10px ${MONO}`, tone('--soft'), 'right');
   const colour = scale(tensor.role, tensor.stats.min ?? 0, tensor.stats.max ?? 0);
@@ -94,7 +94,7 @@ function drawCells(pen, map, at, start, [left, top], colour) {
   for (let row = 0; row < at.rows; row++) {
     for (let column = 0; column < at.columns; column++) {
       const value = map.tensor.values[map.at(start, row, column)];
-      const rgb = colour(value) ?? [214, 0, 130];
+      const rgb = at.rgb ? map.light3(start, row, column) : colour(value) ?? [214, 0, 130];
       pen.fillStyle = `rgb(${rgb})`;
       pen.fillRect(left + column * at.cell, top + row * at.cell, at.cell - (at.picture ? -0.5 : 1), at.cell - (at.picture ? -0.5 : 1));
       if (at.numbers) write(pen, short(value, 4), left + (column + 0.5) * at.cell, top + (row + 0.5) * at.cell + 3.5, `10px ${MONO}`, ink(rgb), 'center');

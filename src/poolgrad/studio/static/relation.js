@@ -40,6 +40,7 @@ export function relation(run, tensors, phrases, key, flat, wish = null) {
   const values = {};
   for (const { pin, ref } of parts) if (tensors.get(ref)?.values) values[pin] = tensors.get(ref).values;
   const said = relate(run.nodes[who.node], values, phrases, who.pin, unravel(flat, tensor.shape));
+  if (!said) return null;
   const marks = new Map();
   const shares = new Map();
   for (const { pin, ref } of parts) {

@@ -23,9 +23,13 @@ export class Runner {
     store.on('doc', () => this.changed());
   }
 
+  /** Whether the last run was of the page as it is now. */
+  get current() {
+    return meaning(this.store.page) === this.last;
+  }
+
   changed() {
-    const now = meaning(this.store.page);
-    if (now === this.last) return;
+    if (this.current) return;
     this.mark();
     if (!this.auto) return;
     clearTimeout(this.timer);
@@ -67,7 +71,7 @@ export class Runner {
       this.say(error.message, true);
     }
     this.busy = false;
-    if (this.waiting || meaning(this.store.page) !== this.last) {
+    if (this.waiting || !this.current) {
       this.waiting = false;
       if (this.auto) this.run();
     }

@@ -10,7 +10,7 @@ export function statsLine(tensor) {
   const parts = size ? [`min ${say(min)}`, `max ${say(max)}`, `Σ ${say(sum)}`] : ['empty'];
   if (zeros) parts.push(`${zeros} of ${size} ${size === 1 ? 'cell is' : 'cells are'} zero`);
   const odd = [nan ? `${nan} NaN` : '', inf ? `${inf} infinite` : ''].filter(Boolean).join(', ');
-  return el('p.stats', {}, parts.join(' · '), odd ? el('b.flag', { text: odd }) : null);
+  return el('p.stats', {}, ...parts.map((part) => el('span', { text: part })), odd ? el('b.flag', { text: odd }) : null);
 }
 
 /** The conservation line: all of it arrived, or how much did not and where. @param {any} cons @returns {Node|null} */

@@ -2,18 +2,19 @@
 
 import { api } from 'poolgrad/api';
 import { el, isField } from 'poolgrad/dom';
+import { decode } from 'poolgrad/explain';
 import { Files } from 'poolgrad/files';
 import { Flow } from 'poolgrad/flow';
 import { Gestures } from 'poolgrad/gestures';
 import { Inspector } from 'poolgrad/inspector';
 import { shortcuts } from 'poolgrad/keys';
-import { addNode, arrange, freeId, onPage, wishId } from 'poolgrad/model';
+import { arrange, tidy } from 'poolgrad/layout';
+import { addNode, freeId, onPage, wishId } from 'poolgrad/model';
 import { blocksOf, fresh } from 'poolgrad/ops';
 import { Pages } from 'poolgrad/pages';
 import { Palette } from 'poolgrad/palette';
 import { Panel } from 'poolgrad/panel';
 import { Pointing } from 'poolgrad/pointing';
-import { unpack } from 'poolgrad/results';
 import { Runner } from 'poolgrad/runner';
 import { Store } from 'poolgrad/store';
 import { themeButton } from 'poolgrad/theme';
@@ -30,7 +31,7 @@ class Studio {
     this.pages = new Pages(this.store, this.runner, say);
     this.pointing = new Pointing(this.store);
     this.inspector = new Inspector(this.store, this.pointing, load);
-    this.panel = new Panel(this.store, api, (id, pin) => this.goTo(id, pin));
+    this.panel = new Panel(this.store, api, this.status, (id, pin) => this.goTo(id, pin));
     this.palette = new Palette(ops, (op, at) => this.place(op, at));
     this.files = new Files(this.store, this.flow, api, say);
     this.wiring = new Wiring(this.store, this.flow, say);
@@ -49,7 +50,7 @@ class Studio {
     const auto = el('input', { type: 'checkbox', id: 'auto', checked: true, onchange: () => { this.runner.auto = auto.checked; if (auto.checked) this.runner.changed(); } });
     return el('header.top', {},
       el('h1', {}, 'pool', el('em', { text: 'grad' }), ' studio'),
-      this.pages.element, el('span.space'), this.status,
+      this.pages.element, el('span.space'),
       el('label.auto', { for: 'auto', title: 'Run whenever something changes' }, auto, 'auto-run'),
       themeButton(() => this.redraw()),
       el('button', { text: 'Open', title: 'JSON, enuSpace page, .npy or .png', onclick: () => this.files.open() }),
@@ -63,7 +64,8 @@ class Studio {
     const zoom = el('div.zoom', {},
       el('button', { text: '−', 'aria-label': 'Zoom out', onclick: () => this.flow.zoomBy(1 / 1.2) }), percent,
       el('button', { text: '+', 'aria-label': 'Zoom in', onclick: () => this.flow.zoomBy(1.2) }),
-      el('button', { text: 'Fit', 'aria-label': 'Fit page', onclick: () => this.flow.fit() }));
+      el('button', { text: 'Fit', 'aria-label': 'Fit page', title: 'f', onclick: () => this.flow.fit() }),
+      el('button', { text: 'Tidy', title: 'All blocks in columns', onclick: () => this.tidy() }));
     return el('main', {}, el('div.stage', {}, this.flow.element, zoom), this.panel.element);
   }
 
@@ -82,6 +84,12 @@ class Studio {
     if (this.fitted === this.store.at) return;
     this.fitted = this.store.at;
     this.flow.fit();
+  }
+
+  tidy() {
+    const { store, flow } = this;
+    store.edit(onPage(store.doc, store.at, (page) => tidy(page, (node) => flow.height(flow.blocks.get(node.id)))));
+    flow.fit();
   }
 
   /** The block that should explain a cell of the canvas: the selected one, if it is linked. */
@@ -150,7 +158,7 @@ class Studio {
 
 /** Fetches the numbers of a tensor that is too large to come with a run. @param {import('poolgrad/tensor').Tensor} tensor */
 async function load(tensor) {
-  tensor.values = unpack((await api.tensor(tensor.ref)).values);
+  tensor.values = decode((await api.tensor(tensor.ref)).values);
 }
 
 async function main() {

@@ -3,7 +3,7 @@
 import { el } from 'poolgrad/dom';
 import { Flow } from 'poolgrad/flow';
 import { Inspector } from 'poolgrad/inspector';
-import { arrange } from 'poolgrad/model';
+import { arrange } from 'poolgrad/layout';
 import { blocksOf } from 'poolgrad/ops';
 import { Pointing } from 'poolgrad/pointing';
 import { tensorsOf } from 'poolgrad/results';

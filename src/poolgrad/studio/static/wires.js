@@ -60,8 +60,11 @@ export class Wires {
 
   /** Writes the shape that flows on each wire. @param {(end: string) => string} shapeOf */
   label(shapeOf) {
-    for (const { label, from } of this.views.values()) {
-      const text = shapeOf(from);
+    const said = new Set();
+    for (const { label, from, to } of this.views.values()) {
+      const way = `${from} ${nodeOf(to)}`; // two wires side by side need one label
+      const text = said.has(way) ? '' : shapeOf(from);
+      said.add(way);
       if (label.textContent !== text) label.textContent = text;
     }
   }
