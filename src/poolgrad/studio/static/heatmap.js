@@ -43,8 +43,8 @@ export class HeatMap {
     /** @type {Map<number, HTMLElement>} */ this.cells = new Map();
     this.padCells = [];
     this.lit = [];
-    const starts = tensor.values.length ? panelStarts(tensor, slices) : [];
-    this.element = el('div.map', { role: 'grid', 'aria-label': `${tensor.key} cells`, 'data-tensor': tensor.key }, ...starts.map((start) => this.panel(start)));
+    this.starts = tensor.values.length ? panelStarts(tensor, slices) : [];
+    this.element = el('div.map', { role: 'grid', 'aria-label': `${tensor.key} cells`, 'data-tensor': tensor.key }, ...this.starts.map((start) => this.panel(start)));
     const first = this.cells.values().next().value;
     if (first) first.tabIndex = 0;
     this.element.addEventListener('keydown', (event) => this.key(event));
@@ -156,14 +156,16 @@ export class HeatMap {
     event.stopPropagation();
     if (axis < 0) return;
     index[axis] += move[1];
-    const next = index[axis] >= 0 && index[axis] < this.tensor.shape[axis] ? this.cells.get(ravel(index, this.tensor.shape)) : this.beside(Number(here), move[1]);
-    this.focus(next);
+    if (index[axis] < 0 || index[axis] >= this.tensor.shape[axis]) this.cross(index, axis, move[1]);
+    this.focus(this.cells.get(ravel(index, this.tensor.shape)));
   }
 
-  /** Past the edge: the neighbouring panel. */
-  beside(flat, step) {
-    const order = [...this.cells.keys()];
-    return this.cells.get(order[order.indexOf(flat) + step]);
+  /** Past the edge: the same row, or column, of the neighbouring panel. */
+  cross(index, axis, step) {
+    const at = this.starts.findIndex((start) => this.plan.beside.every((k) => start[k] === index[k]));
+    const next = this.starts[at + step];
+    if (next) for (const k of this.plan.beside) index[k] = next[k];
+    index[axis] = next ? (step > 0 ? 0 : this.tensor.shape[axis] - 1) : index[axis] - step;
   }
 
   /** @param {HTMLElement|undefined} box */

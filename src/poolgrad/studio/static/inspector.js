@@ -30,6 +30,7 @@ export class Inspector {
     store.on('run', () => this.choose(true));
     store.on('page', () => { this.node = null; this.slices = {}; });
     store.on('relation', (found) => this.light(found));
+    store.on('inspect', () => this.enter());
     this.speak(null);
   }
 
@@ -185,6 +186,12 @@ export class Inspector {
   conserve() {
     const box = this.body.querySelector('.conservation');
     if (box) fill(box, conservation(this.store.run.nodes[this.node]?.conservation));
+  }
+
+  /** The focus goes to the first cell of the block's own result. */
+  enter() {
+    const own = [...this.maps.values()].find((map) => map.tensor.node === this.node) ?? this.maps.values().next().value;
+    own?.element.querySelector('[tabindex="0"]')?.focus();
   }
 
   /** @param {import('poolgrad/relation').Relation|null} found */
