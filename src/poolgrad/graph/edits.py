@@ -22,7 +22,7 @@ def apply(page: Page, edits: Iterable[Edit]) -> None:
         refuse("edits", brief(edits), "a list")
     for i, edit in enumerate(edits):
         kind = edit.get("do") if isinstance(edit, dict) else None
-        if kind not in _KINDS:
+        if not isinstance(kind, str) or kind not in _KINDS:
             refuse(f"edits[{i}]", brief(edit), f"an object whose 'do' is one of {', '.join(_KINDS)}")
         _KINDS[kind](page, edit, f"edits[{i}]")
 

@@ -58,7 +58,7 @@ def _pin(pin: Pin) -> Json:
 
 def parse(op: str, pin: str, text: str) -> Json:
     """One text alone, as it is typed."""
-    block = BLOCKS.get(op)
+    block = BLOCKS.get(op) if isinstance(op, str) else None
     found = block.pin(pin) if block else None
     if found is None or found.read is None or not isinstance(text, str):
         refuse("parse", brief([op, pin]), "a block and one of its text pins")
@@ -74,6 +74,8 @@ def parse(op: str, pin: str, text: str) -> Json:
 
 
 def _opened(graph: Json | Graph, page: str | None) -> tuple[Graph, Page]:
+    if not isinstance(graph, (Graph, dict)):
+        refuse("graph", brief(graph), "an object")
     opened = graph if isinstance(graph, Graph) else Graph.from_json(graph)
     return opened, opened.page(page)
 
@@ -199,6 +201,8 @@ def gradients(graph: Json | Graph, page: str | None, y: str, x: str) -> Json:
     from .scope import Scope
 
     opened, chosen = _opened(graph, page)
+    if not isinstance(y, str) or not isinstance(x, str):
+        refuse("gradients", brief([y, x]), "two outputs like 'y.output' and 'x.output'")
     scope = Scope.of(opened, chosen.name, paths=False)
     old = set(chosen.nodes)
     scope._state.collect = False
