@@ -125,7 +125,9 @@ def tab_to(page: Any, label: str) -> None:
     """Presses Tab until what is called so has the focus."""
     for _ in range(MOST_TABS):
         page.keyboard.press("Tab")
-        name = page.evaluate("() => { const e = document.activeElement; return e.getAttribute('aria-label') ?? e.textContent; }")
+        name = page.evaluate(
+            "() => { const e = document.activeElement; return e.getAttribute('aria-label') ?? e.textContent; }"
+        )
         if name == label:
             return
     raise AssertionError(f"Tab never reaches {label!r}")

@@ -41,7 +41,13 @@ def draw(page: Any, op: str, given: dict[str, Any]) -> str:
         if kinds.get(name) in ("input", "either") and array.ndim:
             rename(page, place(page, "Const"), f"in_{name}")
             shape = "".join(f"[{n}]" for n in array.shape)
-            write(page, f"in_{name}", val=",".join(map(str, array.ravel().tolist())), shape=shape, dtype=TYPES[array.dtype.name])
+            write(
+                page,
+                f"in_{name}",
+                val=",".join(map(str, array.ravel().tolist())),
+                shape=shape,
+                dtype=TYPES[array.dtype.name],
+            )
             wire(page, f"in_{name}.output", f"{block}.{name}")
         elif name in kinds:
             write(page, block, **{name: text(value)})
@@ -63,7 +69,8 @@ def test_an_op_from_the_palette_gives_what_the_library_gives(page, op):
     wanted = dict(zip(OPS[op].outputs, result if len(OPS[op].outputs) > 1 else (result,), strict=True))
     for pin, array in wanted.items():
         got = page.evaluate(
-            "key => { const t = studio.store.tensors.get(key); return [t.shape, t.dtype, [...t.values]]; }", f"{block}.{pin}"
+            "key => { const t = studio.store.tensors.get(key); return [t.shape, t.dtype, [...t.values]]; }",
+            f"{block}.{pin}",
         )
         assert (got[0], got[1]) == (list(array.shape), array.dtype.name)
         assert np.array_equal(np.array(got[2]).reshape(array.shape), array.astype(np.float64))

@@ -58,7 +58,9 @@ def test_the_palette_finds_blocks_by_any_part_of_their_name(page):
 
 def test_a_block_is_placed_by_a_click_and_by_a_drag(sheet):
     sheet.get_by_label("Add MaxPool3D", exact=True).click()
-    sheet.get_by_label("Add Const", exact=True).drag_to(sheet.get_by_label("Canvas", exact=True), target_position={"x": 60, "y": 60})
+    sheet.get_by_label("Add Const", exact=True).drag_to(
+        sheet.get_by_label("Canvas", exact=True), target_position={"x": 60, "y": 60}
+    )
     assert {node["op"] for node in nodes(sheet).values()} == {"MaxPool3D", "Const"}
 
 

@@ -8,7 +8,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hands import everything, export, in_block, marks, open_files, place, select, sentence, settled, shown, tab_to, turn, wire, write
+from hands import (
+    everything,
+    export,
+    in_block,
+    marks,
+    open_files,
+    place,
+    select,
+    sentence,
+    settled,
+    shown,
+    tab_to,
+    turn,
+    wire,
+    write,
+)
 from support import SHARED, python
 
 REPAIRED = {"0,1,1,1,0": "3", "0,1,1,1,1": "4", "1,1,1,1,0": "5", "1,1,1,1,1": "6"}
@@ -44,7 +59,10 @@ def test_1_seed_003_as_pictured_is_explained_and_repaired_by_one_press(page):
 def test_2_seed_004_has_two_problems_at_once_and_a_repair_for_each(page):
     turn(page, "seed 004 as pictured")
     problems = page.get_by_role("article")
-    assert [p.get_attribute("aria-label") for p in problems.all()] == ["problem ddy · orig_output", "problem ddy · grad"]
+    assert [p.get_attribute("aria-label") for p in problems.all()] == [
+        "problem ddy · orig_output",
+        "problem ddy · grad",
+    ]
     assert page.get_by_label("Page seed 004 as pictured", exact=True).inner_text().split()[4] == "2"
     for pin in ("orig_output", "grad"):
         page.get_by_label(f"problem ddy · {pin}", exact=True).get_by_role("button").last.click()
@@ -105,7 +123,9 @@ def test_5_an_exported_document_opens_again_as_the_same_file(page, tmp_path):
     open_files(page, first)
     again = export(page, "JSON", tmp_path)
     assert again.read_bytes() == before
-    assert [p["name"] for p in json.loads(before)["pages"]] == page.evaluate("() => studio.store.doc.pages.map(p => p.name)")
+    assert [p["name"] for p in json.loads(before)["pages"]] == page.evaluate(
+        "() => studio.store.doc.pages.map(p => p.name)"
+    )
 
 
 def test_6_the_exported_html_explains_cells_without_a_network(page, watch, tmp_path):
@@ -197,12 +217,18 @@ def test_9_the_forward_pictures_come_out_when_they_are_drawn_by_hand(page, op):
     write(page, x, val=values, shape=shape)
     y = place(page, op)
     write(page, y, **texts)
-    wire(page, f"{x}.output", f"{y}.{'value' if op[0] == 'F' else 'input'}" if op != "AvgPool" and op[0] != "F" else f"{y}.value")
+    wire(
+        page,
+        f"{x}.output",
+        f"{y}.{'value' if op[0] == 'F' else 'input'}" if op != "AvgPool" and op[0] != "F" else f"{y}.value",
+    )
     settled(page)
     select(page, y)
     everything(page)
     for pin, wanted in results.items():
-        values_of: Any = page.evaluate("key => { const t = studio.store.tensors.get(key); return [t.shape, [...t.values]]; }", f"{y}.{pin}")
+        values_of: Any = page.evaluate(
+            "key => { const t = studio.store.tensors.get(key); return [t.shape, [...t.values]]; }", f"{y}.{pin}"
+        )
         assert values_of[1] == wanted
         assert sorted(shown(page, f"{y}.{pin}", tuple(values_of[0])).ravel().tolist()) == sorted(wanted)
 

@@ -32,7 +32,9 @@ def app() -> App:
     return App(TOKEN, PORT, opening(None), log=never)
 
 
-def ask(app: App, path: str, body: Any = None, headers: dict[str, str] | None = None, method: str | None = None) -> Reply:
+def ask(
+    app: App, path: str, body: Any = None, headers: dict[str, str] | None = None, method: str | None = None
+) -> Reply:
     data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
     return app(method or ("GET" if body is None else "POST"), path, OURS if headers is None else headers, data)
 
@@ -98,7 +100,7 @@ def test_a_graph_runs_and_its_large_contents_need_to_come_only_once(app):
     file = io.BytesIO()
     np.save(file, array)
     made = json.loads(ask(app, "/api/upload?name=x.npy", file.getvalue())[2])
-    graph = {**service.new_graph(), "data": dict.fromkeys(made["data"], {})}
+    graph = {**service.new_graph(), "data": {key: {} for key in made["data"]}}
     graph["pages"][0]["nodes"] = [{"id": "x", **made["node"]}]
     done = json.loads(ask(app, "/api/run", {"graph": graph, "page": None})[2])
     sent = done["nodes"]["x"]["outputs"]["output"]
@@ -189,7 +191,9 @@ def broken(draw: random.Random, good: bytes) -> bytes:
         elif kind == 1 and data:
             data[at % len(data)] ^= 1 << draw.randrange(8)
         elif kind == 2:
-            data[at:at] = draw.choice([b"\x00", b"[" * 40, b"{}", b"\xff\xfe", b"1e999", b"-", b'"', b"NaN", draw.randbytes(8)])
+            data[at:at] = draw.choice(
+                [b"\x00", b"[" * 40, b"{}", b"\xff\xfe", b"1e999", b"-", b'"', b"NaN", draw.randbytes(8)]
+            )
         elif kind == 3:
             data[at:at] = data[: draw.randrange(40)]
         else:
@@ -227,7 +231,11 @@ def generated(number: int) -> tuple[str, bytes]:
     graph = draw.choice(service.examples())["graph"]
     file = io.BytesIO()
     np.save(file, np.arange(12.0).reshape(3, 4))
-    files = {"x.npy": file.getvalue(), "x.png": png.encode(np.zeros((3, 4, 3), np.uint8)), "x.json": json.dumps(graph).encode()}
+    files = {
+        "x.npy": file.getvalue(),
+        "x.png": png.encode(np.zeros((3, 4, 3), np.uint8)),
+        "x.json": json.dumps(graph).encode(),
+    }
     kind = number % 4
     if kind == 0:
         name = draw.choice(["x.npy", "x.png"])

@@ -4,6 +4,7 @@ import { ink, scale } from 'poolgrad/colour';
 import { el } from 'poolgrad/dom';
 import { text } from 'poolgrad/explain';
 import { NUMBERS } from 'poolgrad/heatmap';
+import { Loupe } from 'poolgrad/loupe';
 import { axisName, cellName, plan, ravel, short, unravel } from 'poolgrad/tensor';
 
 const STROKES = { window: '#2f7fd1', winner: '#e0561b', tie: '#b8860b', arrived: '#e0561b', reaches: '#2f7fd1', self: '' };
@@ -26,6 +27,7 @@ export class BigMap {
     this.cursor = [0, 0];
     this.canvas = el('canvas', { width: this.columns * this.cell, height: this.rows * this.cell, tabindex: 0, role: 'application' });
     this.over = el('canvas.over', { width: this.columns * this.cell, height: this.rows * this.cell, 'aria-hidden': 'true' });
+    this.loupe = new Loupe(this);
     this.element = el('div.bigmap', { 'data-tensor': tensor.key }, this.sliders(), el('div.stack', {}, this.canvas, this.over));
     this.listen();
     this.name();
@@ -126,13 +128,24 @@ export class BigMap {
     const context = this.over.getContext('2d');
     context.clearRect(0, 0, this.over.width, this.over.height);
     const self = getComputedStyle(this.canvas).color;
-    for (const [flat, mark] of marks ?? []) {
-      const index = unravel(flat, this.tensor.shape);
-      if (this.plan.beside.some((axis) => index[axis] !== this.start[axis])) continue;
-      const [row, column] = [this.plan.down < 0 ? 0 : index[this.plan.down], this.plan.across < 0 ? 0 : index[this.plan.across]];
+    const lit = this.inSlice(marks);
+    for (const { row, column, mark } of lit) {
       const line = this.cell >= 8 ? 2 : 1;
       Object.assign(context, { lineWidth: line, strokeStyle: STROKES[mark] || self });
       context.strokeRect(column * this.cell + line / 2, row * this.cell + line / 2, this.cell - line || 1, this.cell - line || 1);
     }
+    this.loupe.show(lit);
+  }
+
+  /** The marked cells of the slice that is shown. @param {Map<number, string>|null} marks */
+  inSlice(marks) {
+    const { down, across, beside } = this.plan;
+    const found = [];
+    for (const [flat, mark] of marks ?? []) {
+      const index = unravel(flat, this.tensor.shape);
+      if (beside.some((axis) => index[axis] !== this.start[axis])) continue;
+      found.push({ row: down < 0 ? 0 : index[down], column: across < 0 ? 0 : index[across], mark });
+    }
+    return found;
   }
 }

@@ -1,7 +1,7 @@
 // One block of the canvas: title, pins, text fields, outputs and results.
 
 import { el, fill } from 'poolgrad/dom';
-import { WIDTH } from 'poolgrad/geometry';
+import { WIDTH, resultsHeight } from 'poolgrad/geometry';
 import { MiniMap } from 'poolgrad/minimap';
 import { hint } from 'poolgrad/ops';
 
@@ -25,10 +25,16 @@ export class BlockView {
     this.element = el('div.block', {
       tabindex: 0, role: 'group', 'data-id': node.id, 'data-group': facts.group,
       'aria-label': `${node.id} ${node.op} block`, title: facts.doc,
-    }, this.title(), this.body(), this.results);
+    }, this.title());
     this.element.style.width = `${WIDTH}px`;
+    this.element.style.setProperty('--height', `${facts.height}px`);
     this.state('unknown', '');
     this.place(node);
+  }
+
+  /** Pins, fields and room for results: most of a block, so it may come later than its title. */
+  fill() {
+    this.element.append(this.body(), this.results);
   }
 
   title() {
@@ -145,5 +151,6 @@ export class BlockView {
     if (same) return;
     this.maps = new Map(tensors.map((t) => [t.pin, new MiniMap(t)]));
     fill(this.results, ...[...this.maps.values()].map((map) => map.element));
+    this.element.style.setProperty('--height', `${this.facts.height + resultsHeight(tensors)}px`);
   }
 }

@@ -66,7 +66,7 @@ export class Files {
     const arrays = files.filter((file) => /\.(npy|png)$/i.test(file.name));
     const graphs = files.filter((file) => !arrays.includes(file));
     try {
-      if (graphs.length) this.take(await this.api.import(graphs), graphs[0].name);
+      if (graphs.length) this.take(await this.api.read(graphs), graphs[0].name);
       for (const file of arrays) await this.place(file);
     } catch (error) {
       this.say(error.message, true);

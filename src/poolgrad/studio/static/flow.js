@@ -8,6 +8,10 @@ import { strange } from 'poolgrad/ops';
 import { Wires } from 'poolgrad/wires';
 
 const ZOOMS = [0.2, 2.5];
+const FAR = 0.5; // below, texts cannot be read and blocks show their names only
+const DOTS = 24; // pixels between the dots of the ground
+const AT_ONCE = 30; // blocks that are filled in before they are shown; more follow frame by frame
+
 
 export class Flow {
   /** @param {import('poolgrad/store').Store} store */
@@ -17,7 +21,8 @@ export class Flow {
     this.wires = new Wires();
     this.layer = el('div.layer', {}, this.wires.element);
     this.empty = el('p.empty', { text: 'Press / and type the name of a block, or open a file.' });
-    this.element = el('section.canvas', { 'aria-label': 'Canvas', tabindex: 0 }, this.layer, this.empty);
+    this.grid = el('div.dots', { 'aria-hidden': 'true' });
+    this.element = el('section.canvas', { 'aria-label': 'Canvas', tabindex: 0 }, this.grid, this.layer, this.empty);
     this.view = { x: 0, y: 0, zoom: 1 };
     this.shown = null;
     store.on('page', () => this.turn());
@@ -42,13 +47,14 @@ export class Flow {
       block.element.remove();
       this.blocks.delete(id);
     }
-    const added = document.createDocumentFragment();
+    const added = [];
     for (const node of page.nodes) {
       const block = this.blocks.get(node.id);
       if (block && block.node !== node) block.update(node);
-      if (!block) added.append(this.add(node).element);
+      if (!block) added.push(this.add(node));
     }
-    this.layer.append(added);
+    this.layer.append(...added.map((block) => block.element));
+    this.fillIn(added);
     this.wires.render(page, this.blocks);
     this.empty.hidden = page.nodes.length > 0;
     this.results();
@@ -69,25 +75,43 @@ export class Flow {
     return block;
   }
 
+  /** Fills blocks in: a few at once, many in portions, so that the first picture does not wait for all of them. */
+  fillIn(blocks) {
+    for (const block of blocks.splice(0, AT_ONCE)) {
+      block.fill();
+      if (this.store.run) this.resultsOf(block);
+    }
+    if (blocks.length) requestAnimationFrame(() => this.fillIn(blocks));
+  }
+
   /** Shows what the last run or check said. */
   results() {
-    const { run } = this.store;
-    const said = run?.page === this.store.page.name ? run : null;
-    const tensors = said ? this.store.tensors : null;
-    const problems = said ? [...said.problems, ...said.warnings] : [];
-    for (const [id, block] of this.blocks) {
-      const node = said?.nodes[id];
-      const own = problems.filter((p) => p.node === id);
-      const failed = (said?.problems ?? []).some((p) => p.node === id);
-      block.state(node?.status ?? 'unknown', own.map((p) => p.sentence).join('\n'));
-      block.element.classList.toggle('warned', own.length > 0 && !failed);
-      block.element.classList.toggle('stale', this.store.stale.has(id));
-      block.showProblems(own);
-      block.showShapes(node?.outputs ?? {});
-      block.showResults(block.facts.outputs.map((o) => tensors?.get(`${id}.${o.name}`)).filter(Boolean));
-    }
+    const said = this.said;
+    for (const block of this.blocks.values()) this.resultsOf(block);
     this.wires.label((end) => shapeText(said?.nodes[nodeOf(end)]?.outputs?.[pinOf(end)]?.shape));
     this.mark();
+  }
+
+  /** The last run, if it was of this page. */
+  get said() {
+    const { run, page } = this.store;
+    return run?.page === page.name ? run : null;
+  }
+
+  /** @param {BlockView} block */
+  resultsOf(block) {
+    const { said } = this;
+    const { id } = block.node;
+    const own = (list) => (list ?? []).filter((p) => p.node === id);
+    const [problems, warnings] = [own(said?.problems), own(said?.warnings)];
+    const node = said?.nodes[id];
+    block.state(node?.status ?? 'unknown', [...problems, ...warnings].map((p) => p.sentence).join('\n'));
+    block.element.classList.toggle('warned', warnings.length > 0 && !problems.length);
+    block.element.classList.toggle('stale', this.store.stale.has(id));
+    block.showProblems([...problems, ...warnings]);
+    block.showShapes(node?.outputs ?? {});
+    const tensors = said ? this.store.tensors : null;
+    block.showResults(block.facts.outputs.map((o) => tensors?.get(`${id}.${o.name}`)).filter(Boolean));
   }
 
   /** Selection and wires near it. */
@@ -119,9 +143,14 @@ export class Flow {
   look(change) {
     Object.assign(this.view, change);
     const { x, y, zoom } = this.view;
+    // Two layers that are only moved: nothing is laid out or painted again while panning.
     this.layer.style.transform = `translate(${x}px, ${y}px) scale(${zoom})`;
-    this.element.style.setProperty('--grid', `${24 * zoom}px`);
-    this.element.style.backgroundPosition = `${x}px ${y}px`;
+    const step = DOTS * (zoom < 0.5 ? 2 : 1) * zoom;
+    this.grid.style.transform = `translate(${(x % step) - step}px, ${(y % step) - step}px)`;
+    if (zoom === this.drawnZoom) return;
+    this.drawnZoom = zoom;
+    this.grid.style.backgroundSize = `${step}px ${step}px`;
+    this.element.classList.toggle('far', zoom < FAR);
     this.store.tell('zoom', zoom);
   }
 

@@ -72,14 +72,19 @@ export class Inspector {
     return into.map(([from, to]) => ({ tensor: this.store.tensors.get(from), title: `${to.slice(this.node.length + 1)} · ${this.store.tensors.get(from).node}`, side: null }));
   }
 
+  /** What the picture depends on, besides the tensors. */
+  marker() {
+    return JSON.stringify([this.node, this.slices, document.documentElement.dataset.theme, this.sentences()]);
+  }
+
   draw() {
     const parts = this.parts();
-    const marker = JSON.stringify([this.node, this.slices, document.documentElement.dataset.theme]);
-    const same = marker === this.drawn && parts.length && parts.length === this.maps.size && parts.every((p) => this.maps.get(p.tensor.key)?.tensor === p.tensor);
+    const same = this.marker() === this.drawn && parts.length && parts.length === this.maps.size && parts.every((p) => this.maps.get(p.tensor.key)?.tensor === p.tensor);
     if (!same) {
-      this.drawn = marker;
       this.maps = new Map();
-      fill(this.body, this.heading(parts), this.chips(parts), el('div.cards', {}, ...parts.map((part) => this.card(part))), parts.length ? this.legend() : null);
+      const chips = this.chips(parts);
+      this.drawn = this.marker();
+      fill(this.body, this.heading(parts), chips, el('div.cards', {}, ...parts.map((part) => this.card(part))), parts.length ? this.legend() : null);
     }
     this.conserve();
     this.pointing.refresh();
@@ -93,13 +98,14 @@ export class Inspector {
     return el('header', {},
       el('h2', { text: own ? own.key : node.id }),
       el('span.facts', { text: own ? `${own.dtype} [${own.shape.join(',')}] · ${own.axes || 'scalar'}` : node.op }),
-      el('p.doc', { text: facts?.doc ?? '' }), ...this.troubles());
+      el('p.doc', { text: facts?.doc ?? '' }), ...this.sentences().map((text) => el('p.trouble', { text })));
   }
 
-  /** The problems of this block, above what arrives at it. */
-  troubles() {
-    const own = [...this.store.run.problems, ...this.store.run.warnings].filter((p) => p.node === this.node);
-    return own.map((p) => el('p.trouble', { text: p.sentence }));
+  /** The problems of this block. */
+  sentences() {
+    const { run, page } = this.store;
+    const all = run?.page === page.name ? [...run.problems, ...run.warnings] : [];
+    return all.filter((p) => p.node === this.node).map((p) => p.sentence);
   }
 
   /** Which batch entry, channel and depth is shown. */
@@ -115,7 +121,6 @@ export class Inspector {
     for (const [letter, length] of letters) this.slices[letter] ??= letter === 'D' && length <= 4 ? 'all' : 0;
     // Tensors on a canvas have sliders of their own.
     const chosen = (letter) => parts.some(({ tensor }) => tensor.axes.includes(letter) && tensor.values && !this.isBig(tensor));
-    this.drawn = JSON.stringify([this.node, this.slices, document.documentElement.dataset.theme]);
     return el('div.chips', {}, ...letters.filter(([letter]) => chosen(letter)).map(([letter, length]) => this.chip(letter, length)));
   }
 
@@ -140,6 +145,8 @@ export class Inspector {
     const shape = `${tensor.dtype} [${tensor.shape.join(',')}]`;
     const box = el(tensor.values && this.isBig(tensor) ? 'section.card.wide' : 'section.card', { 'aria-label': `Tensor ${title}` }, el('h3', {}, title, el('small', { text: shape })));
     box.append(this.map(tensor, side), statsLine(tensor));
+    const loupe = this.maps.get(tensor.key)?.loupe;
+    if (loupe) box.append(loupe.element);
     if (tensor.node === this.node && tensor.pin === 'output') box.append(el('div.conservation', { 'aria-label': 'Conservation' }));
     return box;
   }

@@ -72,6 +72,7 @@ export class Panel {
     const { store } = this;
     store.edit(onPage(store.doc, store.at, (page) => applyEdits(page, repair.edits)));
     this.log(`Repaired: ${repair.label}.`);
+    store.tell('repaired');
     this.body.focus();
   }
 

@@ -40,6 +40,7 @@ class Studio {
     this.store.on('relation', (found) => this.flow.light(found?.marks ?? null));
     this.store.on('stale', (ids) => this.flow.fade(ids));
     this.store.on('page', () => this.pointing.release());
+    this.store.on('repaired', () => { this.fitted = null; });
     this.inspector.element.addEventListener('keydown', (event) => { if (event.key === 'Escape') this.flow.blocks.get(this.inspector.node)?.element.focus(); });
     this.flow.element.addEventListener('drop', (event) => this.drop(event));
     root.append(this.header(), this.palette.element, this.middle(), this.inspector.element);
