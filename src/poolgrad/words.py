@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
 LISTED = 4  # windows that a sentence names; the rest are counted
-_DIGITS = Context(prec=6, rounding=ROUND_HALF_UP)
+_DIGITS = 6
 
 
 def number(value: Any) -> str:
@@ -21,12 +18,14 @@ def number(value: Any) -> str:
     >>> [number(v) for v in (3.0, 0.1, 1 / 3, 123456789.0, 1e-7, float("nan"), -0.0, 7)]
     ['3', '0.1', '0.333333', '123457000', '1e-7', 'NaN', '0', '7']
     """
+    from decimal import ROUND_HALF_UP, Context, Decimal  # here, since importing the package should cost little
+
     if isinstance(value, (int, np.integer)):
         return str(int(value))
     real = float(value)
     if real != real or real in (float("inf"), float("-inf")):
         return "NaN" if real != real else ("-" if real < 0 else "") + "inf"
-    short = _DIGITS.create_decimal(Decimal(real))
+    short = Context(prec=_DIGITS, rounding=ROUND_HALF_UP).create_decimal(Decimal(real))
     if not short:
         return "0"
     if Decimal("1e-4") <= abs(short) < Decimal("1e15"):
@@ -40,6 +39,9 @@ def number(value: Any) -> str:
 @cache
 def phrases() -> dict[str, list[list[str]]]:
     """The words of all sentences: per verb and side, clauses and the facts that each needs."""
+    import json
+    from importlib.resources import files
+
     text = files("poolgrad").joinpath("data/phrases.json").read_text("utf-8")
     found: dict[str, list[list[str]]] = json.loads(text)["sentences"]
     return found

@@ -63,8 +63,16 @@ def test_a_collecting_scope_goes_on_and_has_all_problems_of_all_blocks() -> None
     bad = ops.MaxPool(s.with_op_name("bad"), x, "1,2,x,1", "0,2,2,1", "SAM", attrs="data_formt = NHWC;")
     ops.AvgPool(s.with_op_name("after"), bad, *W)
     ops.AvgPool(s.with_op_name("fine"), x, *W)
-    assert [(p.node, p.pin, p.at) for p in s.problems] == [("bad", "ksize", 4), ("bad", "padding", 0), ("bad", "attrs", 0)]
-    assert [p.repair.label if p.repair else None for p in s.problems] == [None, "Change to SAME", "Change to data_format_ = NHWC;"]
+    assert [(p.node, p.pin, p.at) for p in s.problems] == [
+        ("bad", "ksize", 4),
+        ("bad", "padding", 0),
+        ("bad", "attrs", 0),
+    ]
+    assert [p.repair.label if p.repair else None for p in s.problems] == [
+        None,
+        "Change to SAME",
+        "Change to data_format_ = NHWC;",
+    ]
     ran = service.run(s.graph)
     assert {name: node["status"] for name, node in ran["nodes"].items()} == {
         "x": "ok", "bad": "failed", "after": "blocked", "fine": "ok",
@@ -114,7 +122,11 @@ def test_placeholders_are_fed_by_either_order_by_text_or_refused() -> None:
     x = ops.Placeholder(s.with_op_name("x"), shape=[1, 4, 4, 1])
     y = ops.MaxPool(s.with_op_name("y"), x, *W)
     session = Session(s)
-    assert session.run([y], {x: X})[0].tolist() == session.run({x: X}, [y])[0].tolist() == session.run("y", {"x": X}).tolist()
+    assert (
+        session.run([y], {x: X})[0].tolist()
+        == session.run({x: X}, [y])[0].tolist()
+        == session.run("y", {"x": X}).tolist()
+    )
     with pytest.raises(GraphError, match="x: feed: got nothing, wanted an array"):
         session.run(y)
     with pytest.raises(GraphError, match=r"an array of shape \[1, 2\], wanted \[1, 4, 4, 1\]"):
@@ -282,7 +294,7 @@ def test_roles_and_axes_follow_the_ops_that_use_an_array() -> None:
 
 
 def test_tensors_are_sliced_and_saved_by_their_ref() -> None:
-    s, x = small()
+    s, _ = small()
     cache = service.Cache()
     ref = service.run(s.graph, cache=cache, limit=3)["nodes"]["x"]["outputs"]["output"]
     assert ref["values"] is None

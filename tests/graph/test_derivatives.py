@@ -75,7 +75,9 @@ def test_the_first_derivative_is_the_adjoint_and_the_second_its_adjoint(name: st
 def test_without_a_seed_it_is_the_derivative_of_the_sum() -> None:
     s, x, y = build("MaxPool")
     dx = Session(s).run(gradients(y, x))
-    want = raw_ops.MaxPoolGrad(orig_input=X4, orig_output=raw_ops.MaxPool(input=X4, **W4), grad=np.ones((1, 3, 3, 2), np.float32), **W4)
+    want = raw_ops.MaxPoolGrad(
+        orig_input=X4, orig_output=raw_ops.MaxPool(input=X4, **W4), grad=np.ones((1, 3, 3, 2), np.float32), **W4
+    )
     np.testing.assert_array_equal(dx, want)
 
 
@@ -118,7 +120,9 @@ def test_where_there_is_no_block_the_error_says_so(name: str) -> None:
     s, x, y = build(name)
     g = ops.Const(s.with_op_name("g"), "ones", shape=y.output.shape)
     dx = gradients(y, x, g)
-    with pytest.raises(GraphError, match=f"y_grad: {name}Grad has no derivative with respect to out_backprop: there is no block"):
+    with pytest.raises(
+        GraphError, match=f"y_grad: {name}Grad has no derivative with respect to out_backprop: there is no block"
+    ):
         gradients(dx, g)
 
 
@@ -129,7 +133,9 @@ def test_quantised_ops_explicit_padding_positions_and_strangers_are_clear_errors
     with pytest.raises(GraphError, match="q: QuantizedMaxPool has no derivative"):
         gradients(pooled, codes)
     x = ops.Const(s.with_op_name("x"), X4)
-    padded = ops.MaxPool(s.with_op_name("p"), x, "1,2,2,1", "1,2,2,1", "EXPLICIT", explicit_paddings=[0, 0, 1, 1, 1, 1, 0, 0])
+    padded = ops.MaxPool(
+        s.with_op_name("p"), x, "1,2,2,1", "1,2,2,1", "EXPLICIT", explicit_paddings=[0, 0, 1, 1, 1, 1, 0, 0]
+    )
     g = ops.Const(s.with_op_name("g"), "ones", shape=padded.shape)
     dx = gradients(padded, x, g)
     assert Session(s).run(dx).sum() == Session(s).run(g).sum()

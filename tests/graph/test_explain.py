@@ -42,7 +42,9 @@ def test_a_maximum_names_its_window_and_where_it_was_found() -> None:
 def test_a_gradient_cell_says_what_arrived_and_why_another_got_nothing() -> None:
     given = {"orig_input": X, "orig_output": 4 * ones(1, 1, 1, 1), "grad": 7 * ones(1, 1, 1, 1), **SIZES}
     won = pg.explain("MaxPoolGrad", cell=(0, 1, 0, 0), **given)
-    assert won.sentence.startswith("output[0,1,0,0] = 7 = grad[0,0,0,0] (7), because orig_input[0,1,0,0] = 4 is the largest")
+    assert won.sentence.startswith(
+        "output[0,1,0,0] = 7 = grad[0,0,0,0] (7), because orig_input[0,1,0,0] = 4 is the largest"
+    )
     assert [(a.cell, a.value, a.divisor) for a in won.arrived] == [((0, 0, 0, 0), 7.0, 1)]
     lost = pg.explain("MaxPoolGrad", cell=(0, 0, 1, 0), **given)
     assert lost.arrived == ()
@@ -69,12 +71,20 @@ def test_shares_are_divided_by_the_cells_inside_and_padding_is_said() -> None:
 
 def test_ties_are_said_by_the_rule_that_acts() -> None:
     flat = {"orig_input": ones(1, 2, 2, 1), "orig_output": ones(1, 1, 1, 1), "grad": 3 * ones(1, 1, 1, 1), **SIZES}
-    assert "4 cells are that large; the first one takes all." in str(pg.explain("MaxPoolGrad", cell=(0,) * 4, pin="grad", **flat))
+    assert "4 cells are that large; the first one takes all." in str(
+        pg.explain("MaxPoolGrad", cell=(0,) * 4, pin="grad", **flat)
+    )
     loser = str(pg.explain("MaxPoolGrad", cell=(0, 1, 1, 0), **flat))
     assert loser.endswith("This cell is as large, but the first one takes all.")
     cube = {name: a.reshape(1, *a.shape) for name, a in flat.items() if isinstance(a, np.ndarray)}
     every = pg.explain(
-        "MaxPool3DGrad", cell=(0,) * 5, pin="grad", **cube, ksize=[1, 1, 2, 2, 1], strides=[1, 1, 2, 2, 1], padding="VALID"
+        "MaxPool3DGrad",
+        cell=(0,) * 5,
+        pin="grad",
+        **cube,
+        ksize=[1, 1, 2, 2, 1],
+        strides=[1, 1, 2, 2, 1],
+        padding="VALID",
     )
     assert "goes whole to each of 4 cells of" in every.sentence
 
@@ -187,7 +197,7 @@ console.log(JSON.stringify({ said, numbers: decode(numbers).reduce((all, v) => [
 
 def delivered(case: Case) -> tuple[dict[str, Any], list[str]]:
     """What the page gets for a case, every cell it may ask about, and Python's sentences."""
-    scope, made, _ = page_of(case)
+    scope, _, _ = page_of(case)
     run = execute(scope.page, scope.sources)
     node = service.run(scope.graph, limit=2**20)["nodes"]["out"]
     subject = reports.asked("out", run.checked.seen["out"], run.blocks["out"], run)
@@ -205,12 +215,16 @@ def test_the_page_says_the_same_about_every_cell_of_every_op(tmp_path: Path) -> 
     copied.write_text(module.read_text("utf-8"), "utf-8")
     found = [delivered(case) for case in CASES]
     rng = np.random.default_rng(3)
-    reals = np.concatenate([rng.standard_normal(300) * 10.0 ** rng.integers(-12, 20, 300), [0.1, 1e15, 9.99999e14, 1e-4, 100000.5, 0.5]])
+    reals = np.concatenate(
+        [rng.standard_normal(300) * 10.0 ** rng.integers(-12, 20, 300), [0.1, 1e15, 9.99999e14, 1e-4, 100000.5, 0.5]]
+    )
     content = {"cases": [c for c, _ in found], "numbers": reports.numbers(reals), "phrases": phrases()}
     (tmp_path / "cases.json").write_text(json.dumps(content), "utf-8")
     (tmp_path / "run.mjs").write_text(SCRIPT % {"module": json.dumps("./explain.mjs")}, "utf-8")
     assert NODE is not None
-    done = subprocess.run([NODE, "run.mjs", "cases.json"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [NODE, "run.mjs", "cases.json"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     for case, (_, wanted), said in zip(CASES, found, answer["said"], strict=True):

@@ -62,7 +62,9 @@ def test_a_page_as_pictured_fails_as_python_at_the_wrong_line(tmp_path: Path) ->
     done = python(str(script))
     assert done.returncode == 1
     assert "dx = ops.MaxPool3DGrad(" in done.stderr
-    assert "GraphError: MaxPool3DGrad: dx: orig_output: got shape [2, 2, 2, 2, 2], wanted [2, 1, 1, 1, 2]" in done.stderr
+    assert (
+        "GraphError: MaxPool3DGrad: dx: orig_output: got shape [2, 2, 2, 2, 2], wanted [2, 1, 1, 1, 2]" in done.stderr
+    )
 
 
 def test_names_that_python_keeps_for_itself_are_changed(tmp_path: Path) -> None:
@@ -124,7 +126,11 @@ def test_the_schema_names_what_the_reader_reads_and_accepts_the_examples() -> No
     schema = json.loads((PACKAGE / "data" / "graph.schema.json").read_text("utf-8"))
     for example in service.examples():
         assert violations(schema, example["graph"], schema) == []
-    for wrong in ({}, {"format": "poolgrad-graph", "version": 2, "pages": []}, {"format": "x", "version": 1, "pages": [{}]}):
+    for wrong in (
+        {},
+        {"format": "poolgrad-graph", "version": 2, "pages": []},
+        {"format": "x", "version": 1, "pages": [{}]},
+    ):
         assert violations(schema, wrong, schema) != []
     node = {"format": "poolgrad-graph", "version": 1, "pages": [{"name": "p", "nodes": [{"id": "1x", "op": "Const"}]}]}
     assert violations(schema, node, schema) != []

@@ -22,7 +22,9 @@ def asked(case: Case) -> tuple[Subject, np.ndarray]:
     """A case as what can be asked about, and the kernel's first result."""
     given_args = arguments(case)
     result = outputs(FAST[case.op](**given_args))
-    arrays = {p.name: np.asarray(given_args[p.name]) for p in case.row.params if p.kind in ARRAYS and p.name in given_args}
+    arrays = {
+        p.name: np.asarray(given_args[p.name]) for p in case.row.params if p.kind in ARRAYS and p.name in given_args
+    }
     attrs = {name: value for name, value in given_args.items() if name not in arrays}
     made = subject(case.row, arrays, attrs, dict(zip(case.row.outputs, result, strict=True)))
     assert made is not None
@@ -132,7 +134,9 @@ NAN, INF = np.nan, np.inf
 @pytest.mark.parametrize("op", ["MaxPool", "MaxPoolGrad", "MaxPoolWithArgmax", "MaxPool3D", "MaxPool3DGrad"])
 def test_nan_and_infinity_win_where_the_kernel_lets_them(op: str) -> None:
     row = OPS[op]
-    case = replace(CASES[list(OPS).index(op)], x=(1, *(4,) * row.spatial, 1), k=(2,) * row.spatial, s=(2,) * row.spatial)
+    case = replace(
+        CASES[list(OPS).index(op)], x=(1, *(4,) * row.spatial, 1), k=(2,) * row.spatial, s=(2,) * row.spatial
+    )
     rng = np.random.default_rng(5)
     for _ in range(20):
         args = arguments(case)

@@ -75,7 +75,9 @@ def test_run_feeds_placeholders_and_reads_files_beside_the_page(tmp_path: Path, 
 
 def test_explain_says_the_sentence(capsys: Capture) -> None:
     assert main(["explain", GOOD, "dx", "0,1,1,1,0"]) == 0
-    assert capsys.readouterr().out.startswith("dx[0,1,1,1,0] = 3 = g[0,0,0,0,0] (3), because x[0,1,1,1,0] = 15 is nearer than 1e-5")
+    assert capsys.readouterr().out.startswith(
+        "dx[0,1,1,1,0] = 3 = g[0,0,0,0,0] (3), because x[0,1,1,1,0] = 15 is nearer than 1e-5"
+    )
     assert main(["explain", GOOD, "dx", "0,0,0,0,0", "--pin", "grad"]) == 0
     assert capsys.readouterr().out.startswith("g[0,0,0,0,0] = 3 goes whole to dx[0,1,1,1,0]")
 
@@ -83,7 +85,9 @@ def test_explain_says_the_sentence(capsys: Capture) -> None:
 def test_export_goes_by_the_name_or_the_word(tmp_path: Path, capsys: Capture) -> None:
     assert main(["export", GOOD, "--to", "python"]) == 0
     assert "ops.MaxPool3DGrad(" in capsys.readouterr().out
-    assert main(["export", str(ROOT / "tests" / "data" / "enuspace" / "seed004.svg"), "-o", str(tmp_path / "p.json")]) == 0
+    assert (
+        main(["export", str(ROOT / "tests" / "data" / "enuspace" / "seed004.svg"), "-o", str(tmp_path / "p.json")]) == 0
+    )
     assert main(["run", str(tmp_path / "p.json")]) == 0
 
 
