@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, NoReturn
 
 from ..errors import brief
@@ -104,8 +105,9 @@ class Page:
         """A name that no block has: this one, or with a number."""
         name = re.sub(r"\W", "_", name, flags=re.ASCII)[:90] or "node"
         name = name if IDENTIFIER.fullmatch(name) else f"n{name}"
-        names = (name, *(f"{name}_{i}" for i in range(1, MOST_NODES + 2)))
-        return next(n for n in names if n not in self.nodes)
+        if name not in self.nodes:
+            return name
+        return next(n for i in count(1) if (n := f"{name}_{i}") not in self.nodes)
 
 
 @dataclass

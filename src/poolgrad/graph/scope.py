@@ -162,6 +162,7 @@ class Scope:
     @property
     def problems(self) -> list[Problem]:
         """Everything that is wrong with the page, with repairs where there are some."""
+        self.checked.sort()
         return repaired(self.page, self.checked)
 
     def output(self, name: str) -> Output:
