@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from . import _core as _core  # the first import: it refuses sub-interpreters before NumPy is loaded
 from . import raw_ops
 from .config import __version__, config, get_num_threads, set_kept_memory, set_num_threads, show_config, threads
+from .explain import explain
 from .windows import Axis, Plan, clip, edges, reach, whole
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ __all__ = [
     "clip",
     "config",
     "edges",
+    "explain",
     "fractional_avg_pool",
     "fractional_max_pool",
     "fractional_windows",
