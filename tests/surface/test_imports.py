@@ -76,8 +76,10 @@ CONTRACT: dict[str, set[str]] = {
     },
     "words": {"numpy"},
     "links": {"numpy", ".rules", ".windows"},
+    "reasons": {"numpy", ".errors", ".explain", ".families", ".functional", ".geometry", ".rules"},
     "explain": {
         "numpy",
+        ".reasons",
         ".raw_ops",
         ".windows",
         ".bind",
