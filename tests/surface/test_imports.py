@@ -44,6 +44,7 @@ CONTRACT: dict[str, set[str]] = {
     "taps": {"numpy", ".verbs", ".windows", ".operators", ".arrays", ".errors"},
     "functional": {
         "numpy",
+        "ml_dtypes",
         ".windows",
         ".geometry",
         ".operators",
