@@ -20,7 +20,7 @@ from .arrays import as_array
 from .errors import Problems
 from .operators import Linear, apply
 from .recipes import Frame, Rule, select
-from .traced import pool
+from .traced import Chosen, pool
 
 
 @primitive
@@ -92,8 +92,18 @@ class _Autograd:
     def squeeze(self, x: Any, axes: tuple[int, ...]) -> Any:
         return anp.squeeze(x, axis=axes)
 
+    def chosen(self, values: Any, windows: Any, rule: Rule) -> Chosen:
+        return Taps(values, windows, rule)
+
 
 _BACKEND = _Autograd()
+
+
+class Taps(Chosen):
+    """The cells that a pool chose: `values`, one number per window, and the windows."""
+
+    backend = _BACKEND
+
 
 max_pool = pool(_BACKEND, "max_pool")
 min_pool = pool(_BACKEND, "min_pool")

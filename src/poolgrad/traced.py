@@ -51,12 +51,17 @@ class Backend(Protocol):
     def squeeze(self, x: Any, axes: tuple[int, ...]) -> Any:
         """x without axes of length 1."""
 
+    def chosen(self, values: Any, windows: Any, rule: Rule) -> Chosen:
+        """Taps of the framework."""
+
 
 class Chosen:
     """The cells that a pool chose, as arrays of the framework: `values`, one number per window, and the windows."""
 
-    def __init__(self, values: Any, windows: Any, rule: Rule, backend: Backend) -> None:
-        self.values, self.windows, self.rule, self.backend = values, windows, rule, backend
+    backend: Backend
+
+    def __init__(self, values: Any, windows: Any, rule: Rule) -> None:
+        self.values, self.windows, self.rule = values, windows, rule
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -105,7 +110,7 @@ def _pooled(backend: Backend, op: str, x: Any, given: Mapping[str, Any]) -> Any:
     windows = _windows(backend, recipe, seed)
     if rule.ties != "none":
         y, chosen = backend.select(rule, x, windows)
-        extra = (Chosen(chosen, windows, rule, backend),) if recipe.wants("return_taps") else ()
+        extra = (backend.chosen(chosen, windows, rule),) if recipe.wants("return_taps") else ()
     else:
         y, extra = _folded(backend, recipe, x, dtype, windows), ()
     y = backend.squeeze(y, tuple(axis[0] for axis in rule.frame.axes)) if recipe.drops else y
