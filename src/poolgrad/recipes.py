@@ -33,10 +33,14 @@ POOLS = (*SLIDING, *FRACTIONAL, *ADAPTIVE, *GLOBAL)
 
 @dataclass(frozen=True)
 class Frame:
-    """The pooled axes as (dimension, cells, windows, step), and the most cells that a window may have."""
+    """The pooled axes as (dimension, cells, windows, step), and the most cells that a window may have.
+
+    Loose is a frame whose taps might have a wider type than its windows turn out to need.
+    """
 
     axes: tuple[tuple[int, int, int, int], ...]
     cells: int
+    loose: bool = False
 
     @property
     def taps(self) -> np.dtype[Any]:
@@ -244,7 +248,7 @@ def understand_call(op: str, shape: tuple[int, ...], dtype: Any, given: Mapping[
     _source(problems, None, np.empty((0,) * len(shape), dtype), geometry)
     most = int(np.prod([axis.count.max(initial=1) for axis in axes]))
     pooled = tuple((d, a.length, len(a), a.step) for d, a in zip(geometry.axes, axes, strict=True))
-    rule = Rule(op, "pick", Frame(pooled, max(most, bound)), least="min" in op, ties=ties, nan=nan)
+    rule = Rule(op, "pick", Frame(pooled, max(most, bound), bound > 256), least="min" in op, ties=ties, nan=nan)
     if not any(word in op for word in ("max", "min")):
         functional._divisor(problems, geometry.plan, Division(False, divisor=given.get("divisor")))
         rule = _folding(problems, rule, given, np.dtype(dtype))

@@ -15,6 +15,7 @@ import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from ..errors import Problems
 from ..recipes import Rule, carry, select
 from . import native
 
@@ -81,13 +82,20 @@ def _linear_run(v: Any, windows: Any, *state: Any, rule: Rule, back: bool) -> An
 
 
 @lru_cache(4096)
-def _compiled(run: Callable[..., Any], params: tuple[tuple[str, Any], ...]) -> Callable[..., Any]:
-    return jax.jit(partial(run, **dict(params)))
+def _compiled(primitive: Primitive, params: tuple[tuple[str, Any], ...]) -> Callable[..., Any]:
+    return jax.jit(partial(primitive.bind, **dict(params)))
+
+
+def _elsewhere(ctx: Any, *args: Any, rule: Rule, **_: Any) -> Any:
+    where = ", ".join(ctx.module_context.platforms)
+    wanted = "the CPU: move it with jax.device_put(x, jax.devices('cpu')[0]), or jit with a CPU as default device"
+    Problems(rule.op).fail("x", f"an array on {where}", wanted)
 
 
 for _primitive, _run in ((select_p, _select_run), (linear_p, _linear_run)):
-    _primitive.def_impl(lambda *args, _run=_run, **params: _compiled(_run, tuple(sorted(params.items())))(*args))
-    mlir.register_lowering(_primitive, mlir.lower_fun(_run, multiple_results=_primitive.multiple_results))
+    _primitive.def_impl(lambda *args, _p=_primitive, **params: _compiled(_p, tuple(sorted(params.items())))(*args))
+    mlir.register_lowering(_primitive, mlir.lower_fun(_run, _primitive.multiple_results), platform="cpu")
+    mlir.register_lowering(_primitive, _elsewhere)
 
 
 def _zero(value: Any) -> Any:
