@@ -340,6 +340,14 @@ def sum_pool(
     return _folded("sum_pool", x, geometry, Division(False, nan=nan, dtype=dtype, out=out))
 
 
+def check_power(problems: Problems, p: Any, dtype: np.dtype[Any]) -> None:
+    """Refuses what is no power, and arrays that have none."""
+    if not isinstance(p, (int, float, np.number)) or isinstance(p, bool) or not 0 < p < np.inf:
+        problems.fail("p", brief(p), "a positive number; max_pool is its limit")
+    if dtype.kind in "iub":
+        problems.fail("x", f"dtype {dtype}", "a floating dtype", TypeError)
+
+
 def lp_pool(
     x: Any,
     window: Windows,
@@ -359,11 +367,8 @@ def lp_pool(
     [5.0, 0.0]
     """
     problems = Problems("lp_pool")
-    if not isinstance(p, (int, float, np.number)) or isinstance(p, bool) or not 0 < p < np.inf:
-        problems.fail("p", brief(p), "a positive number; max_pool is its limit")
     array = _array(problems, x)
-    if array.dtype.kind in "iub":
-        problems.fail("x", f"dtype {array.dtype}", "a floating dtype", TypeError)
+    check_power(problems, p, array.dtype)
     words: dict[str, Any] = {
         "padding": padding,
         "dilation": dilation,
