@@ -23,7 +23,7 @@ from .families import (
 from .functional import avg_pool, lp_pool, max_pool, min_pool, sum_pool
 from .geometry import adaptive, fractional_windows, output_shape
 from .operators import Linear
-from .taps import Taps, unpool, unpooling
+from .taps import Taps, picking, unpool, unpooling
 from .windows import Axis, Plan, clip, edges, reach, whole
 
 __all__ = [
@@ -58,6 +58,7 @@ __all__ = [
     "min_pool",
     "minimum",
     "output_shape",
+    "picking",
     "plan",
     "raw_ops",
     "reach",
