@@ -1,7 +1,7 @@
 """Derivatives of every order and direction: a linear operator and its transpose are each other's rules.
 
 `torch.library` has no rule for tangents, so `autograd.Function` is what torch's transforms see. Its compiler cannot look into
-one that has such a rule; it takes `best` and `linear` into its graph as they are, and traces what they do.
+one that has such a rule; it takes the public functions into its graph as they are, and traces what they do (`words.ranks`).
 """
 
 from __future__ import annotations
@@ -117,24 +117,3 @@ class Apply(torch.autograd.Function):
         index = None if index is None else _first(index, in_dims[1], size)
         v = _first(v, in_dims[0], size)
         return Apply.apply(v, index, windows, kind, divisor, transposed, (size, *source), geometry), 0
-
-
-@torch.compiler.allow_in_graph
-def best(x: Tensor, windows: Tensor | None, least: bool, geometry: Geometry) -> tuple[Tensor, Tensor]:
-    """The best cell of each window and its tap, with every derivative."""
-    return Choose.apply(x, windows, least, geometry)
-
-
-@torch.compiler.allow_in_graph
-def linear(
-    v: Tensor,
-    index: Tensor | None,
-    windows: Tensor | None,
-    kind: str,
-    divisor: float,
-    transposed: bool,
-    source: Sizes,
-    geometry: Geometry,
-) -> Tensor:
-    """A linear operator on v, with every derivative."""
-    return Apply.apply(v, index, windows, kind, divisor, transposed, source, geometry)

@@ -64,6 +64,9 @@ def _intervals(x: Tensor, rank: int, samples: Tensor, sizes: tuple[int, ...], ke
 def _planes(x: Tensor, rank: int, draw: Draw, samples: Tensor, return_indices: bool) -> Any:
     """Plane after plane, each with windows of its own, as torch pools."""
     leading, lengths = x.shape[: x.ndim - rank], x.shape[x.ndim - rank :]
+    if not x.numel():
+        windows, geometry = _windows(x, rank, draw, samples.new_zeros(rank))
+        return extreme(x, windows, False, geometry, return_indices)
     made = []
     for plane, sample in zip(x.reshape(-1, 1, *lengths), samples.reshape(-1, rank), strict=True):
         windows, geometry = _windows(plane, rank, draw, sample)

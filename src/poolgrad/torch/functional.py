@@ -13,19 +13,19 @@ import torch
 from ..errors import Problems, brief
 from . import ops
 from .bridge import Geometry, Tensor
-from .derive import best, linear
+from .derive import Apply, Choose
 from .words import checked, each, ranks, sharing, sliding
 
 
 def extreme(x: Tensor, windows: Tensor | None, least: bool, geometry: Geometry, return_indices: bool) -> Any:
     """The best cell of each window, and where it is if that is asked for."""
-    y, taps = best(x, windows, least, geometry)
+    y, taps = Choose.apply(x, windows, least, geometry)
     return (y, ops.positions(taps, windows, x.shape, *geometry)) if return_indices else y
 
 
 def fold(x: Tensor, windows: Tensor | None, kind: str, divisor: float, geometry: Geometry) -> Tensor:
     """Sums over windows, divided."""
-    return linear(x, None, windows, kind, divisor, False, x.shape, geometry)
+    return Apply.apply(x, None, windows, kind, divisor, False, x.shape, geometry)
 
 
 def _max_pool(
@@ -157,14 +157,14 @@ def _max_unpool(
     if reduce not in ("sum", "assign"):
         Problems("pool").fail("reduce", brief(reduce), "'sum' or 'assign'")
     kernel, pads = each(kernel_size, rank), each(padding, rank)
-    strides = kernel if stride is None or stride == [] else each(stride, rank)
+    strides = kernel if stride in (None, [], ()) else each(stride, rank)
     lengths = y.shape[y.ndim - rank :]
     sizes = tuple((n - 1) * s + k - 2 * p for n, s, k, p in zip(lengths, strides, kernel, pads, strict=True))
     if output_size is not None:
         sizes = tuple(output_size)[-rank:]
     source = (*y.shape[: y.ndim - rank], *sizes)
     kind = "add" if reduce == "sum" else "assign"
-    return linear(y, where.to(torch.int64), None, kind, 1.0, True, source, Geometry(rank))
+    return Apply.apply(y, where.to(torch.int64), None, kind, 1.0, True, source, Geometry(rank))
 
 
 max_pool1d, max_pool2d, max_pool3d = ranks(_max_pool)

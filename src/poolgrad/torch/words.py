@@ -88,7 +88,8 @@ def sliding(
 ) -> Geometry:
     """Windows that slide."""
     kernel, dilations = each(kernel_size, rank), each(dilation, rank)
-    strides = kernel if stride is None or stride == [] else each(stride, rank)
+    stride = None if stride in ([], ()) else stride
+    strides = kernel if stride is None else each(stride, rank)
     pads = _pads(padding, rank)
     words = (kernel, strides, pads, dilations)
     fine = _plain(*words) and [*map(len, words)] in ([rank, rank, 2 * rank, rank], [rank, rank, 1, rank])
@@ -102,7 +103,6 @@ def sliding(
     except (ValueError, TypeError):
         pass  # the same is said below, in the caller's words
     axes = tuple(range(x.ndim - rank, x.ndim))
-    stride = None if stride == [] else stride
     pg.plan(x.shape, kernel_size, stride, padding=padding, dilation=dilation, ceil_mode=ceil_mode, axes=axes)
     return Problems("pool").fail("kernel_size", brief(kernel_size), f"an integer, or {rank} of them")
 
