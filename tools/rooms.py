@@ -29,7 +29,7 @@ CORE = (
     ("config", "__init__"),
 )
 TOOLS = ("cli", "demo", "panels", "png", "files")  # what a person at a terminal uses: no part of the core
-WHY = ("links", "explain", "words")  # why a cell has its value: reads what the core did, no part of it
+WHY = ("links", "why", "words")  # why a cell has its value: reads what the core did, no part of it
 BUILD = ("CMakeLists.txt", "pyproject.toml", "Makefile")
 PROGRAMS = ("fuzz", "tools")  # what checks and writes the rest: no budget together, but files and functions have theirs
 

@@ -39,7 +39,7 @@ CONTRACT: dict[str, set[str]] = {
     "config": {"numpy", "ml_dtypes", "._core"},
     "words": {"numpy"},
     "links": {"numpy", ".rules", ".windows"},
-    "explain": {
+    "why": {
         "numpy",
         ".raw_ops",
         ".windows",
@@ -79,7 +79,7 @@ FOLDERS: dict[str, set[str]] = {
         "errors",
         "arrays",
         "raw_ops",
-        "explain",
+        "why",
         "links",
         "words",
         "files",

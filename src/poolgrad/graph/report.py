@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..explain import Subject, cuts, subject
 from ..links import Links, cells, dimensions
 from ..table import Kind, Op
+from ..why import Subject, cuts, subject
 from ..words import number
 from .check import REFUSALS, Checked, Seen, Spec, arguments
 from .model import Json, Page, Problem
