@@ -81,7 +81,7 @@ export class Flow {
       block.fill();
       if (this.store.run) this.resultsOf(block);
     }
-    if (blocks.length) requestAnimationFrame(() => this.fillIn(blocks));
+    if (blocks.length) requestAnimationFrame(() => setTimeout(() => this.fillIn(blocks))); // after the picture, not before
   }
 
   /** Shows what the last run or check said. */

@@ -2,7 +2,6 @@
 
 import { api } from 'poolgrad/api';
 import { el, isField } from 'poolgrad/dom';
-import { decode } from 'poolgrad/explain';
 import { Files } from 'poolgrad/files';
 import { Flow } from 'poolgrad/flow';
 import { Gestures } from 'poolgrad/gestures';
@@ -15,6 +14,7 @@ import { Pages } from 'poolgrad/pages';
 import { Palette } from 'poolgrad/palette';
 import { Panel } from 'poolgrad/panel';
 import { Pointing } from 'poolgrad/pointing';
+import { unpack } from 'poolgrad/results';
 import { Runner } from 'poolgrad/runner';
 import { Store } from 'poolgrad/store';
 import { themeButton } from 'poolgrad/theme';
@@ -173,7 +173,7 @@ class Studio {
 
 /** Fetches the numbers of a tensor that is too large to come with a run. @param {import('poolgrad/tensor').Tensor} tensor */
 async function load(tensor) {
-  tensor.values = decode((await api.tensor(tensor.ref)).values);
+  tensor.values = unpack((await api.tensor(tensor.ref)).values);
 }
 
 async function main() {
