@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .errors import Problems
-from .explain import DEST, SOURCE, Explanation, Part, Subject, ask
+from .why import DEST, SOURCE, Explanation, Part, Subject, ask
 from .families import averaging, maximum
 from .functional import _array
 from .geometry import Geometry, Words, everything, share_out, understand
