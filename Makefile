@@ -13,7 +13,8 @@ install: .venv/installed
 $(BIN)/python:
 	$(PYTHON) -m venv .venv
 
-.venv/installed: pyproject.toml CMakeLists.txt requirements/build.txt $(shell find src -name '*.py' -o -name '*.pyi' -o -name '*.[ch]pp' -o -name '*.png') | $(BIN)/python
+.venv/installed: pyproject.toml CMakeLists.txt requirements/build.txt $(shell find src -name '*.py' -o -name '*.pyi' -o -name '*.[ch]pp' -o -name '*.png' \
+    -o -name '*.js' -o -name '*.css' -o -name '*.html' -o -name '*.svg' -o -name '*.json') | $(BIN)/python
 	$(PIP) --require-hashes -r requirements/build.txt
 	$(PIP) --no-build-isolation --no-deps .
 	touch $@
@@ -23,6 +24,7 @@ $(BIN)/python:
 	touch $@
 
 test: lint install
+	$(BIN)/python tools/browser.py  # for tests/studio, which are skipped without one
 	$(BIN)/python -m pytest
 
 lint: install .venv/tools

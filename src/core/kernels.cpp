@@ -69,8 +69,9 @@ void recall_any(const Plan& plan, const Arrays& a, Piece p) {
 template <class T>
 void near_any(const Plan& plan, const Arrays& a, double eps, Piece p) {
   const RowArrays<T, 2, 1> arrays{{in<T>(a.y), in<T>(a.g)}, {in<T>(a.x)}, out<T>(a.out)};
-  if (!plan.plain && slides(plan, 12)) near_sliding<T>(plan, arrays, eps, p);
-  else near_piece<T>(plan, arrays, eps, p);
+  if constexpr (is_real<T>)  // integers have no gradients: the code is not worth its room
+    if (!plan.plain && slides(plan, 12)) return near_sliding<T>(plan, arrays, eps, p);
+  near_piece<T>(plan, arrays, eps, p);
 }
 
 template <class T>

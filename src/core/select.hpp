@@ -93,6 +93,13 @@ void recall_piece(const Plan& plan, const RowArrays<T, 2, 1>& arrays, Piece piec
   });
 }
 
+/// The taps of some lanes, and what was found at them.
+template <class T, int L>
+struct Blend {
+  const uint8_t* taps;
+  Vec<T, L> found;
+};
+
 /// Row after row of taps, and where each tap is in the source.
 template <class T, class Tap>
 class TapRows {
@@ -110,6 +117,22 @@ class TapRows {
     seek(u);
     runner_.run(reach_, {{x_item}, {}, y}, j0, j1, [&](const Reach& w, const auto& a, int64_t at, int64_t lanes) {
       best_taps<T, Tap>(w, a.source[0], y ? a.out : nullptr, taps + at, lanes);
+    });
+  }
+
+  /// out = v at the taps of this row, every cell of a window looked at: for windows of few cells.
+  void blend(const T* v_item, const uint8_t* taps, T* out, int64_t j0, int64_t j1) {
+    runner_.run(reach_, {{v_item}, {}, out}, j0, j1, [&](const Reach& w, const auto& a, int64_t at, int64_t lanes) {
+      const T* v = a.source[0];
+      T* to = a.out;
+      const uint8_t* here = taps + at;
+      reduce<T, Order::rows>(
+          w, lanes, [=](auto lane, int64_t c, int64_t) { return Blend<T, decltype(lane)::count>{here + c, {}}; },
+          [v](auto lane, auto& s, int64_t place, int64_t k) {
+            constexpr int L = decltype(lane)::count;
+            s.found += where_tap<L, T>(s.taps, static_cast<uint8_t>(k), load<L>(v + place));
+          },
+          [to](auto lane, auto& s, int64_t c) { store<decltype(lane)::count>(to + c, s.found); });
     });
   }
 
@@ -133,16 +156,17 @@ class TapRows {
   PG_INLINE void each(const Tap* taps, int64_t j0, int64_t j1, F&& f) {
     const Axis& axis = plan_.last();
     const int64_t inner = plan_.inner;
-    for (int64_t j = j0; j < j1; ++j) {
-      const int64_t width = axis.length(j), base = axis.from(j) * inner;
-      if (width * reach_.nrows == 0) continue;
-      const Tap* here = taps + j * inner;
-      if (width * reach_.nrows > kTable) {
-        for (int64_t c = 0; c < inner; ++c) f(j * inner + c, base + place(here[c], width) + c);
-        continue;
-      }
-      if (width != width_) tabulate(width);
-      for (int64_t c = 0; c < inner; ++c) f(j * inner + c, base + jump_[static_cast<int64_t>(here[c])] + c);
+    for (int64_t j = j0, end; j < j1; j = end) {
+      const int64_t width = axis.length(j), cells = width * reach_.nrows;
+      for (end = j + 1; end < j1 && axis.length(end) == width;) ++end;
+      if (cells == 0) continue;
+      if (cells <= kTable && width != width_) tabulate(width);
+      const int64_t* const jump = jump_.get();
+      if (cells <= kTable && inner == 1)
+        for (; j < end; ++j) f(j, axis.from(j) + jump[static_cast<int64_t>(taps[j])]);
+      for (; j < end; ++j)
+        for (int64_t c = 0, k = j * inner, base = axis.from(j) * inner; c < inner; ++c, ++k)
+          f(k, base + (cells <= kTable ? jump[static_cast<int64_t>(taps[k])] : place(taps[k], width)) + c);
     }
   }
 

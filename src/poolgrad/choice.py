@@ -1,0 +1,130 @@
+"""Which cell of a window is best: largest or least, the first or the last of equals, with NaN or without."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from . import verbs
+from .arrays import Array
+from .errors import Problems, brief
+from .operators import Ordered, Picking, Sharing, dilated, forth_by, parts
+from .rules import Start
+from .windows import Axis, Plan
+
+Ties: TypeAlias = Literal["first", "last", "all", "split"]
+Nan: TypeAlias = Literal["propagate", "ignore", "tf"]
+
+_TIES = ("first", "last", "all", "split")
+_NAN = ("propagate", "ignore", "tf")
+
+
+def judge(problems: Problems, ties: Any, nan: Any) -> None:
+    """Notes what is no rule."""
+    if ties not in _TIES:
+        problems.add("ties", brief(ties), "'first', 'last', 'all' or 'split'")
+    if nan not in _NAN:
+        problems.add("nan", brief(nan), "'propagate', 'ignore' or 'tf'")
+    problems.settle()
+
+
+def has_nan(x: Array) -> bool:
+    """Whether any cell is NaN, without an array of the same size where that can be had."""
+    if x.dtype.kind in "iub" or not x.size:
+        return False
+    if x.dtype.itemsize == 2:
+        infinity = 0x7C00 if x.dtype == np.float16 else 0x7F80
+        return bool(((x.view(np.uint16) & 0x7FFF).max()) > infinity)
+    with np.errstate(invalid="ignore"):
+        return bool(np.isnan(np.min(x)))
+
+
+def keys(x: Array, least: bool, nan_wins: bool | None) -> Array:
+    """An array whose maxima are where x has its best cells; None for nan_wins if x has no NaN."""
+    if x.dtype.kind in "iu":
+        return ~x if least else x
+    if nan_wins is None:
+        return -x if least else x
+    whole = np.dtype(f"i{x.dtype.itemsize}")
+    bits = (x + np.zeros((), x.dtype)).view(whole)  # the zero makes -0 equal to 0
+    most, lowest = np.iinfo(whole).max, np.iinfo(whole).min
+    ranks: Array = bits ^ ((bits >> (8 * x.dtype.itemsize - 1)) & most)
+    ranks = ~ranks if least else ranks
+    ranks[x != x] = most if nan_wins else lowest
+    return ranks
+
+
+def _flipped(plan: Plan) -> Plan:
+    """The plan for an array that is read from its end along every pooled axis."""
+    turned = {}
+    for d, axis in enumerate(plan.by_dimension):
+        if axis is not None:
+            last = axis.start + (axis.count - 1) * axis.step + 1
+            turned[d] = Axis(axis.length, (axis.length - last)[::-1], (axis.length - axis.start)[::-1], step=axis.step)
+    return Plan(plan.source, turned)
+
+
+def cells(plan: Plan) -> Array:
+    """How many cells each window has, in a shape that broadcasts against the result."""
+    total = np.ones((1,) * len(plan.dest), np.int64)
+    for d, axis in enumerate(plan.by_dimension):
+        if axis is not None:
+            total = total * axis.count.reshape([-1 if k == d else 1 for k in range(len(plan.dest))])
+    return total
+
+
+def _choose(plan: Plan, x: Array) -> tuple[Array, Array]:
+    """The maximum of each window and its tap, phase by phase."""
+    if not dilated(plan):
+        return verbs.choose(plan, x)
+    y, taps = np.empty(plan.dest, x.dtype), np.empty(plan.dest, verbs.tap_type(plan))
+    for source, dest, part in parts(plan):
+        y[dest], taps[dest] = verbs.choose(part, np.ascontiguousarray(x[source]))
+    return y, taps
+
+
+def _choose_last(plan: Plan, x: Array) -> tuple[Array, Array]:
+    flip = tuple(slice(None) if axis is None else slice(None, None, -1) for axis in plan.by_dimension)
+    y, taps = _choose(_flipped(plan), np.ascontiguousarray(x[flip]))
+    return np.ascontiguousarray(y[flip]), (cells(plan) - 1 - taps[flip]).astype(taps.dtype)
+
+
+def _uncut(plan: Plan) -> Plan:
+    """The plan without the memory of padding, kept with it: so a maximum starts from minus infinity in every window."""
+    kept: Plan | None = plan.__dict__.get("_whole")
+    if kept is None:
+        axes = {
+            d: Axis(a.length, a.start, a.stop, step=a.step) for d, a in enumerate(plan.by_dimension) if a is not None
+        }
+        kept = Plan(plan.source, axes)
+        object.__setattr__(plan, "_whole", kept)
+    return kept
+
+
+def _maxima(plan: Plan, x: Array, start: Start) -> Array:
+    return forth_by(_uncut(plan), lambda part, v: verbs.select(part, start, v), x)
+
+
+def best_values(plan: Plan, x: Array, least: bool, nan: Nan) -> Array:
+    """The best of each window where nobody asks which cell it is: no taps are made."""
+    if nan != "tf" and has_nan(x):
+        return extreme(plan, x, range(x.ndim), least, "first", nan)[0]
+    y = _maxima(plan, keys(x, least, None), Start.LOWEST if nan == "tf" else Start.INFINITY)
+    return keys(y, least, None)
+
+
+def extreme(plan: Plan, x: Array, order: Sequence[int], least: bool, ties: Ties, nan: Nan) -> tuple[Array, Ordered]:
+    """The best of each window and the operator that picks it; x and what is returned are in the order of memory."""
+    seen = None if nan == "tf" or not has_nan(x) else nan == "propagate"
+    rank = keys(x, least, seen)
+    y, taps = (_choose_last if ties == "last" else _choose)(plan, rank)
+    picking = Picking(plan, taps, order)
+    if nan == "tf":
+        y = keys(_maxima(plan, rank, Start.LOWEST), least, None)
+    elif rank is not x:
+        y = picking._forth(x)
+    if ties in ("first", "last"):
+        return y, picking
+    return y, Sharing(plan, x, y, ties == "split", order)

@@ -1,0 +1,376 @@
+"""The pythonic API: pools of NumPy arrays of any rank over any axes, their operators, their derivatives.
+
+All pools share the words about windows: `window` (one for all pooled axes, or one each; an integer, or boundaries),
+`stride` (default: the window), `padding` ("valid", "same", "same_lower", an integer, pairs), `dilation`, `ceil_mode`, and which
+axes are pooled: `axes`, or `layout` such as "NHWC", or all of them. Windows are true windows: padding has no cells.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from .arrays import Array, afford, as_array, ready
+from .autodiff import Var, lift
+from .choice import Nan, Ties, best_values, cells, extreme, has_nan, judge
+from .errors import Problems, brief
+from .geometry import Geometry, Ints, Padding, Windows, Words, understand
+from .operators import Folding, Linear, Masked, Picking, put
+from .taps import Taps
+from .windows import Axis, Plan
+
+Rounding: TypeAlias = Literal["nearest", "floor", "ceil", "toward_zero"]
+
+_ROUNDINGS: dict[str, Any] = {"nearest": np.rint, "floor": np.floor, "ceil": np.ceil, "toward_zero": np.trunc}
+
+
+class Source(NamedTuple):
+    """An array as the core reads it, and how it came."""
+
+    array: Array
+    plan: Plan
+    order: tuple[int, ...]
+    axes: tuple[int, ...]
+    given: Any
+
+
+def _shape(op: str, x: Any) -> tuple[int, ...]:
+    return x.shape if isinstance(x, (np.ndarray, Var)) else _array(Problems(op), x).shape
+
+
+def _array(problems: Problems, x: Any) -> Array:
+    array = as_array(problems, "x", x.value if isinstance(x, Var) else x)
+    problems.settle()
+    assert array is not None
+    return array
+
+
+def _memory_order(x: Array, axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes by falling stride if the array is contiguous that way and the pooled axes keep their order, else as they are."""
+    order = tuple(sorted(range(x.ndim), key=lambda d: (-x.strides[d], d)))
+    kept = [d for d in order if d in axes]
+    return order if kept == sorted(kept) and x.transpose(order).flags.c_contiguous else tuple(range(x.ndim))
+
+
+@lru_cache(1024)
+def _ordered_plan(plan: Plan, order: tuple[int, ...]) -> Plan:
+    pooled = {k: axis for k, d in enumerate(order) if (axis := plan.by_dimension[d]) is not None}
+    return Plan([plan.source[d] for d in order], pooled)
+
+
+@lru_cache(1024)
+def _understood(op: str, shape: tuple[int, ...], words: Words) -> Geometry:
+    return understand(Problems(op), shape, words)
+
+
+def _frozen(value: Any) -> Any:
+    """The value as part of a key; TypeError if another value could be equal to it, as True is to 1."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_frozen, value))
+    if value is None or type(value) in (int, str, Axis):
+        return value
+    raise TypeError("no key")
+
+
+def _geometry(op: str, x: Any, words: Words) -> Geometry:
+    shape = _shape(op, x)
+    try:
+        key = Words(*map(_frozen, words._replace(ceil_mode=None)))._replace(ceil_mode=bool(words.ceil_mode))
+    except TypeError:
+        return understand(Problems(op), shape, words)
+    return _understood(op, shape, key)
+
+
+def _source(problems: Problems, x: Any, array: Array, geometry: Geometry) -> Source:
+    array = array.view(np.uint8) if array.dtype == np.bool_ else array
+    order = _memory_order(array, geometry.axes)
+    plan = geometry.plan if order == tuple(range(len(order))) else _ordered_plan(geometry.plan, order)
+    cells = int(np.prod([float(n) for n in plan.dest]))
+    afford(problems, "window", cells * array.dtype.itemsize, f"a result of shape {list(geometry.plan.dest)}")
+    if array.dtype.name not in _DTYPES:
+        problems.fail("x", f"dtype {array.dtype}", "a real floating, integer or boolean dtype", TypeError)
+    return Source(ready(problems, "x", array.transpose(order)), plan, order, geometry.axes, x)
+
+
+_DTYPES = {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)} | {
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+}
+
+
+class Options(NamedTuple):
+    """What a maximum may be told besides its windows."""
+
+    ties: Ties = "first"
+    nan: Nan = "propagate"
+    return_taps: bool = False
+    out: Array | None = None
+
+
+def _best(op: str, x: Any, geometry: Geometry, least: bool, options: Options) -> Any:
+    problems = Problems(op)
+    judge(problems, options.ties, options.nan)
+    if options.return_taps and options.ties in ("all", "split"):
+        problems.fail("return_taps", True, f"ties='first' or 'last': {options.ties!r} chooses no single cell")
+    array = _array(problems, x)
+    source = _source(problems, x, array, geometry)
+    back = tuple(np.argsort(source.order))
+    if not options.return_taps and not isinstance(x, Var):
+        y = best_values(source.plan, source.array, least, options.nan).transpose(back)
+        return put(problems, y.view(array.dtype), options.out)
+    y, operator = extreme(source.plan, source.array, source.order, least, options.ties, options.nan)
+    operator.name = f"{op} operator"
+    result = y.transpose(back).view(array.dtype)
+    pooled = lift(operator, x, result) if isinstance(x, Var) else put(problems, result, options.out)
+    if not options.return_taps:
+        return pooled
+    assert isinstance(operator, Picking)
+    return pooled, Taps(operator, source.axes)
+
+
+def max_pool(
+    x: Any,
+    window: Windows,
+    stride: Ints | None = None,
+    *,
+    padding: Padding = "valid",
+    dilation: Ints = 1,
+    axes: Ints | None = None,
+    layout: str | None = None,
+    ceil_mode: bool = False,
+    ties: Ties = "first",
+    nan: Nan = "propagate",
+    return_taps: bool = False,
+    out: Array | None = None,
+) -> Any:
+    """y[i] = the largest x[j] of window i.
+
+    `ties` says which of equal cells a derivative goes to: the first, the last, all of them in full, or all in equal shares.
+    `nan`: "propagate" (a window with NaN is NaN), "ignore" (NaN only where there is nothing else), or "tf" (TensorFlow's).
+
+    >>> max_pool(np.array([[1, 2, 5, 0], [4, 3, 0, 6]]), 2).tolist()
+    [[4, 6]]
+    >>> max_pool(np.array([1.0, 7.0, 3.0]), 3, stride=1, padding="same").tolist()
+    [7.0, 7.0, 7.0]
+    """
+    words = Words(window, stride, padding, dilation, axes, layout, ceil_mode)
+    return _best("max_pool", x, _geometry("max_pool", x, words), False, Options(ties, nan, return_taps, out))
+
+
+def min_pool(
+    x: Any,
+    window: Windows,
+    stride: Ints | None = None,
+    *,
+    padding: Padding = "valid",
+    dilation: Ints = 1,
+    axes: Ints | None = None,
+    layout: str | None = None,
+    ceil_mode: bool = False,
+    ties: Ties = "first",
+    nan: Nan = "propagate",
+    return_taps: bool = False,
+    out: Array | None = None,
+) -> Any:
+    """y[i] = the least x[j] of window i; options as in max_pool.
+
+    >>> min_pool(np.array([[1, 2, 5, 0], [4, 3, 0, 6]]), 2).tolist()
+    [[1, 0]]
+    """
+    words = Words(window, stride, padding, dilation, axes, layout, ceil_mode)
+    return _best("min_pool", x, _geometry("min_pool", x, words), True, Options(ties, nan, return_taps, out))
+
+
+class Division(NamedTuple):
+    """What a mean may be told besides its windows."""
+
+    by_count: bool
+    count_include_pad: bool = False
+    divisor: float | None = None
+    nan: Nan = "propagate"
+    dtype: npt.DTypeLike | None = None
+    rounding: Rounding = "nearest"
+    out: Array | None = None
+
+
+def _spans(plan: Plan) -> Array:
+    """How many cells each window reads, those of the padding included."""
+    total = np.ones((1,) * len(plan.dest), np.int64)
+    for d, axis in enumerate(plan.by_dimension):
+        if axis is not None and axis.span is not None:
+            total = total * axis.span.reshape([-1 if k == d else 1 for k in range(len(plan.dest))])
+    return total
+
+
+def _divisor(problems: Problems, plan: Plan, how: Division) -> Array | float | None:
+    if how.divisor is not None:
+        if not isinstance(how.divisor, (int, float, np.number)) or not how.divisor:
+            problems.fail("divisor", brief(how.divisor), "a number other than 0")
+        return float(how.divisor)
+    if not how.by_count:
+        return 1.0
+    return _spans(plan) if how.count_include_pad else None
+
+
+def folding(op: str, source: Source, how: Division) -> Linear:
+    """The operator of a sum or mean."""
+    problems = Problems(op)
+    judge(problems, "first", how.nan)
+    divisor = _divisor(problems, source.plan, how)
+    operator: Linear = Folding(source.plan, divisor, source.order)
+    if how.nan == "ignore" and has_nan(source.array):
+        there = ~np.isnan(source.array)
+        if divisor is None:
+            counts = Folding(source.plan, 1.0, range(len(source.order)))._forth(there.astype(np.int64))
+            operator = Folding(source.plan, counts, source.order)
+        operator = Masked(operator, there.transpose(np.argsort(source.order)))
+    operator.name = f"{op} operator"
+    return operator
+
+
+def _dtype(problems: Problems, value: Any) -> np.dtype[Any]:
+    try:
+        dtype: np.dtype[Any] = np.dtype(value)
+    except TypeError:
+        problems.fail("dtype", brief(value), "the name of a dtype", TypeError)
+    if dtype.name not in _DTYPES:
+        problems.fail("dtype", brief(value), "a real floating or integer dtype", TypeError)
+    return dtype
+
+
+def _folded(op: str, x: Any, geometry: Geometry, how: Division) -> Any:
+    problems = Problems(op)
+    array = _array(problems, x)
+    if how.rounding not in _ROUNDINGS:
+        problems.fail("rounding", brief(how.rounding), "'nearest', 'floor', 'ceil' or 'toward_zero'")
+    dtype = None if how.dtype is None else _dtype(problems, how.dtype)
+    how = how._replace(dtype=dtype)
+    whole = array.dtype.kind in "iub"
+    if whole:
+        array = array.astype(np.uint64 if array.dtype == np.uint64 else np.int64)
+    source = _source(problems, x, array, geometry)
+    if whole:
+        result = _whole_fold(problems, source, how)
+    else:
+        operator = folding(op, source, how)
+        if isinstance(x, Var):
+            return lift(operator, x)
+        with np.errstate(invalid="ignore"):  # a window of NaN alone has no mean
+            result = operator.forth(array)
+        result = result if how.dtype is None else result.astype(how.dtype)
+    return put(problems, result, how.out)
+
+
+def _whole_fold(problems: Problems, source: Source, how: Division) -> Array:
+    """Sums of integers are exact in 64 bits; what they are divided by, they are divided by in float64."""
+    total = Folding(source.plan, 1.0, source.order)
+    sums = total.restore(total._forth(source.array))
+    divisor = _divisor(problems, source.plan, how)
+    if divisor is None:
+        divisor = cells(source.plan)
+    if np.ndim(divisor) == 0 and divisor == 1 and not how.by_count:
+        return sums if how.dtype is None else sums.astype(how.dtype)
+    means = sums / (total.restore(np.asarray(divisor)) if np.ndim(divisor) else divisor)
+    if how.dtype is None:
+        return np.asarray(means)
+    return np.asarray(_ROUNDINGS[how.rounding](means) if np.dtype(how.dtype).kind in "iu" else means).astype(how.dtype)
+
+
+def avg_pool(
+    x: Any,
+    window: Windows,
+    stride: Ints | None = None,
+    *,
+    padding: Padding = "valid",
+    dilation: Ints = 1,
+    axes: Ints | None = None,
+    layout: str | None = None,
+    ceil_mode: bool = False,
+    count_include_pad: bool = False,
+    divisor: float | None = None,
+    nan: Nan = "propagate",
+    dtype: npt.DTypeLike | None = None,
+    rounding: Rounding = "nearest",
+    out: Array | None = None,
+) -> Any:
+    """y[i] = the mean of x over window i: over its true cells, or by another divisor.
+
+    Half types are summed in a wider type and rounded once. Integers give float64, or `dtype`, rounded as `rounding` says.
+    `nan="ignore"` leaves NaN out of sum and count.
+
+    >>> avg_pool(np.array([[1.0, 2.0], [3.0, 6.0]]), 2).tolist()
+    [[3.0]]
+    >>> avg_pool(np.array([4.0, 8.0, 3.0]), 2, padding="same").tolist()
+    [6.0, 3.0]
+    >>> avg_pool(np.array([1, 2, 4, 4], np.uint8), 2, dtype=np.uint8, rounding="floor").tolist()
+    [1, 4]
+    """
+    geometry = _geometry("avg_pool", x, Words(window, stride, padding, dilation, axes, layout, ceil_mode))
+    return _folded("avg_pool", x, geometry, Division(True, count_include_pad, divisor, nan, dtype, rounding, out))
+
+
+def sum_pool(
+    x: Any,
+    window: Windows,
+    stride: Ints | None = None,
+    *,
+    padding: Padding = "valid",
+    dilation: Ints = 1,
+    axes: Ints | None = None,
+    layout: str | None = None,
+    ceil_mode: bool = False,
+    nan: Nan = "propagate",
+    dtype: npt.DTypeLike | None = None,
+    out: Array | None = None,
+) -> Any:
+    """y[i] = the sum of x over window i; integers are summed in 64 bits.
+
+    >>> sum_pool(np.array([1, 2, 3, 4]), 3, stride=1).tolist()
+    [6, 9]
+    """
+    geometry = _geometry("sum_pool", x, Words(window, stride, padding, dilation, axes, layout, ceil_mode))
+    return _folded("sum_pool", x, geometry, Division(False, nan=nan, dtype=dtype, out=out))
+
+
+def lp_pool(
+    x: Any,
+    window: Windows,
+    stride: Ints | None = None,
+    *,
+    p: float = 2,
+    padding: Padding = "valid",
+    dilation: Ints = 1,
+    axes: Ints | None = None,
+    layout: str | None = None,
+    ceil_mode: bool = False,
+    out: Array | None = None,
+) -> Any:
+    """y[i] = (sum of abs(x)**p over window i)**(1/p); its derivative is 0 where a window holds nothing but zeros.
+
+    >>> lp_pool(np.array([3.0, -4.0, 0.0, 0.0]), 2).tolist()
+    [5.0, 0.0]
+    """
+    problems = Problems("lp_pool")
+    if not isinstance(p, (int, float, np.number)) or isinstance(p, bool) or not 0 < p < np.inf:
+        problems.fail("p", brief(p), "a positive number; max_pool is its limit")
+    array = _array(problems, x)
+    if array.dtype.kind in "iub":
+        problems.fail("x", f"dtype {array.dtype}", "a floating dtype", TypeError)
+    words: dict[str, Any] = {
+        "padding": padding,
+        "dilation": dilation,
+        "axes": axes,
+        "layout": layout,
+        "ceil_mode": ceil_mode,
+    }
+    total = sum_pool(abs(x if isinstance(x, Var) else Var(array)) ** p, window, stride, **words)
+    empty = Var((total.value == 0).astype(total.dtype))
+    y = (total + empty) ** (1 / p) * (1 - empty)
+    return y if isinstance(x, Var) else put(problems, y.value, out)

@@ -1,0 +1,359 @@
+"""From a caller's words to windows: which axes are pooled, and which cells each window reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, NoReturn, TypeAlias
+
+import numpy as np
+
+from .arrays import afford
+from .errors import Problems, brief
+from .philox import Philox, sequence
+from .windows import Axis, Plan, edges, same_length, whole
+
+Ints: TypeAlias = int | Sequence[int]
+Window: TypeAlias = int | Axis
+Windows: TypeAlias = Window | Sequence[Window | Sequence[tuple[int, int]]]
+Padding: TypeAlias = str | int | Sequence[int | tuple[int, int]]
+
+_STRINGS = ("valid", "same", "same_lower")
+
+
+class Geometry(NamedTuple):
+    """What the words about windows say, checked: one entry per pooled axis."""
+
+    axes: tuple[int, ...]
+    plan: Plan
+
+
+def pooled_axes(
+    problems: Problems, ndim: int, axes: Ints | None, layout: str | None, count: int | None
+) -> tuple[int, ...]:
+    """The pooled axes in ascending order: those that are named, or all if there is a window for each.
+
+    >>> pooled_axes(Problems("max_pool"), 4, None, "NHWC", 2)
+    (1, 2)
+    """
+    if axes is not None and layout is not None:
+        problems.fail("layout", brief(layout), "axes or layout, not both")
+    if layout is not None:
+        found = _from_layout(problems, ndim, layout)
+    elif axes is not None:
+        found = _from_numbers(problems, ndim, axes)
+    elif count is None or count == ndim:
+        found = tuple(range(ndim))
+    else:
+        problems.fail(
+            "window", f"{count} windows", f"{ndim}, one per axis, or axes=... or layout=... that says which axes"
+        )
+    if not found:
+        problems.fail("x", "an array without axes to pool", "at least one pooled axis")
+    return found
+
+
+def _from_layout(problems: Problems, ndim: int, layout: str) -> tuple[int, ...]:
+    fine = isinstance(layout, str) and len(layout) == ndim and len(set(layout)) == ndim and layout.isalpha()
+    if not fine:
+        problems.fail(
+            "layout", brief(layout), f"{ndim} different letters, N and C for axes that are not pooled, such as 'NHWC'"
+        )
+    return tuple(d for d, letter in enumerate(layout.upper()) if letter not in "NC")
+
+
+def _from_numbers(problems: Problems, ndim: int, axes: Ints) -> tuple[int, ...]:
+    given = _integers(problems, "axes", axes, None)
+    if not all(-ndim <= d < ndim for d in given) or len({d % ndim for d in given}) != len(given):
+        problems.fail("axes", brief(axes), f"different axes of an array with {ndim}")
+    found = tuple(d % ndim for d in given)
+    if list(found) != sorted(found):
+        problems.fail("axes", brief(axes), "axes in ascending order")
+    return found
+
+
+def _integers(
+    problems: Problems, name: str, value: Any, count: int | None, least: int | None = None, said: Any = None
+) -> tuple[int, ...]:
+    """One integer for all, or one per axis; `said` is what the caller said, if that is not the value."""
+    said = value if said is None else said
+    wanted = f"an integer{'' if least is None else f' of at least {least}'}" + (
+        f", or {count} of them" if count else ""
+    )
+    values = list(value) if _several(value) else [value] * (count or 1)
+    if any(isinstance(v, (bool, np.bool_)) or not isinstance(v, (int, np.integer)) for v in values):
+        problems.fail(name, brief(said), wanted, TypeError)
+    if (count is not None and len(values) != count) or any(least is not None and v < least for v in values):
+        problems.fail(name, brief(said), wanted)
+    if any(abs(int(v)) > 2**62 for v in values):
+        problems.fail(name, brief(said), "integers within 62 bits")
+    return tuple(int(v) for v in values)
+
+
+def _pads(problems: Problems, padding: Any, count: int) -> str | list[tuple[int, int]]:
+    if isinstance(padding, str):
+        if padding.lower() not in _STRINGS:
+            problems.fail("padding", repr(padding), "'valid', 'same', 'same_lower', an integer, or a pair per axis")
+        return padding.lower()
+    said = padding
+    if not _several(padding):
+        padding = [padding] * count
+    if len(padding) != count:
+        problems.fail("padding", brief(padding), f"an integer, or {count} of them, or {count} pairs (before, after)")
+    pairs = [tuple(p) if _several(p) else (p, p) for p in padding]
+    if any(len(pair) != 2 for pair in pairs):
+        problems.fail("padding", brief(padding), "pairs (before, after)")
+    flat = _integers(problems, "padding", [p for pair in pairs for p in pair], 2 * count, 0, said)
+    return list(zip(flat[::2], flat[1::2], strict=True))
+
+
+def how_many(n: int, k: int, s: int, d: int, pads: tuple[int, int], ceil_mode: bool) -> int:
+    """The number of windows; in ceil_mode the last may stick out, but none begins behind the array.
+
+    >>> how_many(6, 3, 2, 1, (0, 0), False), how_many(6, 3, 2, 1, (0, 0), True)
+    (2, 3)
+    """
+    over = n + sum(pads) - d * (k - 1) - 1
+    m = max((-(-over // s) if ceil_mode else over // s) + 1, 0)
+    return min(m, -(-(n + pads[0]) // s)) if ceil_mode else m
+
+
+@lru_cache(4096)
+def slide(n: int, k: int, s: int, d: int, pads: tuple[int, int], ceil_mode: bool) -> Axis:
+    """Windows of k cells, d apart, every s, over n cells with padding; spans count the padding that a window reads.
+
+    >>> slide(5, 3, 2, 1, (1, 1), False).pairs(), slide(6, 2, 2, 2, (0, 0), False).pairs()
+    ([(0, 2), (1, 4), (3, 5)], [(0, 3), (2, 5)])
+    """
+    before, after = pads
+    d, m = 1 if k == 1 else d, how_many(n, k, s, d, pads, ceil_mode)
+    first = np.arange(m) * s - before
+    last = first + d * (k - 1) + 1
+    span = -(-(np.minimum(last, n + after) - first) // d)
+    start = np.where(first < 0, first - first // d * d, first)
+    empty = np.flatnonzero(start >= np.minimum(last, n))
+    if len(empty):
+        raise Empty(int(empty[0]))
+    return Axis(n, start, np.minimum(last, n), span, d)
+
+
+class Empty(ValueError):
+    """A window, by its number, that has no cell of the array."""
+
+    def __init__(self, window: int) -> None:
+        super().__init__(f"window {window} has no cell")
+        self.window = window
+
+
+def _same(n: int, k: int, s: int, d: int, lower: bool) -> tuple[int, int]:
+    total = max((same_length(n, s) - 1) * s + d * (k - 1) + 1 - n, 0)
+    small, large = total // 2, total - total // 2
+    return (large, small) if lower else (small, large)
+
+
+def adaptive(n: int, m: int) -> Axis:
+    """m windows that share n cells as evenly as whole cells allow; neighbours may overlap by one.
+
+    >>> adaptive(7, 3).pairs()
+    [(0, 3), (2, 5), (4, 7)]
+    """
+    i = np.arange(m)
+    return Axis(n, i * n // m, -(-(i + 1) * n // m))
+
+
+def fractional_windows(
+    n: int | Sequence[int],
+    ratio: float | Sequence[float] | None = None,
+    *,
+    size: Ints | None = None,
+    seed: int | tuple[int, int] | None = None,
+    pseudo_random: bool = False,
+    overlapping: bool = False,
+) -> Any:
+    """Random windows for fractional pooling: an `Axis` for one length, a tuple of them for several, drawn in that order.
+
+    The same seeds give the windows of TensorFlow's FractionalMaxPool(seed=seed[0], seed2=seed[1]).
+
+    >>> rows, cols = fractional_windows((10, 7), (1.5, 1.6), seed=(1, 2))
+    >>> rows.pairs()
+    [(0, 1), (1, 3), (3, 4), (4, 6), (6, 8), (8, 10)]
+    """
+    problems = Problems("fractional_windows")
+    lengths = _integers(problems, "n", n, None, 1)
+    sizes = _fraction_sizes(problems, lengths, ratio, size)
+    for length, m in zip(lengths, sizes, strict=True):
+        if not 1 <= m <= length:
+            problems.fail("size", m, f"1 to {length} windows over {length} cells")
+    pair = _seeds(problems, seed)
+    source = Philox(*pair)
+    made = tuple(
+        edges(length, sequence(length, m, pseudo_random, source), overlapping)
+        for length, m in zip(lengths, sizes, strict=True)
+    )
+    return made if _several(n) else made[0]
+
+
+def _fraction_sizes(problems: Problems, lengths: tuple[int, ...], ratio: Any, size: Any) -> tuple[int, ...]:
+    if (ratio is None) == (size is None):
+        problems.fail("ratio", brief(ratio), "either ratio or size")
+    if ratio is None:
+        return _integers(problems, "size", size, len(lengths), 1)
+    ratios = list(ratio) if _several(ratio) else [ratio] * len(lengths)
+    real = all(isinstance(r, (int, float, np.integer, np.floating)) and not isinstance(r, bool) for r in ratios)
+    if not real or len(ratios) != len(lengths) or not all(1 <= r < np.inf for r in ratios):
+        problems.fail("ratio", brief(ratio), f"a number of at least 1, or {len(lengths)} of them")
+    return tuple(int(length / float(r)) for length, r in zip(lengths, ratios, strict=True))
+
+
+def _seeds(problems: Problems, seed: Any) -> tuple[int, int]:
+    if seed is None:
+        fresh = np.random.SeedSequence().generate_state(2, np.uint32)
+        return int(fresh[0]), int(fresh[1])
+    pair = tuple(seed) if _several(seed) else (seed, 0)
+    if len(pair) != 2:
+        problems.fail("seed", brief(seed), "an integer, or a pair (seed, seed2)")
+    first, second = _integers(problems, "seed", pair, 2)
+    return first, second
+
+
+def boundaries(problems: Problems, n: int, given: Any) -> Axis:
+    """Windows that the caller supplies: an `Axis`, or pairs (start, stop)."""
+    if isinstance(given, Axis):
+        axis = given
+    else:
+        try:
+            pairs = np.asarray(given)
+        except ValueError:  # lists of different lengths
+            pairs = np.zeros(0)
+        if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+            problems.fail("window", brief(given), "an integer, an Axis, or pairs (start, stop)", TypeError)
+        axis = Axis(n, pairs[:, 0], pairs[:, 1])
+    if (axis.count == 0).any():
+        problems.fail("window", f"window {int(np.argmin(axis.count))} without a cell", "windows with at least one cell")
+    if axis.length != n:
+        problems.fail("window", f"windows over {axis.length} cells", f"windows over {n} cells, as the axis has")
+    return axis
+
+
+class Words(NamedTuple):
+    """All that a caller says about windows."""
+
+    window: Any
+    stride: Any = None
+    padding: Any = "valid"
+    dilation: Any = 1
+    axes: Any = None
+    layout: str | None = None
+    ceil_mode: bool | None = False
+
+
+def understand(problems: Problems, shape: Sequence[int], words: Words) -> Geometry:
+    """Words about windows, as axes and a plan; refuses windows without a cell."""
+    window = words.window
+    several = _several(window)
+    axes = pooled_axes(problems, len(shape), words.axes, words.layout, len(window) if several else None)
+    count = len(axes)
+    windows = list(window) if several else [window] * count
+    if len(windows) != count:
+        problems.fail("window", brief(window), f"one window, or {count}, one per pooled axis")
+    given = [w if _is_boundary(w) else None for w in windows]
+    lengths = _integers(
+        problems,
+        "window",
+        [1 if _is_boundary(w) else w for w in windows],
+        count,
+        1,
+        [window] if window is None else window,
+    )
+    strides = lengths if words.stride is None else _integers(problems, "stride", words.stride, count, 1)
+    dilations = _integers(problems, "dilation", words.dilation, count, 1)
+    pads = _pads(problems, words.padding, count)
+    pooled: dict[int, Axis] = {}
+    for i, d in enumerate(axes):
+        if given[i] is not None:
+            pooled[d] = boundaries(problems, shape[d], given[i])
+            continue
+        pair = _pair(shape[d], lengths[i], strides[i], dilations[i], pads if isinstance(pads, str) else pads[i])
+        spelled = (shape[d], lengths[i], strides[i], dilations[i], pair, bool(words.ceil_mode))
+        count = how_many(*spelled)
+        afford(problems, "padding", 64 * count, f"{count} windows along axis {d}")
+        try:
+            pooled[d] = slide(*spelled)
+        except Empty as empty:
+            _refuse(problems, empty.window, d)
+    return Geometry(axes, Plan(shape, pooled))
+
+
+def _several(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim > 0)
+
+
+def _is_boundary(window: Any) -> bool:
+    return isinstance(window, Axis) or _several(window)
+
+
+def _pair(n: int, k: int, s: int, d: int, pads: str | tuple[int, int]) -> tuple[int, int]:
+    if isinstance(pads, str):
+        return (0, 0) if pads == "valid" else _same(n, k, s, d, pads == "same_lower")
+    return pads
+
+
+def _refuse(problems: Problems, window: int, d: int) -> NoReturn:
+    problems.fail(
+        "padding", f"window {window} of axis {d} without a cell of the array", "less padding than the window is long"
+    )
+
+
+def share_out(problems: Problems, shape: Sequence[int], size: Any, axes: Any, layout: str | None) -> Geometry:
+    """The windows of adaptive pooling: so many per pooled axis; None leaves an axis as it is."""
+    several = _several(size)
+    found = pooled_axes(problems, len(shape), axes, layout, len(size) if several else None)
+    sizes = list(size) if several else [size] * len(found)
+    if len(sizes) != len(found):
+        problems.fail("size", brief(size), f"one size, or {len(found)}, one per pooled axis")
+    pooled = {}
+    for d, m in zip(found, sizes, strict=True):
+        (m,) = (shape[d],) if m is None else _integers(problems, "size", m, None, 0)
+        if shape[d] == 0 and m:
+            problems.fail("x", f"shape {list(shape)}", f"at least one cell along axis {d}")
+        pooled[d] = adaptive(shape[d], m)
+    return Geometry(found, Plan(shape, pooled))
+
+
+def everything(problems: Problems, shape: Sequence[int], axes: Any, layout: str | None) -> Geometry:
+    """One window over each pooled axis."""
+    found = pooled_axes(problems, len(shape), axes, layout, None)
+    empty = [d for d in found if shape[d] == 0]
+    if empty:
+        problems.fail("x", f"shape {list(shape)}", f"at least one cell along axis {empty[0]}")
+    return Geometry(found, Plan(shape, {d: whole(shape[d]) for d in found}))
+
+
+def sizes(problems: Problems, shape: Any) -> tuple[int, ...]:
+    """A shape: sizes that are not negative."""
+    return _integers(problems, "shape", shape, None, 0)
+
+
+def output_shape(shape: Sequence[int], window: Windows, stride: Ints | None = None, **words: Any) -> tuple[int, ...]:
+    """The shape of what the pools return for an array of that shape.
+
+    >>> output_shape((1, 5, 5, 3), 2, layout="NHWC", ceil_mode=True)
+    (1, 3, 3, 3)
+    """
+    problems = Problems("output_shape")
+    return understand(problems, sizes(problems, shape), Words(window, stride, **words)).plan.dest
+
+
+def phases(plan: Plan) -> Iterable[tuple[tuple[Any, ...], tuple[Any, ...], Plan]]:
+    """Dilated windows as plain ones: for each residue of the step, (source index, destination index, plan of that part)."""
+    parts: list[tuple[list[Any], list[Any], dict[int, Axis]]] = [([], [], {})]
+    for d, axis in enumerate(plan.by_dimension):
+        split = [(slice(None), slice(None), None)] if axis is None else axis.phases()
+        parts = [
+            ([*source, s], [*dest, t], pooled if part is None else {**pooled, d: part})
+            for source, dest, pooled in parts
+            for s, t, part in split
+        ]
+    for source, dest, pooled in parts:
+        shape = [len(range(*s.indices(n))) for s, n in zip(source, plan.source, strict=True)]
+        yield tuple(source), tuple(dest), Plan(shape, pooled)

@@ -1,0 +1,206 @@
+"""Which cell each window chose: as taps, as the positions that other libraries use, and back; and unpooling by them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .arrays import Array, as_array
+from .errors import Problems, brief
+from .operators import Indexing, Linear, Masked, Picking, Reduce, apply
+from .verbs import tap_type
+from .windows import Plan
+
+Ints = npt.NDArray[np.int64]
+
+
+class Taps:
+    """The cell that each window chose, by its number in the window: a byte each where windows have at most 256 cells.
+
+    `values` has the shape of the pooled array. `P`, from `operator`, picks the chosen cells of any array; `P.T` adds up there.
+
+    >>> import poolgrad as pg
+    >>> y, taps = pg.max_pool(np.array([[1, 5, 2, 0], [3, 4, 2, 7]]), 2, return_taps=True)
+    >>> y.tolist(), taps.values.tolist(), taps.flat().tolist()
+    ([[5, 7]], [[1, 3]], [[1, 7]])
+    """
+
+    def __init__(self, operator: Picking, axes: Sequence[int]) -> None:
+        self.operator, self.axes = operator, tuple(axes)
+
+    @property
+    def values(self) -> Array:
+        """The numbers, in the shape of the pooled array."""
+        return self.operator.restore(self.operator.taps)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the array that was pooled, which unpooling restores."""
+        return self.operator.source
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that the taps take."""
+        return self.operator.taps.nbytes
+
+    def __repr__(self) -> str:
+        return f"<Taps: {list(self.operator.dest)} of {list(self.shape)}, {self.operator.taps.dtype}>"
+
+    def coordinates(self) -> dict[int, Ints]:
+        """Per pooled axis, the cell that was chosen."""
+        plan, order = self.operator.plan, self.operator.order
+        rest = self.operator.taps.astype(np.int64)
+        found: dict[int, Ints] = {}
+        for d in reversed(range(len(order))):
+            axis = plan.by_dimension[d]
+            if axis is None:
+                continue
+            along = tuple(-1 if k == d else 1 for k in range(len(order)))
+            rest, digit = np.divmod(rest, axis.count.reshape(along))
+            found[order[d]] = self.operator.restore(axis.start.reshape(along) + digit * axis.step)
+        return {axis: found[axis] for axis in sorted(found)}
+
+    def _position(self, axes: Sequence[int]) -> Ints:
+        """Row-major position over the given axes of the source."""
+        chosen, total = self.coordinates(), np.zeros(self.operator.dest, np.int64)
+        for d in axes:
+            along = [1] * len(self.shape)
+            along[d] = -1
+            own = np.arange(self.operator.dest[d]).reshape(along)
+            total = total * self.shape[d] + chosen.get(d, own)
+        return total
+
+    def flat(self, batch: bool = True) -> Ints:
+        """Positions in the flattened array, as TensorFlow's argmax; without batch they count from their image."""
+        return self._position(range(0 if batch else 1, len(self.shape)))
+
+    def plane(self) -> Ints:
+        """Positions within the pooled axes alone, as PyTorch's indices."""
+        return self._position(sorted(self.axes))
+
+    def onnx(self, storage_order: int = 0) -> Ints:
+        """Positions in the flattened array; with storage_order=1 the pooled axes are counted first to last, as ONNX's MaxPool."""
+        if storage_order not in (0, 1):
+            Problems("Taps.onnx").fail("storage_order", brief(storage_order), "0 or 1")
+        if storage_order == 0:
+            return self.flat()
+        axes = sorted(self.axes)
+        rest = [d for d in range(len(self.shape)) if d not in axes]
+        size = int(np.prod([self.shape[d] for d in axes]))
+        return self._position(rest) * size + self._position(axes[::-1])
+
+    @classmethod
+    def from_flat(cls, index: Any, plan: Plan, batch: bool = True) -> Taps:
+        """Taps from TensorFlow's flat positions; every position must be inside its window."""
+        shape = plan.source
+        start = np.arange(shape[0]).reshape(-1, *[1] * (len(shape) - 1)) * int(np.prod(shape[1:]))
+        flat = _positions("Taps.from_flat", index, plan) + (0 if batch else start)
+        where = np.unravel_index(np.clip(flat, 0, max(int(np.prod(shape)) - 1, 0)), shape)
+        own = np.indices(plan.dest, sparse=True)
+        for d, axis in enumerate(plan.by_dimension):
+            if axis is None and not np.array_equal(np.broadcast_to(own[d], plan.dest), where[d]):
+                Problems("Taps.from_flat").fail("index", f"a position in another place along axis {d}", "its own")
+        return cls._at(plan, dict(enumerate(where)), "Taps.from_flat")
+
+    @classmethod
+    def from_plane(cls, index: Any, plan: Plan) -> Taps:
+        """Taps from PyTorch's positions within the pooled axes."""
+        axes = [d for d, axis in enumerate(plan.by_dimension) if axis is not None]
+        sizes = [plan.source[d] for d in axes]
+        flat = _positions("Taps.from_plane", index, plan)
+        where = np.unravel_index(np.clip(flat, 0, max(int(np.prod(sizes)) - 1, 0)), sizes)
+        return cls._at(plan, dict(zip(axes, where, strict=True)), "Taps.from_plane")
+
+    @classmethod
+    def _at(cls, plan: Plan, where: dict[int, Any], op: str) -> Taps:
+        total, fine = np.zeros(plan.dest, np.int64), np.ones(plan.dest, bool)
+        for d, axis in enumerate(plan.by_dimension):
+            if axis is None:
+                continue
+            along = tuple(-1 if k == d else 1 for k in range(len(plan.dest)))
+            digit, rest = np.divmod(where[d] - axis.start.reshape(along), axis.step)
+            fine &= (digit >= 0) & (digit < axis.count.reshape(along)) & (rest == 0)
+            total = total * axis.count.reshape(along) + digit
+        if not fine.all():
+            at = [int(i) for i in np.argwhere(~fine)[0]]
+            Problems(op).fail("index", f"a position outside its window at {at}", "a cell of the window")
+        axes = [d for d, axis in enumerate(plan.by_dimension) if axis is not None]
+        return cls(Picking(plan, total.astype(tap_type(plan)), range(len(plan.dest))), axes)
+
+
+def _positions(op: str, index: Any, plan: Plan) -> Array:
+    problems = Problems(op)
+    array = as_array(problems, "index", index)
+    problems.settle()
+    assert array is not None
+    if array.dtype.kind not in "iu":
+        problems.fail("index", f"dtype {array.dtype}", "integers", TypeError)
+    if array.shape != plan.dest:
+        problems.fail("index", f"shape {list(array.shape)}", f"{list(plan.dest)}, one position per window")
+    return array.astype(np.int64)
+
+
+def unpooling(where: Taps | Any, shape: Sequence[int] | None = None, reduce: Reduce = "sum", items: int = 1) -> Linear:
+    """The operator of `unpool`: what each window chose goes back to where it was."""
+    problems = Problems("unpool")
+    if reduce not in ("sum", "assign"):
+        problems.fail("reduce", brief(reduce), "'sum' or 'assign'")
+    if isinstance(where, Taps):
+        if shape is not None and tuple(shape) != where.shape:
+            problems.fail("shape", list(shape), f"{list(where.shape)}, which the taps know")
+        picking: Linear = where.operator
+        flat = where.flat() if reduce == "assign" else None
+    else:
+        picking, flat = _indexing(problems, where, shape, items)
+    if reduce == "sum":
+        return picking.T
+    assert flat is not None
+    last = np.full(int(np.prod(picking.source)), -1)
+    last[flat.reshape(-1)] = np.arange(flat.size)  # of equal positions the last one stays
+    return Masked(picking.T, last[flat] == np.arange(flat.size).reshape(flat.shape))
+
+
+def _indexing(problems: Problems, where: Any, shape: Sequence[int] | None, items: int) -> tuple[Linear, Array]:
+    index = as_array(problems, "taps", where)
+    problems.settle()
+    assert index is not None
+    if index.dtype.kind not in "iu":
+        problems.fail("taps", f"dtype {index.dtype}", "Taps, or integer positions", TypeError)
+    if shape is None:
+        problems.fail("shape", "None", "the shape of the result: positions alone do not tell it")
+    size = int(np.prod(tuple(shape)))
+    if items < 1 or size % items or index.size % items:
+        problems.fail("items", items, "a number that divides both arrays")
+    index = index.astype(np.int64, copy=False)
+    base = np.arange(items).repeat(index.size // items).reshape(index.shape) * (size // items)
+    if index.size and not (index.min() >= 0 and index.max() < size // items):
+        wrong = np.argwhere((index < 0) | (index >= size // items))[0]
+        problems.fail("taps", f"{index[tuple(wrong)]} at {wrong.tolist()}", f"positions from 0 to {size // items - 1}")
+    return Indexing(shape, index, items), index + base
+
+
+def unpool(
+    y: Any,
+    taps: Taps | Any,
+    shape: Sequence[int] | None = None,
+    *,
+    reduce: Reduce = "sum",
+    items: int = 1,
+    out: Array | None = None,
+) -> Any:
+    """The array of that shape with each y[i] at the cell that its window chose, 0 elsewhere.
+
+    Where windows share a cell, "sum" adds up, which conserves the total and is the transpose of pooling; "assign" keeps the
+    last, as PyTorch's max_unpool does. `taps` may also be positions, counted within each of `items` equal parts of the result.
+
+    >>> import poolgrad as pg
+    >>> y, taps = pg.max_pool(np.array([1.0, 3.0, 2.0]), 2, stride=1, return_taps=True)
+    >>> pg.unpool(y, taps).tolist(), pg.unpool(y, taps, reduce="assign").tolist()
+    ([0.0, 6.0, 0.0], [0.0, 3.0, 0.0])
+    """
+    operator = unpooling(taps, shape, reduce, items)
+    operator.name = "unpool"
+    return apply(operator, y, out)
