@@ -26,7 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "fuzz"))
 
-from build import OF_ANY_BUILD, Missing, build, package  # noqa: E402
+from build import OF_ANY_BUILD, Missing, build, installed, package  # noqa: E402
 
 TABLES = ROOT / "tools" / "mutants"
 RESULTS = ROOT / "build" / "mutants.json"
@@ -117,7 +117,9 @@ def misfits(found: list[Fault]) -> Iterator[str]:
 
 
 def prepare(found: list[Fault]) -> Path:
-    """Builds the core with all faults in it; returns the folder that goes on PYTHONPATH."""
+    """Builds the core with all faults in it, if there are any; returns the folder that goes on PYTHONPATH."""
+    if not any(fault.native for fault in found):
+        return package(installed())
     tree = ROOT / "build" / "mutants"
     written = {path.relative_to(ROOT): path.read_text("utf-8") for path in (ROOT / "src" / "core").iterdir()}
     written |= {path.relative_to(ROOT): path.read_text("utf-8") for path in (ROOT / "fuzz").glob("*.*")}
@@ -214,7 +216,7 @@ def main() -> int:
         print("\n".join(wrong))
         return 2
     try:
-        where = prepare(found)
+        where = prepare(found if any(fault.native for fault in chosen) else chosen)
     except Missing as missing:
         print(f"mutate: {missing}")
         return 2
