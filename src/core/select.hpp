@@ -139,13 +139,12 @@ class TapRows {
   /// The first lane of cells j0 to j1 - 1 of this row whose tap is outside its window, or -1; an empty window has none to miss.
   int64_t astray(const Tap* taps, int64_t j0, int64_t j1) const {
     const Axis& axis = plan_.last();
-    for (int64_t j = j0; j < j1;) {
-      const int64_t begin = j, cells = axis.length(j) * reach_.nrows;
-      while (j < j1 && axis.length(j) * reach_.nrows == cells) ++j;
-      const auto most = static_cast<Tap>(cells - 1);
-      bool inside = true;
-      for (int64_t lane = begin * plan_.inner; lane < j * plan_.inner; ++lane) inside &= taps[lane] <= most;
-      for (int64_t lane = begin * plan_.inner; !inside && lane < j * plan_.inner; ++lane)
+    for (int64_t j = j0, end; j < j1; j = end) {
+      end = alike(j, j1);
+      const auto most = static_cast<Tap>(axis.length(j) * reach_.nrows - 1);
+      Tap top = 0;
+      for (int64_t lane = j * plan_.inner; lane < end * plan_.inner; ++lane) top = taps[lane] > top ? taps[lane] : top;
+      for (int64_t lane = j * plan_.inner; top > most && lane < end * plan_.inner; ++lane)
         if (taps[lane] > most) return lane;
     }
     return -1;
@@ -158,7 +157,7 @@ class TapRows {
     const int64_t inner = plan_.inner;
     for (int64_t j = j0, end; j < j1; j = end) {
       const int64_t width = axis.length(j), cells = width * reach_.nrows;
-      for (end = j + 1; end < j1 && axis.length(end) == width;) ++end;
+      end = alike(j, j1);
       if (cells == 0) continue;
       if (cells <= kTable && width != width_) tabulate(width);
       const int64_t* const jump = jump_.get();
@@ -175,6 +174,14 @@ class TapRows {
   static int64_t table_size(const Plan& plan) {
     const int64_t most = Rows::capacity(plan) * plan.last().widest;
     return most < kTable ? most : kTable;
+  }
+  /// Where windows end to be as long as window j.
+  PG_INLINE int64_t alike(int64_t j, int64_t j1) const {
+    const Axis& axis = plan_.last();
+    if (axis.lo <= j && j < axis.hi) return axis.hi < j1 ? axis.hi : j1;  // where they repeat nobody need look
+    const int64_t width = axis.length(j);
+    while (++j < j1 && axis.length(j) == width) {}
+    return j;
   }
   PG_INLINE int64_t place(Tap tap, int64_t width) const {
     const int64_t k = static_cast<int64_t>(tap);

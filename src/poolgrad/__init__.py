@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .geometry import adaptive, fractional_windows, output_shape
     from .operators import Linear
     from .picture import show
-    from .taps import Taps, unpool, unpooling
+    from .taps import Taps, picking, unpool, unpooling
 
 # The pythonic API is loaded when it is first asked for: those who came for raw_ops do not wait for it.
 _LATER = {
@@ -44,7 +44,7 @@ _LATER = {
     "geometry": ("adaptive", "fractional_windows", "output_shape"),
     "operators": ("Linear",),
     "picture": ("show",),
-    "taps": ("Taps", "unpool", "unpooling"),
+    "taps": ("Taps", "picking", "unpool", "unpooling"),
 }
 
 
@@ -95,6 +95,7 @@ __all__ = [
     "min_pool",
     "minimum",
     "output_shape",
+    "picking",
     "plan",
     "raw_ops",
     "reach",

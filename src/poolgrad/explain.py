@@ -49,17 +49,22 @@ class Window:
     before: Cell
     after: Cell
     hits: tuple[Cell, ...]
+    steps: Cell = ()  # from cell to cell, where windows are dilated
 
     @property
     def count(self) -> int:
         """Cells inside the input."""
-        return prod(stop - start for start, stop in self.pairs)
+        steps = self.steps or (1,) * len(self.pairs)
+        return prod(len(range(*pair, step)) for pair, step in zip(self.pairs, steps, strict=True))
 
     @property
     def cut(self) -> int:
         """Cells outside, in the padding."""
         spans = (
-            (stop - start) + b + a for (start, stop), b, a in zip(self.pairs, self.before, self.after, strict=True)
+            len(range(*pair, step)) + b + a
+            for pair, b, a, step in zip(
+                self.pairs, self.before, self.after, self.steps or (1,) * len(self.pairs), strict=True
+            )
         )
         return prod(spans) - self.count
 
@@ -150,7 +155,7 @@ def window(made: Links, k: int) -> Window:
     flat = [] if made.ptr is None else made.hits(k)
     hits = tuple(tuple(map(int, np.unravel_index(j, made.source))) for j in flat)
     pairs, before, after = zip(*sides, strict=True)
-    return Window(cell, pairs, before, after, hits)
+    return Window(cell, pairs, before, after, hits, tuple(1 if a is None else a.step for a in made.axes))
 
 
 def _side(axis: Axis | None, at: int) -> tuple[tuple[int, int], int, int]:
@@ -213,7 +218,10 @@ class _Facts:
 
     def _of_window(self, found: Window) -> dict[str, Any]:
         base = next(p for p in self.subject.parts if p.side == SOURCE)
-        spans = (str(a) if b - a == 1 else f"{a}:{b}" for a, b in found.pairs)
+        spans = (
+            str(a) if b - a == 1 else f"{a}:{b}" if step == 1 else f"{a}:{b}:{step}"
+            for (a, b), step in zip(found.pairs, found.steps, strict=True)
+        )
         facts: dict[str, Any] = {
             "window": f"{base.called}[{','.join(spans)}]", "n_cells": plural(found.count, "cell"), "count": found.count,
             "cut": found.cut, "n_cut": plural(found.cut, "cell"), "hit": len(found.hits) > 0, "single": found.count == 1,
@@ -316,8 +324,10 @@ def subject(
     return Subject(op.name, plan, op.rule, parts, held, call.items, call.absolute)
 
 
-def explain(op: str, /, *, cell: Sequence[int], pin: str = "output", **given: Any) -> Explanation:
+def explain(op: str, /, *, cell: Sequence[int], pin: str | None = None, **given: Any) -> Explanation:
     """Why a cell of an op's result, or of an argument, has its value; the other arguments are the op's own.
+
+    The op may also be a pool of the pythonic API; there `g`, a gradient at y, asks about the gradient of x.
 
     >>> x = np.array([[1, 2], [4, 3]], np.float32).reshape(1, 2, 2, 1)
     >>> why = explain("MaxPool", cell=(0, 0, 0, 0), input=x, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID")
@@ -328,7 +338,11 @@ def explain(op: str, /, *, cell: Sequence[int], pin: str = "output", **given: An
     """
     row = OPS.get(op)
     if row is None:
-        raise ValueError(f"explain: op: got {brief(op)}, wanted one of {', '.join(OPS)}")
+        from .reasons import POOLS, explain_pool
+
+        if op in POOLS:
+            return explain_pool(op, cell, pin, **given)
+        Problems("explain").fail("op", brief(op), f"one of {', '.join((*OPS, *POOLS))}")
     result = getattr(raw_ops, op)(**given)
     outputs = dict(zip(row.outputs, result if len(row.outputs) > 1 else (result,), strict=True))
     like = next(a.dtype for a in outputs.values())
@@ -339,7 +353,7 @@ def explain(op: str, /, *, cell: Sequence[int], pin: str = "output", **given: An
     }
     attrs = {name: value for name, value in given.items() if name not in arrays}
     made = subject(row, arrays, attrs, outputs)
-    return ask(op, made, pin, cell)
+    return ask(op, made, pin or "output", cell)
 
 
 def _like(dtype: str, kind: Kind, shared: np.dtype[Any]) -> Any:

@@ -82,16 +82,7 @@ class Links:
 
 def dimensions(plan: Plan) -> tuple[Axis | None, ...]:
     """The axis of each dimension, None where cells keep their place."""
-    width = len(plan.axes)
-    for first in range(len(plan.source) - width + 1):
-        inside = range(first, first + width)
-        fits = all((a.length, len(a)) == (plan.source[d], plan.dest[d]) for a, d in zip(plan.axes, inside, strict=True))
-        if fits and prod(plan.source[:first]) == plan.outer and prod(plan.source[first + width :]) == plan.inner:
-            return tuple(
-                plan.axes[d - first] if d in inside and not plan.axes[d - first].identity else None
-                for d in range(len(plan.source))
-            )
-    raise AssertionError("a plan's axes are dimensions of its source")
+    return tuple(None if axis is None or axis.identity else axis for axis in plan.by_dimension)
 
 
 def cells(axes: tuple[Axis | None, ...], dest: Shape, windows: Ints | None = None) -> int:
@@ -123,16 +114,21 @@ def pairs(axes: tuple[Axis | None, ...], source: Shape, dest: Shape, windows: In
             j += place[d] * stride
         else:
             count = axis.count[place[d]]
-            j += (axis.start[place[d]] + tap % count) * stride
+            j += (axis.start[place[d]] + tap % count * axis.step) * stride
             tap //= count
         stride *= source[d]
     return k, j
 
 
+def _covers(axis: Axis, at: int) -> npt.NDArray[np.bool_]:
+    inside: npt.NDArray[np.bool_] = (axis.start <= at) & (at < axis.stop) & ((at - axis.start) % axis.step == 0)
+    return inside
+
+
 def covering(axes: tuple[Axis | None, ...], dest: Shape, cell: Shape) -> Ints:
     """The windows that a source cell is part of, as flat destination cells."""
     sides = [
-        np.array([at]) if axis is None else np.flatnonzero((axis.start <= at) & (at < axis.stop))
+        np.array([at]) if axis is None else np.flatnonzero(_covers(axis, at))
         for axis, at in zip(axes, cell, strict=True)
     ]
     return np.asarray(np.ravel_multi_index(np.meshgrid(*sides, indexing="ij"), dest).reshape(-1), np.int64)

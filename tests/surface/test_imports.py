@@ -44,6 +44,7 @@ CONTRACT: dict[str, set[str]] = {
     "taps": {"numpy", ".verbs", ".windows", ".operators", ".arrays", ".errors"},
     "functional": {
         "numpy",
+        "ml_dtypes",
         ".windows",
         ".geometry",
         ".operators",
@@ -76,8 +77,10 @@ CONTRACT: dict[str, set[str]] = {
     },
     "words": {"numpy"},
     "links": {"numpy", ".rules", ".windows"},
+    "reasons": {"numpy", ".errors", ".explain", ".families", ".functional", ".geometry", ".rules"},
     "explain": {
         "numpy",
+        ".reasons",
         ".raw_ops",
         ".windows",
         ".bind",
