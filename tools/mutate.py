@@ -47,12 +47,20 @@ BORDER = ["tests/hostile/test_border.py", "tests/hostile/test_guarded.py", "test
 THREADS = ["tests/trust", "tests/surface/test_threads.py", "tests/oracle/test_float_state.py"]
 CALLS = ["tests/windows", "tests/hostile/test_calls.py", "tests/surface/test_inputs.py", "tests/golden/test_seeds.py"]
 NEAR = {
-    **dict.fromkeys(("module.cpp", "border.hpp", "owned_plan.cpp", "index.hpp", "first_wrong.hpp"), BORDER),
+    **dict.fromkeys(
+        ("module.cpp", "border.hpp", "owned_plan.cpp", "pieces.hpp", "index.hpp", "first_wrong.hpp"), BORDER
+    ),
     **dict.fromkeys(("threads.cpp", "gil.hpp", "memory.cpp"), THREADS),
 }
-# About files, and about the tests themselves: they say nothing about a fault.
-APART = ("tests/meta", "tests/surface/test_packaging.py", "tests/surface/test_docs.py", "tests/surface/test_bench.py")
-ALL = ["tests", *(f"--ignore={path}" for path in APART), *OF_ANY_BUILD]
+# About files, other programs, and the tests themselves: they say nothing about a fault.
+APART = (
+    "meta",
+    "studio",
+    "frameworks",
+    "graph",
+    *(f"surface/test_{name}.py" for name in ("packaging", "docs", "bench", "rooms")),
+)
+ALL = ["tests", *(f"--ignore=tests/{name}" for name in APART), *OF_ANY_BUILD]
 LIMIT = 900  # seconds after which a run of tests hangs
 
 
