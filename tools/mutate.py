@@ -14,7 +14,7 @@ import argparse
 import json
 import os
 import re
-import subprocess
+import signal
 import sys
 import tempfile
 import time
@@ -23,6 +23,12 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
+
+import hypothesis  # noqa: F401  so that children need not
+import ml_dtypes  # noqa: F401
+import numpy as np  # noqa: F401
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "fuzz"))
@@ -146,22 +152,32 @@ def prepare(found: list[Fault]) -> Path:
     return package(build("faults", tree))
 
 
+def child(where: Path, number: int, what: list[str], out: int) -> NoReturn:
+    """The process of one run of tests: what is not under test has been imported before it was made."""
+    status = 3
+    try:
+        os.setsid()
+        os.chdir(ROOT)
+        os.dup2(out, 1)
+        os.dup2(out, 2)
+        sys.stdout = sys.stderr = os.fdopen(os.dup(out), "w", buffering=1)
+        os.environ |= {"PYTHONPATH": str(where), VARIABLE: str(number)}
+        sys.path.insert(0, str(where))
+        sys.dont_write_bytecode = True  # a file may change twice within a second
+        status = int(pytest.main(["-x", "-vv", "--tb=no", "-p", "no:cacheprovider", *what]))
+    finally:
+        sys.stdout.flush()
+        os._exit(status)
+
+
 def tests(where: Path, fault: Fault | None, what: list[str]) -> tuple[bool, str]:
     """Runs tests up to the first that fails; whether one did, and its name."""
-    env = {**os.environ, "PYTHONPATH": str(where), "PYTHONDONTWRITEBYTECODE": "1", VARIABLE: "0"}
-    if fault and fault.native:
-        env[VARIABLE] = str(fault.number)
-    command = [sys.executable, "-m", "pytest", "-x", "-vv", "--tb=no", "-p", "no:cacheprovider"]
     with tempfile.TemporaryFile("w+", errors="replace") as out:
-        process = subprocess.Popen(
-            [*command, *what], env=env, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
-        )
-        try:
-            status = process.wait(LIMIT)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
-            process.wait()
-            status = -9
+        sys.stdout.flush()
+        process = os.fork()
+        if process == 0:
+            child(where, fault.number if fault and fault.native else 0, what, out.fileno())
+        status = awaited(process)
         out.seek(0)
         text = out.read()
     if status in (0, 5):  # 5: the test is no more
@@ -171,6 +187,17 @@ def tests(where: Path, fault: Fault | None, what: list[str]) -> tuple[bool, str]
     last = (failing or running or ["while tests were collected"])[-1]
     word = "" if status == 1 else " hangs" if status == -9 else f" ends with status {status}"
     return True, last + word
+
+
+def awaited(process: int) -> int:
+    """How it ended; after a while it is ended, with all that it started."""
+    end = time.monotonic() + LIMIT
+    while (found := os.waitpid(process, os.WNOHANG))[0] == 0:
+        if time.monotonic() > end:
+            os.killpg(process, signal.SIGKILL)
+            return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        time.sleep(0.05)
+    return os.waitstatus_to_exitcode(found[1])
 
 
 def noticed(where: Path, fault: Fault, before: str) -> str:
