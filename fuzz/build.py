@@ -63,7 +63,7 @@ def package(folder: Path) -> Path:
 
 def installed() -> Path:
     """The folder of the core that Python finds by itself."""
-    found = importlib.util.find_spec("poolgrad._core")
+    found = importlib.util.find_spec("poolgrad")  # not of the core, which would import the package
     if found is None or found.origin is None:
         raise Missing("needs poolgrad, which is not installed")
     return Path(found.origin).parent

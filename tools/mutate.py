@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 import tomllib
+import traceback
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -164,7 +165,10 @@ def child(where: Path, number: int, what: list[str], out: int) -> NoReturn:
         os.environ |= {"PYTHONPATH": str(where), VARIABLE: str(number)}
         sys.path.insert(0, str(where))
         sys.dont_write_bytecode = True  # a file may change twice within a second
-        status = int(pytest.main(["-x", "-vv", "--tb=no", "-p", "no:cacheprovider", *what]))
+        early = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+        status = int(pytest.main(["-x", "-vv", "--tb=no", "-p", "no:cacheprovider", *early, *what]))
+    except BaseException:
+        traceback.print_exc()
     finally:
         sys.stdout.flush()
         os._exit(status)
@@ -182,6 +186,8 @@ def tests(where: Path, fault: Fault | None, what: list[str]) -> tuple[bool, str]
         text = out.read()
     if status in (0, 5):  # 5: the test is no more
         return False, ""
+    if status in (3, 4):  # the tests could not run: that is no notice
+        raise RuntimeError(text[-2000:])
     failing = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", text, re.MULTILINE)
     running = re.findall(r"^(tests/\S+?::.+?)(?: (?:PASSED|SKIPPED|FAILED|ERROR).*)?$", text, re.MULTILINE)
     last = (failing or running or ["while tests were collected"])[-1]
