@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -52,12 +53,20 @@ def build(kind: str, root: Path = ROOT) -> Path:
 
 def package(folder: Path) -> Path:
     """The Python package with the folder's core in place of the installed one; returns what goes on PYTHONPATH."""
-    home = folder / "package"
+    home = (folder if folder.parent == ROOT / "build" else ROOT / "build" / "plain") / "package"
     shutil.rmtree(home, ignore_errors=True)
     shutil.copytree(ROOT / "src" / "poolgrad", home / "poolgrad", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     module = next(folder.glob("_core*.so"))
     shutil.copy2(module, home / "poolgrad")
     return home
+
+
+def installed() -> Path:
+    """The folder of the core that Python finds by itself."""
+    found = importlib.util.find_spec("poolgrad")  # not of the core, which would import the package
+    if found is None or found.origin is None:
+        raise Missing("needs poolgrad, which is not installed")
+    return Path(found.origin).parent
 
 
 def runtime(*names: str) -> str:

@@ -3,6 +3,7 @@
     python tools/bits.py                  # every op and dtype: some minutes
     python tools/bits.py --quick          # two dtypes an op, each setting against the plainest: what `make test` runs
     python tools/bits.py AvgPool choose   # these ops and verbs
+    python tools/bits.py --write          # the table goes into docs/bits.md, with date and machine
 
 A row's hash covers the op's results on all its dtypes and geometries. All NaN count as one. The verbs that no op reaches have
 rows of their own, for the layouts that verbs take.
@@ -14,11 +15,14 @@ import argparse
 import hashlib
 import json
 import os
+import platform
+import re
 import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,6 +41,13 @@ from poolgrad.rules import Mean, Share  # noqa: E402
 from poolgrad.table import ARRAYS, FLOATS, OPS, REALS  # noqa: E402
 from poolgrad.windows import Plan  # noqa: E402
 
+PAGE = ROOT / "docs" / "bits.md"
+HEAD = """# The same bits
+
+One hash per op over threads, instruction sets, memory layouts and runs, by `python tools/bits.py --write` on {date}, {machine}.
+A hash covers the op's results on all its dtypes and geometries, special numbers included. The last rows are verbs that no op
+reaches; they take arrays that are contiguous already.
+"""
 THREADS = (1, 2, 3, 7, 64)
 TAKEN = ("C", "one element on", "read-only")  # by verbs, which see what the ops have made contiguous
 RUNS = 2
@@ -210,6 +221,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="op")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--write", action="store_true")
     parser.add_argument("--as-json", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     names = options.names or [*OPS, *VERBS]
@@ -217,17 +229,31 @@ def main(argv: list[str] | None = None) -> int:
         json.dump({name: list(measure(name, options.quick).items()) for name in names}, sys.stdout)
         return 0
     levels = {level: of_level(level, names, options.quick) for level in _core.isa_levels()}
-    layouts = ", ".join(LAYOUTS)
-    print(f"threads {', '.join(map(str, THREADS))}; levels {', '.join(levels)}; layouts {layouts}; C {RUNS} times\n")
-    print("| op | hash | settings | hashes |\n|---|---|---|---|")
+    lines = [
+        f"threads {', '.join(map(str, THREADS))}; levels {', '.join(levels)}; layouts {', '.join(LAYOUTS)}; C {RUNS} times",
+        "",
+        "| op | hash | settings | hashes |",
+        "|---|---|---|---|",
+    ]
     all_one = True
     for name in names:
         found = {(isa, *key): value for isa, rows in levels.items() for key, value in rows[name].items()}
         line, one = verdict(name, found)
         all_one &= one
-        print(line)
-    print(f"\n{'every op has one hash' if all_one else 'AN OP HAS MORE THAN ONE HASH'}")
+        lines.append(line)
+    lines += ["", "every op has one hash" if all_one else "AN OP HAS MORE THAN ONE HASH"]
+    print("\n".join(lines))
+    if options.write:
+        PAGE.write_text(f"{HEAD.format(date=date.today(), machine=machine())}\n" + "\n".join(lines) + "\n")
     return 0 if all_one else 1
+
+
+def machine() -> str:
+    """The processor, as the system names it."""
+    path = Path("/proc/cpuinfo")
+    text = path.read_text() if path.exists() else ""
+    named = re.search(r"^model name\s*: (.*)$", text, re.MULTILINE)
+    return named[1] if named else platform.processor() or platform.machine()
 
 
 if __name__ == "__main__":

@@ -14,19 +14,27 @@ import argparse
 import json
 import os
 import re
-import subprocess
+import signal
 import sys
 import tempfile
 import time
 import tomllib
+import traceback
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
+
+import hypothesis  # noqa: F401  so that children need not
+import ml_dtypes  # noqa: F401
+import numpy as np  # noqa: F401
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "fuzz"))
 
-from build import OF_ANY_BUILD, Missing, build, package  # noqa: E402
+from build import OF_ANY_BUILD, Missing, build, installed, package  # noqa: E402
 
 TABLES = ROOT / "tools" / "mutants"
 RESULTS = ROOT / "build" / "mutants.json"
@@ -45,14 +53,22 @@ inline const int poolgrad_mutant = [] {{
 KERNELS = ["tests/oracle", "tests/hostile/test_guarded.py", "tests/golden/test_seeds.py", "tests/trust/test_bits.py"]
 BORDER = ["tests/hostile/test_border.py", "tests/hostile/test_guarded.py", "tests/oracle/test_independence.py"]
 THREADS = ["tests/trust", "tests/surface/test_threads.py", "tests/oracle/test_float_state.py"]
-CALLS = ["tests/windows", "tests/hostile/test_calls.py", "tests/surface/test_inputs.py", "tests/golden/test_seeds.py"]
+CALLS = ["tests/windows", "tests/surface/test_limits.py", "tests/hostile/test_calls.py", "tests/surface/test_inputs.py"]
 NEAR = {
-    **dict.fromkeys(("module.cpp", "border.hpp", "owned_plan.cpp", "index.hpp", "first_wrong.hpp"), BORDER),
+    **dict.fromkeys(
+        ("module.cpp", "border.hpp", "owned_plan.cpp", "pieces.hpp", "index.hpp", "first_wrong.hpp"), BORDER
+    ),
     **dict.fromkeys(("threads.cpp", "gil.hpp", "memory.cpp"), THREADS),
 }
-# About files, and about the tests themselves: they say nothing about a fault.
-APART = ("tests/meta", "tests/surface/test_packaging.py", "tests/surface/test_docs.py", "tests/surface/test_bench.py")
-ALL = ["tests", *(f"--ignore={path}" for path in APART), *OF_ANY_BUILD]
+# About files, other programs, and the tests themselves: they say nothing about a fault.
+APART = (
+    "meta",
+    "studio",
+    "frameworks",
+    "graph",
+    *(f"surface/test_{name}.py" for name in ("packaging", "docs", "bench", "rooms")),
+)
+ALL = ["tests", *(f"--ignore=tests/{name}" for name in APART), *OF_ANY_BUILD]
 LIMIT = 900  # seconds after which a run of tests hangs
 
 
@@ -60,12 +76,16 @@ LIMIT = 900  # seconds after which a run of tests hangs
 class Fault:
     """A text of a file, and what is put in its place."""
 
-    number: int
     file: str
     why: str
     text: str
     instead: str
     where: str = ""  # a longer text that has it, if it is there more than once
+
+    @property
+    def number(self) -> int:
+        """What picks it; that of others does not change when one comes or goes, so little has to be built again."""
+        return zlib.crc32(self.name.encode()) >> 1
 
     @property
     def whole(self) -> str:
@@ -96,14 +116,13 @@ class Fault:
 
 
 def faults() -> list[Fault]:
-    """All of them, numbered from 1; the numbers hold within one run."""
-    rows = [
-        (file, why, *texts)
+    """All of them."""
+    return [
+        Fault(file, why, *texts)
         for table in sorted(TABLES.glob("*.toml"))
         for file, found in tomllib.loads(table.read_text("utf-8")).items()
         for why, texts in found.items()
     ]
-    return [Fault(i + 1, *row) for i, row in enumerate(rows)]
 
 
 def misfits(found: list[Fault]) -> Iterator[str]:
@@ -117,7 +136,9 @@ def misfits(found: list[Fault]) -> Iterator[str]:
 
 
 def prepare(found: list[Fault]) -> Path:
-    """Builds the core with all faults in it; returns the folder that goes on PYTHONPATH."""
+    """Builds the core with all faults in it, if there are any; returns the folder that goes on PYTHONPATH."""
+    if not any(fault.native for fault in found):
+        return package(installed())
     tree = ROOT / "build" / "mutants"
     written = {path.relative_to(ROOT): path.read_text("utf-8") for path in (ROOT / "src" / "core").iterdir()}
     written |= {path.relative_to(ROOT): path.read_text("utf-8") for path in (ROOT / "fuzz").glob("*.*")}
@@ -132,31 +153,57 @@ def prepare(found: list[Fault]) -> Path:
     return package(build("faults", tree))
 
 
+def child(where: Path, number: int, what: list[str], out: int) -> NoReturn:
+    """The process of one run of tests: what is not under test has been imported before it was made."""
+    status = 3
+    try:
+        os.setsid()
+        os.chdir(ROOT)
+        os.dup2(out, 1)
+        os.dup2(out, 2)
+        sys.stdout = sys.stderr = os.fdopen(os.dup(out), "w", buffering=1)
+        os.environ |= {"PYTHONPATH": str(where), VARIABLE: str(number)}
+        sys.path.insert(0, str(where))
+        sys.dont_write_bytecode = True  # a file may change twice within a second
+        early = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+        status = int(pytest.main(["-x", "-vv", "--tb=no", "-p", "no:cacheprovider", *early, *what]))
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        os._exit(status)
+
+
 def tests(where: Path, fault: Fault | None, what: list[str]) -> tuple[bool, str]:
     """Runs tests up to the first that fails; whether one did, and its name."""
-    env = {**os.environ, "PYTHONPATH": str(where), "PYTHONDONTWRITEBYTECODE": "1", VARIABLE: "0"}
-    if fault and fault.native:
-        env[VARIABLE] = str(fault.number)
-    command = [sys.executable, "-m", "pytest", "-x", "-vv", "--tb=no", "-p", "no:cacheprovider"]
     with tempfile.TemporaryFile("w+", errors="replace") as out:
-        process = subprocess.Popen(
-            [*command, *what], env=env, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
-        )
-        try:
-            status = process.wait(LIMIT)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
-            process.wait()
-            status = -9
+        sys.stdout.flush()
+        process = os.fork()
+        if process == 0:
+            child(where, fault.number if fault and fault.native else 0, what, out.fileno())
+        status = awaited(process)
         out.seek(0)
         text = out.read()
     if status in (0, 5):  # 5: the test is no more
         return False, ""
+    if status in (3, 4):  # the tests could not run: that is no notice
+        raise RuntimeError(text[-2000:])
     failing = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", text, re.MULTILINE)
     running = re.findall(r"^(tests/\S+?::.+?)(?: (?:PASSED|SKIPPED|FAILED|ERROR).*)?$", text, re.MULTILINE)
     last = (failing or running or ["while tests were collected"])[-1]
     word = "" if status == 1 else " hangs" if status == -9 else f" ends with status {status}"
     return True, last + word
+
+
+def awaited(process: int) -> int:
+    """How it ended; after a while it is ended, with all that it started."""
+    end = time.monotonic() + LIMIT
+    while (found := os.waitpid(process, os.WNOHANG))[0] == 0:
+        if time.monotonic() > end:
+            os.killpg(process, signal.SIGKILL)
+            return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        time.sleep(0.05)
+    return os.waitstatus_to_exitcode(found[1])
 
 
 def noticed(where: Path, fault: Fault, before: str) -> str:
@@ -214,7 +261,7 @@ def main() -> int:
         print("\n".join(wrong))
         return 2
     try:
-        where = prepare(found)
+        where = prepare(found if any(fault.native for fault in chosen) else chosen)
     except Missing as missing:
         print(f"mutate: {missing}")
         return 2

@@ -32,20 +32,27 @@ def test_there_are_faults_of_all_parts(mutate):
 
 
 def test_a_fault_that_no_longer_fits_is_named(mutate):
-    gone = mutate.Fault(1, "src/poolgrad/verbs.py", "gone", "there is no such text", "")
-    same = mutate.Fault(2, "src/poolgrad/verbs.py", "same", "class Astray(ValueError):", "class Astray(ValueError):")
+    gone = mutate.Fault("src/poolgrad/verbs.py", "gone", "there is no such text", "")
+    same = mutate.Fault("src/poolgrad/verbs.py", "same", "class Astray(ValueError):", "class Astray(ValueError):")
     assert [line.split(": its")[0] for line in mutate.misfits([gone, same])] == ["verbs.py: gone", "verbs.py: same"]
 
 
 @pytest.mark.parametrize(
     ("text", "instead", "want"),
     [
-        ("a < b", "a <= b", "if ((poolgrad_mutant == 7 ? (a <= b) : (a < b))) f();"),
-        ("f();", "", "if (a < b) { if (poolgrad_mutant == 7) {  } else { f(); } }"),
+        ("a < b", "a <= b", "if ((poolgrad_mutant == NUMBER ? (a <= b) : (a < b))) f();"),
+        ("f();", "", "if (a < b) { if (poolgrad_mutant == NUMBER) {  } else { f(); } }"),
     ],
 )
 def test_a_switched_source_has_both_texts(mutate, text, instead, want):
-    assert mutate.Fault(7, "src/core/x.cpp", "", text, instead).switched("if (a < b) f();") == want
+    fault = mutate.Fault("src/core/x.cpp", "", text, instead)
+    assert fault.switched("if (a < b) f();") == want.replace("NUMBER", str(fault.number))
+
+
+def test_no_two_faults_have_one_number(mutate):
+    numbers = {fault.number for fault in mutate.faults()}
+    assert len(numbers) == len(mutate.faults())
+    assert 0 not in numbers
 
 
 def test_without_a_test_that_fails_a_fault_is_not_noticed(mutate, tmp_path):
