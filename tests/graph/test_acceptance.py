@@ -108,6 +108,11 @@ def test_repaired_seed_003_keeps_all_of_the_gradient_and_gives_it_back() -> None
     assert ran["nodes"]["dx"]["conservation"]["sentence"] == "sum of grad 18 = sum of output 18"
 
 
+def test_repaired_seed_004_is_an_example_too() -> None:
+    graph = next(e["graph"] for e in service.examples() if e["name"] == "seed 004 repaired")
+    assert cells(service.run(graph)["nodes"]["ddy"]["outputs"]["output"]).ravel().tolist() == [7, 8, 15, 16]
+
+
 @pytest.mark.parametrize(
     ("name", "labels"),
     [
