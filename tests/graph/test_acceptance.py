@@ -77,8 +77,11 @@ def test_a_right_page_gives_the_pictured_numbers(case: dict[str, Any]) -> None:
 def test_the_warning_is_also_in_check_when_it_may_run() -> None:
     case = next(c for c in CASES if c["name"] == "seed003-orig-output-ones")
     assert service.check(graph_of(case))["warnings"] == []
-    warned = service.check(graph_of(case), cache=service.Cache())["warnings"]
-    assert [w["pin"] for w in warned] == ["orig_output"]
+    (warned,) = service.check(graph_of(case), cache=service.Cache())["warnings"]
+    assert (warned["pin"], warned["repair"]["label"]) == ("orig_output", "Insert MaxPool3D and connect it")
+    repaired = next(c for c in CASES if c["name"] == "seed003-as-pictured")["repaired"]
+    ran = assert_result(service.repair(graph_of(case), "page", warned["repair"]["edits"]), repaired)
+    assert ran["warnings"] == []
 
 
 def test_the_picture_lost_fifteen_of_eighteen_and_now_it_is_said() -> None:

@@ -118,10 +118,9 @@ def _table(page: Page, run: Run) -> list[str]:
 def _said(page: Page, run: Run) -> int:
     """Prints problems and warnings."""
     found = repaired(page, run.checked)
-    for problem in found:
-        print(f"problem: {problem}" + (f"\n  repair: {problem.repair.label}" if problem.repair else ""))
-    for warning in run.warnings:
-        print(f"warning: {warning}")
+    warnings = repaired(page, run.checked, run.warnings)
+    for kind, problem in [*(("problem", p) for p in found), *(("warning", w) for w in warnings)]:
+        print(f"{kind}: {problem}" + (f"\n  repair: {problem.repair.label}" if problem.repair else ""))
     return 1 if found else 0
 
 

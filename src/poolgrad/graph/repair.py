@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..table import Kind, Op
@@ -13,10 +14,10 @@ from .kin import forward_of
 from .model import Edit, Page, Problem, Repair
 
 
-def repaired(page: Page, checked: Checked) -> list[Problem]:
-    """All problems, each with its repair if there is one."""
+def repaired(page: Page, checked: Checked, problems: Sequence[Problem] | None = None) -> list[Problem]:
+    """These problems, or all of a page, each with its repair if there is one."""
     found = []
-    for problem in checked.problems:
+    for problem in checked.problems if problems is None else problems:
         seen = checked.seen.get(problem.node or "")
         mended = _repair(page, checked, problem, seen) if seen is not None else None
         found.append(problem if mended is None else replace(problem, repair=mended))

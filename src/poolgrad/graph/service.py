@@ -96,7 +96,7 @@ def _checked(page: Page, found: Checked, done: Run | None) -> Json:
                    for pin, spec in seen.outputs.items()}  # fmt: skip
         nodes[name] = {"status": done.blocks[name].status if done else seen.status, "outputs": outputs}
     return {"page": page.name, "nodes": nodes, "problems": [report.problem(p) for p in repaired(page, found)],
-            "warnings": [report.problem(p) for p in done.warnings] if done else []}  # fmt: skip
+            "warnings": [report.problem(p) for p in repaired(page, found, done.warnings)] if done else []}  # fmt: skip
 
 
 def run(graph: Json | Graph, page: str | None = None, cache: Cache | None = None, feeds: Mapping[str, Any] | None = None,
@@ -110,7 +110,8 @@ def run(graph: Json | Graph, page: str | None = None, cache: Cache | None = None
     return {
         "page": chosen.name, "ms": round(done.ms, 3), "ran": sum(not ran.cached for ran in fresh),
         "cached": sum(ran.cached for ran in fresh), "order": done.checked.order, "nodes": nodes,
-        "problems": [report.problem(p) for p in repaired(chosen, done.checked)], "warnings": [report.problem(p) for p in done.warnings],
+        "problems": [report.problem(p) for p in repaired(chosen, done.checked)],
+        "warnings": [report.problem(p) for p in repaired(chosen, done.checked, done.warnings)],
     }  # fmt: skip
 
 
