@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from browsing import Watch
 from hands import (
     everything,
     export,
@@ -24,7 +24,7 @@ from hands import (
     wire,
     write,
 )
-from support import SHARED, python
+from support import python
 
 REPAIRED = {"0,1,1,1,0": "3", "0,1,1,1,1": "4", "1,1,1,1,0": "5", "1,1,1,1,1": "6"}
 INSERT = "Insert MaxPool3D and connect it"
@@ -163,8 +163,6 @@ def test_7_seed_003_is_repaired_and_read_with_the_keyboard_alone(page):
 
 
 def test_8_a_request_to_another_host_is_blocked_and_seen(chromium, address):
-    from conftest import Watch
-
     context = chromium.new_context()
     watch = Watch(context, "127.0.0.1:1")  # as if the studio were elsewhere: every request is then foreign
     page = context.new_page()
@@ -231,13 +229,6 @@ def test_9_the_forward_pictures_come_out_when_they_are_drawn_by_hand(page, op):
         )
         assert values_of[1] == wanted
         assert sorted(shown(page, f"{y}.{pin}", tuple(values_of[0])).ravel().tolist()) == sorted(wanted)
-
-
-def enuspace(name: str) -> Path:
-    found = sorted(SHARED.rglob(name)) if SHARED.exists() else []
-    if not found:
-        pytest.skip(f"there is no {name} among the shared material")
-    return found[0]
 
 
 PAGE_OF_ENUSPACE = """<?xml version="1.0" encoding="utf-16"?>

@@ -235,7 +235,7 @@ export class Inspector {
       fill(this.says, el('span.quiet', { text: 'Point at any cell, or move with the arrow keys. Click or Enter pins it.' }));
       return;
     }
-    const [head, ...rest] = found.sentence.split(/(?<=^[^=]*= [^ ,;]+)(?=[ ,;]|$)/);
-    fill(this.says, el('strong', { text: head }), rest.join(''));
+    const [, head, rest] = /^([^=]*= \S+?)([,;:.]?(?:\s[^]*)?)$/.exec(found.sentence) ?? ['', found.sentence, ''];
+    fill(this.says, el('strong', { text: head }), rest);
   }
 }
