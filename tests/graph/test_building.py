@@ -253,6 +253,25 @@ def test_repairs_of_types_sequences_and_sizes() -> None:
     assert service.run(graph)["problems"] == []
 
 
+@pytest.mark.parametrize("fractional", [False, True])
+def test_a_missing_input_shape_is_measured_where_the_forward_block_is(fractional: bool) -> None:
+    s, x = small(collect=True)
+    if fractional:
+        y = ops.FractionalAvgPool(s.with_op_name("y"), x, [1, 1.5, 1.5, 1], deterministic=True, seed=1)
+        rows, cols = y.row_pooling_sequence, y.col_pooling_sequence
+        ops.FractionalAvgPoolGrad(s.with_op_name("dx"), None, y, rows, cols)
+    else:
+        y = ops.AvgPool(s.with_op_name("y"), x, *W)
+        ops.AvgPoolGrad(s.with_op_name("dx"), None, y, *W)
+    (problem,) = s.problems
+    assert problem.repair is not None
+    assert problem.repair.label == "Insert Shape of x and connect it"
+    mended = service.repair(Graph.from_json(s.to_json()).to_dict(), None, list(problem.repair.edits))
+    ran = service.run(mended)
+    assert ran["problems"] == []
+    assert ran["nodes"]["dx"]["outputs"]["output"]["shape"] == [1, 4, 4, 1]
+
+
 def test_an_existing_forward_block_is_connected_rather_than_a_new_one() -> None:
     s, x = small(collect=True)
     ops.MaxPool(s.with_op_name("y"), x, *W)
