@@ -17,7 +17,10 @@ export class Files {
   /** @param {import('poolgrad/store').Store} store @param {import('poolgrad/flow').Flow} flow @param {any} api
    * @param {(text: string, bad?: boolean) => void} say */
   constructor(store, flow, api, say) {
-    Object.assign(this, { store, flow, api, say });
+    this.store = store;
+    this.flow = flow;
+    this.api = api;
+    this.say = say;
     this.menu = el('div.menu', { role: 'menu', hidden: true, 'aria-label': 'Export as' }, ...KINDS.map(([kind, name, what]) => el('button', {
       role: 'menuitem', 'aria-label': `Export ${name}`, onclick: () => { this.toggle(false); this.export(kind); } }, el('b', { text: name }), el('span', { text: what }))));
     this.button = el('button', { text: 'Export ▾', 'aria-haspopup': 'menu', 'aria-expanded': 'false', onclick: () => this.toggle(this.menu.hidden) });

@@ -23,7 +23,7 @@ import { Wiring } from 'poolgrad/wiring';
 class Studio {
   /** @param {HTMLElement} root @param {any} ops @param {any} start the first documents */
   constructor(root, ops, start) {
-    this.store = Object.assign(new Store(), { ops: blocksOf(ops), phrases: ops.phrases, tensors: null });
+    this.store = Object.assign(new Store(), { ops: blocksOf(ops), phrases: ops.phrases });
     this.status = el('span.status', { role: 'status', 'aria-label': 'Status' });
     const say = (text, bad = false) => this.say(text, bad);
     this.flow = new Flow(this.store);
@@ -112,7 +112,7 @@ class Studio {
     return this.inspector.node;
   }
 
-  /** A new block, where there is room. @param {string} op @param {[number, number]} [at] */
+  /** A new block, where there is room. @param {string} op @param {number[]} [at] */
   place(op, at) {
     const { store } = this;
     const id = freeId(store.page, wishId(store.ops.get(op)));
@@ -125,7 +125,7 @@ class Studio {
     this.say(`Added ${id}.`);
   }
 
-  /** The first place right of or below a wish that no block covers. */
+  /** The first place right of or below a wish that no block covers. @param {number[]} wish */
   room([x, y]) {
     const taken = [...this.flow.blocks.values()].map((b) => [...(b.node.at ?? [0, 0]), this.flow.height(b)]);
     const free = (px, py) => taken.every(([bx, by, h]) => px + 228 < bx || px > bx + 228 || py + 200 < by || py > by + h + 12);
