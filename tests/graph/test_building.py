@@ -96,8 +96,16 @@ def test_wrong_calls_are_type_errors_that_name_the_argument() -> None:
         ops.MaxPool.Attrs().Sead(1)
     with pytest.raises(GraphError, match="output of another page"):
         ops.MaxPool(Scope.new_root_scope(), x, *W)
-    with pytest.raises(GraphError, match="Const: val: got dtype complex128"):
-        ops.Const(s, np.array([1j]))
+    for call, wanted in [
+        (lambda: ops.Const(s, np.array([1j])), "Const: val: got dtype complex128"),
+        (lambda: ops.Const(s, [1.5], dtype="int32"), "numbers that are not of dtype int32"),
+        (lambda: ops.Const(s, np.array([300]), dtype=np.int8), "numbers that are not of dtype int8"),
+        (lambda: ops.Const(s, [1, 2, 3], shape=[2, 2]), "Const: cannot reshape"),
+        (lambda: ops.Const(s, [1], dtype="flaot"), "Const: at character 1: got 'flaot'"),
+        (lambda: ops.Const(s, {"a": 1}), "^Const: val: got"),
+    ]:
+        with pytest.raises(GraphError, match=wanted):
+            call()
 
 
 def test_names_are_given_and_kept_apart() -> None:
