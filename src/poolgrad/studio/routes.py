@@ -127,6 +127,10 @@ def _start(app: App, query: dict[str, str], body: bytes) -> Reply:
     return as_json(app.start)
 
 
+def _examples(app: App, query: dict[str, str], body: bytes) -> Reply:
+    return as_json(service.examples())
+
+
 def _given(app: App, body: bytes) -> tuple[dict[str, Any], dict[str, Any], str | None]:
     """The whole body, its graph made complete, and the page it is about."""
     asked = parse(body)
@@ -201,6 +205,7 @@ Route = Callable[[App, dict[str, str], bytes], Reply]
 ROUTES: dict[str, tuple[str, Route]] = {
     "/api/ops": ("GET", _ops),
     "/api/start": ("GET", _start),
+    "/api/examples": ("GET", _examples),
     "/api/tensor": ("GET", _tensor),
     "/api/check": ("POST", _check),
     "/api/run": ("POST", _run),

@@ -55,8 +55,9 @@ class Studio {
       this.pages.element, el('span.space'),
       el('label.auto', { for: 'auto', title: 'Run whenever something changes' }, auto, 'auto-run'),
       themeButton(() => this.redraw()),
+      this.files.examples.element,
       el('button', { text: 'Open', title: 'JSON, enuSpace page, .npy or .png', onclick: () => this.files.open() }),
-      this.files.element,
+      this.files.exports.element,
       el('button.primary', { text: 'Run ▸', title: 'Ctrl+Enter', onclick: () => this.runner.run() }));
   }
 
@@ -179,8 +180,9 @@ async function load(tensor) {
 async function main() {
   const root = document.getElementById('app');
   try {
-    const [ops, start] = await Promise.all([api.ops(), api.start()]);
+    const [ops, start, examples] = await Promise.all([api.ops(), api.start(), api.examples()]);
     const studio = new Studio(root, ops, start);
+    studio.files.offer(examples);
     addEventListener('beforeunload', (event) => { if (studio.store.dirty) event.preventDefault(); });
     Object.assign(window, { studio, isField }); // for the console and for measurements
   } catch (error) {
