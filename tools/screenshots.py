@@ -85,7 +85,9 @@ def keyboard(page: Any) -> None:
 
 def forward(page: Any) -> None:
     """The seven forward pictures."""
-    hands.turn(page, "seven forward pictures")
+    page.get_by_role("button", name="Examples").click()
+    page.get_by_role("menuitem", name="Example seven forward pictures").click()
+    hands.settled(page)
 
 
 def picture(page: Any) -> None:

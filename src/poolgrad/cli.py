@@ -96,7 +96,7 @@ def _plain(value: Any) -> Any:
 
 
 def _run_options(parser: Parser) -> None:
-    parser.add_argument("op", help="the op's name, or a page of blocks: page.json, flow.svg")
+    parser.add_argument("op", help="the op's name, or a page of blocks: page.json, flow.svg, example:NAME")
     parser.add_argument("words", nargs="*", metavar="name=value", help="arrays as .npy files, everything else as text")
     parser.add_argument("--page", metavar="NAME", help="which page of the file (default: the first)")
     parser.add_argument(

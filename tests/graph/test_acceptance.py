@@ -77,8 +77,11 @@ def test_a_right_page_gives_the_pictured_numbers(case: dict[str, Any]) -> None:
 def test_the_warning_is_also_in_check_when_it_may_run() -> None:
     case = next(c for c in CASES if c["name"] == "seed003-orig-output-ones")
     assert service.check(graph_of(case))["warnings"] == []
-    warned = service.check(graph_of(case), cache=service.Cache())["warnings"]
-    assert [w["pin"] for w in warned] == ["orig_output"]
+    (warned,) = service.check(graph_of(case), cache=service.Cache())["warnings"]
+    assert (warned["pin"], warned["repair"]["label"]) == ("orig_output", "Insert MaxPool3D and connect it")
+    repaired = next(c for c in CASES if c["name"] == "seed003-as-pictured")["repaired"]
+    ran = assert_result(service.repair(graph_of(case), "page", warned["repair"]["edits"]), repaired)
+    assert ran["warnings"] == []
 
 
 def test_the_picture_lost_fifteen_of_eighteen_and_now_it_is_said() -> None:
@@ -106,6 +109,11 @@ def test_repaired_seed_003_keeps_all_of_the_gradient_and_gives_it_back() -> None
     assert cells(ran["nodes"]["y"]["outputs"]["output"]).ravel().tolist() == [15, 16, 31, 32]
     assert cells(ran["nodes"]["ddy"]["outputs"]["output"]).ravel().tolist() == [3, 4, 5, 6]
     assert ran["nodes"]["dx"]["conservation"]["sentence"] == "sum of grad 18 = sum of output 18"
+
+
+def test_repaired_seed_004_is_an_example_too() -> None:
+    graph = next(e["graph"] for e in service.examples() if e["name"] == "seed 004 repaired")
+    assert cells(service.run(graph)["nodes"]["ddy"]["outputs"]["output"]).ravel().tolist() == [7, 8, 15, 16]
 
 
 @pytest.mark.parametrize(

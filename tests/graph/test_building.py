@@ -96,8 +96,16 @@ def test_wrong_calls_are_type_errors_that_name_the_argument() -> None:
         ops.MaxPool.Attrs().Sead(1)
     with pytest.raises(GraphError, match="output of another page"):
         ops.MaxPool(Scope.new_root_scope(), x, *W)
-    with pytest.raises(GraphError, match="Const: val: got dtype complex128"):
-        ops.Const(s, np.array([1j]))
+    for call, wanted in [
+        (lambda: ops.Const(s, np.array([1j])), "Const: val: got dtype complex128"),
+        (lambda: ops.Const(s, [1.5], dtype="int32"), "numbers that are not of dtype int32"),
+        (lambda: ops.Const(s, np.array([300]), dtype=np.int8), "numbers that are not of dtype int8"),
+        (lambda: ops.Const(s, [1, 2, 3], shape=[2, 2]), "Const: cannot reshape"),
+        (lambda: ops.Const(s, [1], dtype="flaot"), "Const: at character 1: got 'flaot'"),
+        (lambda: ops.Const(s, {"a": 1}), "^Const: val: got"),
+    ]:
+        with pytest.raises(GraphError, match=wanted):
+            call()
 
 
 def test_names_are_given_and_kept_apart() -> None:
@@ -251,6 +259,25 @@ def test_repairs_of_types_sequences_and_sizes() -> None:
         first = service.check(graph)["problems"][0]
         graph = service.repair(graph, None, first["repair"]["edits"])
     assert service.run(graph)["problems"] == []
+
+
+@pytest.mark.parametrize("fractional", [False, True])
+def test_a_missing_input_shape_is_measured_where_the_forward_block_is(fractional: bool) -> None:
+    s, x = small(collect=True)
+    if fractional:
+        y = ops.FractionalAvgPool(s.with_op_name("y"), x, [1, 1.5, 1.5, 1], deterministic=True, seed=1)
+        rows, cols = y.row_pooling_sequence, y.col_pooling_sequence
+        ops.FractionalAvgPoolGrad(s.with_op_name("dx"), None, y, rows, cols)
+    else:
+        y = ops.AvgPool(s.with_op_name("y"), x, *W)
+        ops.AvgPoolGrad(s.with_op_name("dx"), None, y, *W)
+    (problem,) = s.problems
+    assert problem.repair is not None
+    assert problem.repair.label == "Insert Shape of x and connect it"
+    mended = service.repair(Graph.from_json(s.to_json()).to_dict(), None, list(problem.repair.edits))
+    ran = service.run(mended)
+    assert ran["problems"] == []
+    assert ran["nodes"]["dx"]["outputs"]["output"]["shape"] == [1, 4, 4, 1]
 
 
 def test_an_existing_forward_block_is_connected_rather_than_a_new_one() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import hashlib
 import io
@@ -76,6 +77,25 @@ def test_names_that_python_keeps_for_itself_are_changed(tmp_path: Path) -> None:
     done = python(str(script))
     assert done.returncode == 0, done.stderr
     assert "s.output: float32 [1, 1, 1, 1]" in done.stdout
+
+
+@pytest.mark.parametrize("name", ['a """ b', "a ''' b", "back\\slash\\", "{page}", "ä 日本"])
+def test_any_name_and_any_text_can_be_exported(name: str) -> None:
+    odd = "1\n,2 '\" \\ {x} \ud800"
+    nodes = [{"id": "x", "op": "Const", "text": {"val": odd}}]
+    graph = {"format": "poolgrad-graph", "version": 1, "pages": [{"name": name, "nodes": nodes}]}
+    source = service.export(graph, kind="python")[0].decode()
+    literals = [node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)]
+    assert name in literals
+    assert odd in literals
+    for kind in ("json", "html", "npz"):
+        assert service.export(graph, kind=kind)[0]
+
+
+def test_an_empty_page_can_be_exported_too() -> None:
+    scope: dict[str, Any] = {"__name__": "page"}
+    exec(compile(service.export(service.new_graph(), kind="python")[0], "page.py", "exec"), scope)
+    assert scope["result_output"] == []
 
 
 def test_a_circle_or_an_unknown_block_cannot_become_python() -> None:

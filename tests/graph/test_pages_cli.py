@@ -91,6 +91,15 @@ def test_export_goes_by_the_name_or_the_word(tmp_path: Path, capsys: Capture) ->
     assert main(["run", str(tmp_path / "p.json")]) == 0
 
 
+def test_the_pages_that_come_with_the_package_go_by_their_names(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["check", "example:seed-003-as-pictured"]) == 1
+    assert main(["run", "example:seed-004-repaired"]) == 0
+    assert main(["export", "example:seed 003 repaired", "-o", str(tmp_path / "page.json")]) == 0
+    assert (tmp_path / "page.json").read_text("utf-8") == Path(GOOD).read_text("utf-8")
+    capsys.readouterr()
+    assert "wanted one of seed-003-repaired" in refused(capsys, "check", "example:none")
+
+
 def test_what_is_wrong_is_one_line_and_exit_code_2(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "bad.json").write_text("{", "utf-8")
     assert "import: got" in refused(capsys, "check", str(tmp_path / "bad.json"))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hands import place, rename, settled, wire, write
-from support import Case, arguments
+from hands import export, place, rename, settled, wire, write
+from support import Case, arguments, python
 
 from poolgrad import raw_ops
 from poolgrad.graph import service
@@ -58,8 +59,17 @@ def draw(page: Any, op: str, given: dict[str, Any]) -> str:
     return block
 
 
+def exported(page: Any, folder: Path) -> dict[str, str]:
+    """The arrays that the exported script fetches when it runs by itself, as bytes in hexadecimal."""
+    script = export(page, "Python", folder)
+    done = python(str(script), str(folder / "arrays.npz"))
+    assert done.returncode == 0, done.stderr
+    with np.load(folder / "arrays.npz") as saved:
+        return {name: array.tobytes().hex() for name, array in saved.items()}
+
+
 @pytest.mark.parametrize("op", OPS)
-def test_an_op_from_the_palette_gives_what_the_library_gives(page, op):
+def test_an_op_from_the_palette_gives_what_the_library_gives(page, op, tmp_path):
     given = arguments(case_of(op))
     page.get_by_label("New page").click()
     block = draw(page, op, given)
@@ -75,6 +85,7 @@ def test_an_op_from_the_palette_gives_what_the_library_gives(page, op):
         assert (got[0], got[1]) == (list(array.shape), array.dtype.name)
         assert np.array_equal(np.array(got[2]).reshape(array.shape), array.astype(np.float64))
     assert page.evaluate("id => studio.store.run.nodes[id].links !== null", block)
+    assert exported(page, tmp_path) == {f"{block}.{pin}": array.tobytes().hex() for pin, array in wanted.items()}
     cell = page.locator(f'.inspector [data-tensor="{block}.{OPS[op].outputs[0]}"] [data-cell]').first
     page.locator(f'.block[data-id="{block}"]').focus()
     cell.focus()

@@ -281,6 +281,20 @@ def test_the_page_exports_itself_as_a_picture(page, tmp_path):
     assert target.stat().st_size > 10_000
 
 
+def test_every_example_of_the_package_opens_as_a_page_and_runs(page):
+    page.get_by_role("button", name="Examples").click()
+    names = page.get_by_role("menuitem").all_inner_texts()
+    page.keyboard.press("Escape")
+    assert len(names) > 4
+    for name in names:
+        page.get_by_role("button", name="Examples").click()
+        page.get_by_role("menuitem", name=f"Example {name}", exact=True).click()
+        settled(page)
+        assert page.get_by_role("tab", selected=True).first.get_attribute("aria-label") == f"Page {name}"
+        assert page.locator('.block[data-status="ok"]').count() > 0
+    assert page.get_by_role("tablist", name="Pages").get_by_role("tab").count() == len(names)
+
+
 def test_another_document_replaces_this_one(page, tmp_path):
     path = export(page, "JSON", tmp_path)
     page.get_by_label("Close seed 003 repaired").click()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from browsing import Watch
 from hands import (
     everything,
     export,
@@ -24,7 +24,7 @@ from hands import (
     wire,
     write,
 )
-from support import SHARED, python
+from support import python
 
 REPAIRED = {"0,1,1,1,0": "3", "0,1,1,1,1": "4", "1,1,1,1,0": "5", "1,1,1,1,1": "6"}
 INSERT = "Insert MaxPool3D and connect it"
@@ -102,18 +102,18 @@ def test_3_pointing_at_a_gradient_cell_shows_its_window_and_its_winner_and_says_
 def test_4_the_exported_python_gives_the_same_arrays(page, tmp_path, name):
     turn(page, name)
     script = export(page, "Python", tmp_path)
-    arrays = np.load(export(page, ".npz", tmp_path))
+    with np.load(export(page, ".npz", tmp_path)) as saved:
+        arrays = dict(saved)
     code = (
-        "import runpy, sys, numpy as np\n"
+        "import json, runpy, sys, numpy as np\n"
         "found = runpy.run_path(sys.argv[1])\n"
-        "print(repr([np.asarray(r).tobytes().hex()[:4000] for r in found['result_output']]))\n"
+        "print(json.dumps([np.asarray(r).tobytes().hex() for r in found['result_output']]))\n"
     )
     done = python("-c", code, str(script))
     assert done.returncode == 0, done.stderr
     fetched = page.evaluate("() => studio.store.page.fetch")
     assert fetched
-    wanted = [arrays[end.replace(".", "/")] if end.replace(".", "/") in arrays else arrays[end] for end in fetched]
-    assert eval(done.stdout) == [array.tobytes().hex()[:4000] for array in wanted]
+    assert json.loads(done.stdout) == [arrays[end].tobytes().hex() for end in fetched]
 
 
 def test_5_an_exported_document_opens_again_as_the_same_file(page, tmp_path):
@@ -163,8 +163,6 @@ def test_7_seed_003_is_repaired_and_read_with_the_keyboard_alone(page):
 
 
 def test_8_a_request_to_another_host_is_blocked_and_seen(chromium, address):
-    from conftest import Watch
-
     context = chromium.new_context()
     watch = Watch(context, "127.0.0.1:1")  # as if the studio were elsewhere: every request is then foreign
     page = context.new_page()
@@ -231,13 +229,6 @@ def test_9_the_forward_pictures_come_out_when_they_are_drawn_by_hand(page, op):
         )
         assert values_of[1] == wanted
         assert sorted(shown(page, f"{y}.{pin}", tuple(values_of[0])).ravel().tolist()) == sorted(wanted)
-
-
-def enuspace(name: str) -> Path:
-    found = sorted(SHARED.rglob(name)) if SHARED.exists() else []
-    if not found:
-        pytest.skip(f"there is no {name} among the shared material")
-    return found[0]
 
 
 PAGE_OF_ENUSPACE = """<?xml version="1.0" encoding="utf-16"?>

@@ -18,7 +18,7 @@ def functions(text: str) -> list[tuple[int, str]]:
     found = []
     for i, line in enumerate(lines):
         head = re.match(
-            r"( *)(?:export )?(?:async )?(?:function \w+|static \w+|get \w+|(?!if|for|while|switch|catch)\w+)\(.*\{$",
+            r"( *)(?:export )?(?:async )?(?:function \w+|static \w+|get \w+|(?!if|for|while|switch|catch)\w+)\(.*\) \{$",
             line,
         )
         if head:

@@ -141,6 +141,12 @@ def test_a_foreign_host_does_not_even_get_the_page(app):
     assert ask(app, "/", headers={"Host": "evil.example"})[0] == 403
 
 
+def test_a_link_from_elsewhere_leads_to_the_page_which_knows_no_secret(app):
+    status, headers, _ = ask(app, "/", headers={"Host": f"127.0.0.1:{PORT}", "Sec-Fetch-Site": "cross-site"})
+    assert status == 200
+    assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+
+
 def test_a_request_of_the_page_itself_is_served(app):
     headers = {**OURS, "Origin": f"http://127.0.0.1:{PORT}", "Sec-Fetch-Site": "same-origin"}
     assert ask(app, "/api/run", {"graph": small()}, headers)[0] == 200

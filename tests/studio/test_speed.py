@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from browsing import browser_path
 from hands import settled, turn
 
 DRAW_MS, FRAME_MS, EDIT_MS = 200, 16, 100
@@ -24,7 +25,7 @@ PAINTED = "const painted = () => new Promise((done) => requestAnimationFrame(() 
 def quick(chromium: Any, address: str) -> Iterator[Any]:
     """A page in a browser that draws frames as fast as it can instead of waiting for the screen."""
     browser = chromium.browser_type.launch(
-        executable_path=chromium_path(), args=["--no-sandbox", "--disable-gpu-vsync", "--disable-frame-rate-limit"]
+        executable_path=browser_path(), args=["--no-sandbox", "--disable-gpu-vsync", "--disable-frame-rate-limit"]
     )
     page = browser.new_page(viewport={"width": 1280, "height": 800})
     page.goto(address)
@@ -32,12 +33,6 @@ def quick(chromium: Any, address: str) -> Iterator[Any]:
     settled(page)
     yield page
     browser.close()
-
-
-def chromium_path() -> str:
-    from conftest import browser_path
-
-    return browser_path()
 
 
 def test_300_blocks_are_drawn_in_less_than_200_ms(quick):

@@ -66,6 +66,7 @@ class Checked:
     seen: dict[str, Seen] = field(default_factory=dict)
     order: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    blamed: set[tuple[str, str | None]] = field(default_factory=set)  # block and pin of the problems
 
     def spec(self, end: str) -> Spec:
         """What is known of `node.pin`."""
@@ -131,6 +132,7 @@ def _wires(page: Page, found: Checked) -> None:
 
 def _blame(found: Checked, node: str, pin: str | None, got: str, expected: str, **more: Any) -> None:
     found.problems.append(Problem(node, pin, got, expected, **more))
+    found.blamed.add((node, pin))
     found.seen[node].status = FAILED
 
 
@@ -220,7 +222,7 @@ def _inputs(node: Node, seen: Seen, found: Checked) -> set[str]:
     assert seen.block is not None
     for pin in seen.block.pins:
         if pin.kind == WIRED and pin.name not in seen.sources:
-            if not any(p.node == node.id and p.pin == pin.name for p in found.problems):
+            if (node.id, pin.name) not in found.blamed:
                 _blame(found, node.id, pin.name, "no wire", f"a wire: {pin.doc}")
             noted.add(pin.name)
         elif pin.name in seen.sources and not found.spec(seen.sources[pin.name]).known:

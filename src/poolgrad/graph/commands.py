@@ -21,16 +21,20 @@ from .text import TextError, ints
 
 Options = argparse.Namespace
 SUFFIXES = (".json", ".svg")
+EXAMPLE = "example:"  # and the name of a page that comes with the package
 _MOST_REPAIRS = 50
 
 EXAMPLES = {
     "check": """
 poolgrad check page.json
+poolgrad check example:seed-003-as-pictured
 poolgrad check page.json --repair mended.json""",
     "explain": """
+poolgrad explain example:seed-003-repaired dx 0,1,1,1,0
 poolgrad explain page.json dx 0,1,1,1,0
 poolgrad explain page.json dx 0,0,0,0,0 --pin grad""",
     "export": """
+poolgrad export example:seed-004-repaired -o page.json
 poolgrad export page.json -o page.py
 poolgrad export page.json -o page.html
 poolgrad export flow.svg --to json""",
@@ -39,7 +43,7 @@ poolgrad export flow.svg --to json""",
 
 def is_page(word: str) -> bool:
     """Whether a word names a page rather than an op."""
-    return word.lower().endswith(SUFFIXES)
+    return word.lower().endswith(SUFFIXES) or word.startswith(EXAMPLE)
 
 
 # ---- reading
@@ -47,6 +51,9 @@ def is_page(word: str) -> bool:
 
 def opened(options: Options) -> tuple[Graph, Page, Path]:
     """The graph in a file, the page that is meant, and the folder that paths on it begin at."""
+    if options.file.startswith(EXAMPLE):
+        graph = _example(options.file.removeprefix(EXAMPLE))
+        return graph, graph.page(options.page), Path()
     path = Path(options.file)
     try:
         given = {path.name: path.read_bytes()}
@@ -61,8 +68,15 @@ def opened(options: Options) -> tuple[Graph, Page, Path]:
     return graph, graph.page(options.page), path.parent
 
 
+def _example(name: str) -> Graph:
+    found = {entry["name"].replace(" ", "-"): entry["graph"] for entry in service.examples()}
+    if name.replace(" ", "-") not in found:
+        raise ValueError(f"{EXAMPLE} got {brief(name)}, wanted one of {', '.join(found)}")
+    return Graph.from_json(found[name.replace(" ", "-")])
+
+
 def _file(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", help="a page: .json, or .svg of enuSpace")
+    parser.add_argument("file", help="a page: .json, .svg of enuSpace, or example:NAME")
     parser.add_argument("--page", metavar="NAME", help="which page of the file (default: the first)")
 
 
@@ -118,10 +132,9 @@ def _table(page: Page, run: Run) -> list[str]:
 def _said(page: Page, run: Run) -> int:
     """Prints problems and warnings."""
     found = repaired(page, run.checked)
-    for problem in found:
-        print(f"problem: {problem}" + (f"\n  repair: {problem.repair.label}" if problem.repair else ""))
-    for warning in run.warnings:
-        print(f"warning: {warning}")
+    warnings = repaired(page, run.checked, run.warnings)
+    for kind, problem in [*(("problem", p) for p in found), *(("warning", w) for w in warnings)]:
+        print(f"{kind}: {problem}" + (f"\n  repair: {problem.repair.label}" if problem.repair else ""))
     return 1 if found else 0
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
-from ..table import Kind, Op
+from ..table import Kind, Op, Param
 from . import tensors, text
 from .blocks import BLOCKS, TYPED
 from .check import Checked, Seen
@@ -13,10 +14,10 @@ from .kin import forward_of
 from .model import Edit, Page, Problem, Repair
 
 
-def repaired(page: Page, checked: Checked) -> list[Problem]:
-    """All problems, each with its repair if there is one."""
+def repaired(page: Page, checked: Checked, problems: Sequence[Problem] | None = None) -> list[Problem]:
+    """These problems, or all of a page, each with its repair if there is one."""
     found = []
-    for problem in checked.problems:
+    for problem in checked.problems if problems is None else problems:
         seen = checked.seen.get(problem.node or "")
         mended = _repair(page, checked, problem, seen) if seen is not None else None
         found.append(problem if mended is None else replace(problem, repair=mended))
@@ -40,6 +41,8 @@ def _repair(page: Page, checked: Checked, problem: Problem, seen: Seen) -> Repai
         return _pooled(page, checked, node, seen, op)
     if param is not None and param.kind is Kind.SEQUENCE:
         return _sequence(page, checked, node, pin, seen)
+    if param is not None and param.kind is Kind.SHAPE and problem.got == "nothing":
+        return _measured(page, checked, node, param, op)
     if param is not None and param.kind in (Kind.SIZES, Kind.SIZES_TENSOR):
         return _sizes(node, pin, seen, op)
     if problem.expected_shape is not None:
@@ -120,6 +123,22 @@ def _sequence(page: Page, checked: Checked, node: str, pin: str, seen: Seen) -> 
     if chosen is None or seen.sources.get(pin) == f"{chosen}.{pin}":
         return None
     return Repair(f"Connect {pin} of {chosen}", tuple(_wired(page, node, pin, f"{chosen}.{pin}")))
+
+
+def _measured(page: Page, checked: Checked, node: str, param: Param, op: Op) -> Repair | None:
+    """The shape of what the forward op on this page pools, if there is just one."""
+    forward = forward_of(op)
+    entry = forward.params[0].name if forward else ""
+    rows = [s for s in checked.seen.values() if forward is not None and s.block is not None and s.block.row is forward]
+    if len(rows) != 1 or entry not in rows[0].sources:
+        return None
+    x = rows[0].sources[entry]
+    name = page.fresh(f"{x.partition('.')[0]}_shape")
+    words = {"out_type": text.enumerator(param.dtype)}
+    made = {"id": name, "op": "Shape", "text": words, **_place(page, node, -260, -120)}
+    edits: list[Edit] = [{"do": "add_node", "node": made}, {"do": "add_wire", "wire": [x, f"{name}.input"]}]
+    edits += _wired(page, node, param.name, f"{name}.output")
+    return Repair(f"Insert Shape of {x.partition('.')[0]} and connect it", tuple(edits))
 
 
 # ---- texts and inputs

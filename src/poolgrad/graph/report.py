@@ -15,7 +15,7 @@ from ..table import Kind, Op
 from ..why import Subject, cuts, subject
 from ..words import number
 from .check import REFUSALS, Checked, Seen, Spec, arguments
-from .model import Json, Page, Problem
+from .model import Json, Problem
 from .session import Ran, Run, inputs_of
 
 Array = npt.NDArray[Any]
@@ -70,13 +70,24 @@ def tensor(array: Array, spec: Json, limit: int, ref: str) -> Json:
 # ---- what a tensor is
 
 
-def described(checked: Checked, end: str, page: Page) -> Json:
+Users = dict[str, list[tuple[Seen, str]]]
+
+
+def users_of(checked: Checked) -> Users:
+    """Who takes each output, and at which pin."""
+    found: Users = {}
+    for seen in checked.seen.values():
+        for pin, source in seen.sources.items():
+            found.setdefault(source, []).append((seen, pin))
+    return found
+
+
+def described(checked: Checked, end: str, taken: Users) -> Json:
     """Role and axes of an output: by the block that makes it, or by the first that takes it."""
     node, _, pin = end.partition(".")
     block = checked.seen[node].block
     op = block.row if block else None
-    users = [(checked.seen[t.partition(".")[0]], t.partition(".")[2]) for s, t in page.wires if s == end
-             and t.partition(".")[0] in checked.seen]  # fmt: skip
+    users = taken.get(end, [])
     layouts = [_layout(checked.seen[node])] + [_layout(seen) for seen, _ in users]
     layout = next((text for text in layouts if text), None)
     if op is not None:

@@ -213,6 +213,7 @@ class Scope:
 
     def _forget(self, name: str, problems: int) -> None:
         del self.page.nodes[name], self.checked.seen[name], self.checked.problems[problems:]
+        self.checked.blamed = {(node, pin) for node, pin in self.checked.blamed if node != name}
         self.page.wires = [wire for wire in self.page.wires if wire[1].partition(".")[0] != name]
         self.checked.order.remove(name)
 
@@ -221,18 +222,13 @@ class Scope:
         if isinstance(value, str):
             sizes = "" if shape is None else shape if isinstance(shape, str) else tensors.bracketed(tuple(shape))
             return {"val": value, "shape": sizes, "dtype": _typed(dtype or "DT_FLOAT")}
-        problems = Problems("Const")
-        array = as_array(
-            problems, "val", value, None if dtype is None else tensors.numpy_type(text.dtype(_typed(dtype)))
-        )
-        problems.settle()
-        assert array is not None
-        if array.dtype.name not in text.DTYPES:
-            raise GraphError(f"Const: val: got dtype {array.dtype}, wanted one of {', '.join(text.DTYPES)}")
-        if dtype is not None:
-            array = array.astype(tensors.numpy_type(text.dtype(_typed(dtype))))
-        if shape is not None:
-            array = array.reshape(text.shape(shape) if isinstance(shape, str) else tuple(shape))
+        try:
+            kind = None if dtype is None else tensors.numpy_type(text.dtype(_typed(dtype)))
+            array = _converted(value, kind)
+            if shape is not None:
+                array = array.reshape(text.shape(shape) if isinstance(shape, str) else tuple(shape))
+        except (ValueError, TypeError) as error:
+            raise GraphError(f"Const: {str(error).removeprefix('Const: ')}") from None
         words = {"shape": tensors.bracketed(array.shape), "dtype": text.enumerator(array.dtype.name)}
         if array.size <= _LONGEST_TEXT:
             return {"val": tensors.flat(array), **words}
@@ -257,6 +253,23 @@ class Scope:
         return ask(
             output.node, report.asked(output.node, run.checked.seen[output.node], ran, run), pin or output.pin, cell
         )
+
+
+def _converted(value: Any, kind: np.dtype[Any] | None) -> Array:
+    """The value as an array of that type, if every number survives it."""
+    problems = Problems("Const")
+    array = as_array(problems, "val", value, kind)
+    problems.settle()
+    assert array is not None
+    if array.dtype.name not in text.DTYPES:
+        raise ValueError(f"val: got dtype {array.dtype}, wanted one of {', '.join(text.DTYPES)}")
+    if kind is None or array.dtype == kind:
+        return array
+    with np.errstate(all="ignore"):
+        made = array.astype(kind)
+    if kind.kind in "iu" and (made.astype(array.dtype) != array).any():
+        raise ValueError(f"val: got numbers that are not of dtype {kind.name}, wanted integers that it can hold")
+    return made
 
 
 def _typed(dtype: Any) -> str:

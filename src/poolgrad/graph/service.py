@@ -90,13 +90,13 @@ def check(graph: Json | Graph, page: str | None = None, cache: Cache | None = No
 
 
 def _checked(page: Page, found: Checked, done: Run | None) -> Json:
-    nodes = {}
+    nodes, taken = {}, report.users_of(found)
     for name, seen in found.seen.items():
-        outputs = {pin: report.outline(spec, report.described(found, f"{name}.{pin}", page))
+        outputs = {pin: report.outline(spec, report.described(found, f"{name}.{pin}", taken))
                    for pin, spec in seen.outputs.items()}  # fmt: skip
         nodes[name] = {"status": done.blocks[name].status if done else seen.status, "outputs": outputs}
     return {"page": page.name, "nodes": nodes, "problems": [report.problem(p) for p in repaired(page, found)],
-            "warnings": [report.problem(p) for p in done.warnings] if done else []}  # fmt: skip
+            "warnings": [report.problem(p) for p in repaired(page, found, done.warnings)] if done else []}  # fmt: skip
 
 
 def run(graph: Json | Graph, page: str | None = None, cache: Cache | None = None, feeds: Mapping[str, Any] | None = None,
@@ -105,18 +105,20 @@ def run(graph: Json | Graph, page: str | None = None, cache: Cache | None = None
     opened, chosen = _opened(graph, page)
     cache = cache if cache is not None else Cache()
     done = execute(chosen, with_feeds(Sources(opened.data, paths), feeds or {}), cache)
-    nodes = {name: _ran(name, chosen, done, limit) for name in done.checked.seen}
+    taken = report.users_of(done.checked)
+    nodes = {name: _ran(name, taken, done, limit) for name in done.checked.seen}
     fresh = [ran for ran in done.blocks.values() if ran.kept is not None]
     return {
         "page": chosen.name, "ms": round(done.ms, 3), "ran": sum(not ran.cached for ran in fresh),
         "cached": sum(ran.cached for ran in fresh), "order": done.checked.order, "nodes": nodes,
-        "problems": [report.problem(p) for p in repaired(chosen, done.checked)], "warnings": [report.problem(p) for p in done.warnings],
+        "problems": [report.problem(p) for p in repaired(chosen, done.checked)],
+        "warnings": [report.problem(p) for p in repaired(chosen, done.checked, done.warnings)],
     }  # fmt: skip
 
 
-def _ran(name: str, page: Page, done: Run, limit: int) -> Json:
+def _ran(name: str, taken: report.Users, done: Run, limit: int) -> Json:
     seen, ran = done.checked.seen[name], done.blocks[name]
-    about = {pin: report.described(done.checked, f"{name}.{pin}", page) for pin in seen.outputs}
+    about = {pin: report.described(done.checked, f"{name}.{pin}", taken) for pin in seen.outputs}
     outputs: Json = {pin: report.outline(spec, about[pin]) for pin, spec in seen.outputs.items()}
     links = kept = None
     if ran.kept is not None:

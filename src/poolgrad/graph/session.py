@@ -114,9 +114,8 @@ def execute(
         if progress:
             progress(done, len(names), name)
         run.blocks[name] = _block(page.nodes[name], run, cache)
-    for name in run.checked.seen:
-        if name not in run.checked.order:
-            run.blocks[name] = Ran(FAILED)
+    ordered = set(run.checked.order)
+    run.blocks |= {name: Ran(FAILED) for name in run.checked.seen if name not in ordered}
     run.checked.sort()
     run.ms = (time.perf_counter() - begin) * 1e3
     return run

@@ -14,6 +14,8 @@ from ..errors import brief
 from ..graph import service
 from .server import serve
 
+_TABS = 4  # examples of the first screen; the page has a list of all
+
 EXAMPLES = """
 poolgrad studio
 poolgrad studio page.json
@@ -30,9 +32,9 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def opening(file: str | None) -> dict[str, Any]:
-    """What the page shows first: a file, or the examples with a tab each."""
+    """What the page shows first: a file, or some examples with a tab each."""
     if file is None:
-        return {"graph": _together(service.examples()), "notes": [], "name": ""}
+        return {"graph": _together(service.examples()[:_TABS]), "notes": [], "name": ""}
     path = Path(file)
     try:
         data = path.read_bytes()

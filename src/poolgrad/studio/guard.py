@@ -71,12 +71,12 @@ def check_origin(headers: Headers, port: int) -> None:
     origin = headers.get("origin")
     if origin is not None and origin not in {f"http://{name}" for name in names}:
         raise Refused(403, f"Origin: got {origin[:80]!r}, wanted http://127.0.0.1:{port}")
+
+
+def check_caller(headers: Headers, token: str) -> None:
+    """The secret that was printed with the address, from our own page; the page itself may be reached by a link from anywhere."""
     if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
         raise Refused(403, "the request comes from another site's page")
-
-
-def check_token(headers: Headers, token: str) -> None:
-    """The secret that was printed with the address."""
     got = headers.get(TOKEN_HEADER.lower(), "")
     if not hmac.compare_digest(got.encode("utf-8", "replace"), token.encode()):
         what = "a wrong token" if got else "no token"

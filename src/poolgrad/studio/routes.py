@@ -14,7 +14,19 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from ..graph import GraphError, service
 from . import page
-from .guard import METHODS, Refused, Reply, as_json, check_origin, check_size, check_token, lower, parse, refusal, reply
+from .guard import (
+    METHODS,
+    Refused,
+    Reply,
+    as_json,
+    check_caller,
+    check_origin,
+    check_size,
+    lower,
+    parse,
+    refusal,
+    reply,
+)
 
 _KEPT = 256 * 2**20  # characters of uploaded contents that are remembered
 _MOST_FILES = 8
@@ -82,7 +94,7 @@ class App:
         url = urlsplit(path)
         if not url.path.startswith("/api/"):
             return self._file(method, url.path)
-        check_token(headers, self.token)
+        check_caller(headers, self.token)
         wanted, route = ROUTES.get(url.path, ("", None))
         if route is None:
             raise Refused(404, f"there is nothing at {url.path[:80]!r}")
@@ -113,6 +125,10 @@ def _ops(app: App, query: dict[str, str], body: bytes) -> Reply:
 
 def _start(app: App, query: dict[str, str], body: bytes) -> Reply:
     return as_json(app.start)
+
+
+def _examples(app: App, query: dict[str, str], body: bytes) -> Reply:
+    return as_json(service.examples())
 
 
 def _given(app: App, body: bytes) -> tuple[dict[str, Any], dict[str, Any], str | None]:
@@ -189,6 +205,7 @@ Route = Callable[[App, dict[str, str], bytes], Reply]
 ROUTES: dict[str, tuple[str, Route]] = {
     "/api/ops": ("GET", _ops),
     "/api/start": ("GET", _start),
+    "/api/examples": ("GET", _examples),
     "/api/tensor": ("GET", _tensor),
     "/api/check": ("POST", _check),
     "/api/run": ("POST", _run),

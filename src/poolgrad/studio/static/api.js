@@ -42,6 +42,7 @@ async function postGraph(path, body) {
 export const api = {
   ops: async () => (await ask('/api/ops')).json(),
   start: async () => (await ask('/api/start')).json(),
+  examples: async () => (await ask('/api/examples')).json(),
   /** @param {any} graph @param {string} page */
   run: async (graph, page) => (await postGraph('/api/run', { graph, page })).json(),
   /** @param {any} graph @param {string} page */

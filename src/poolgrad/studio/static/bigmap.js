@@ -16,7 +16,8 @@ export class BigMap {
   /** @param {Tensor} tensor @param {Record<string, number|'all'>} slices
    * @param {{width: number, turn: (letter: string, at: number) => void, visit: (flat: number, pin: boolean) => void}} options */
   constructor(tensor, slices, options) {
-    Object.assign(this, { tensor, options });
+    this.tensor = tensor;
+    this.options = options;
     this.plan = plan(tensor.axes);
     this.start = tensor.shape.map((length, axis) => Math.min(Number(slices[tensor.axes[axis]]) || 0, Math.max(length - 1, 0)));
     const { down, across } = this.plan;

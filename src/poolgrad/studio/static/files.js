@@ -1,8 +1,9 @@
 // Open, save, export, and files dropped or chosen for a block.
 
-import { download, el, pick } from 'poolgrad/dom';
+import { download, pick } from 'poolgrad/dom';
 import { arrange } from 'poolgrad/layout';
 import { addNode, freeId, onNode, onPage, wishId } from 'poolgrad/model';
+import { Menu } from 'poolgrad/menu';
 import { picture } from 'poolgrad/picture';
 
 const KINDS = [
@@ -17,31 +18,30 @@ export class Files {
   /** @param {import('poolgrad/store').Store} store @param {import('poolgrad/flow').Flow} flow @param {any} api
    * @param {(text: string, bad?: boolean) => void} say */
   constructor(store, flow, api, say) {
-    Object.assign(this, { store, flow, api, say });
-    this.menu = el('div.menu', { role: 'menu', hidden: true, 'aria-label': 'Export as' }, ...KINDS.map(([kind, name, what]) => el('button', {
-      role: 'menuitem', 'aria-label': `Export ${name}`, onclick: () => { this.toggle(false); this.export(kind); } }, el('b', { text: name }), el('span', { text: what }))));
-    this.button = el('button', { text: 'Export ▾', 'aria-haspopup': 'menu', 'aria-expanded': 'false', onclick: () => this.toggle(this.menu.hidden) });
-    this.element = el('span.export', {}, this.button, this.menu);
-    this.menu.addEventListener('keydown', (event) => this.key(event));
-    document.addEventListener('pointerdown', (event) => { if (!this.element.contains(/** @type {Node} */ (event.target))) this.toggle(false); });
+    this.store = store;
+    this.flow = flow;
+    this.api = api;
+    this.say = say;
+    this.exports = new Menu('Export ▾', 'Export as', KINDS.map(([kind, name, what]) => ({ name, what, label: `Export ${name}`, act: () => this.export(kind) })));
+    this.examples = new Menu('Examples ▾', 'Examples', []);
     flow.element.addEventListener('dragover', (event) => event.preventDefault());
     flow.element.addEventListener('click', (event) => this.choose(event));
   }
 
-  /** @param {boolean} open */
-  toggle(open) {
-    this.menu.hidden = !open;
-    this.button.setAttribute('aria-expanded', String(open));
-    if (open) this.menu.querySelector('button').focus();
+  /** Fills the list of examples. @param {Array<{name: string, graph: any}>} found */
+  offer(found) {
+    this.examples.set(found.map(({ name, graph }) => ({ name, label: `Example ${name}`, act: () => this.example(name, graph) })));
   }
 
-  key(event) {
-    const items = [...this.menu.querySelectorAll('button')];
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step) items[(items.indexOf(document.activeElement) + step + items.length) % items.length].focus();
-    else if (event.key === 'Escape') { this.toggle(false); this.button.focus(); } else return;
-    event.preventDefault();
-    event.stopPropagation();
+  /** An example as one more page, or the page that it already is. @param {string} name @param {any} graph */
+  example(name, graph) {
+    const { store } = this;
+    const there = store.doc.pages.findIndex((page) => page.name === name);
+    if (there < 0) {
+      const pages = [...store.doc.pages, { ...graph.pages[0], name }];
+      store.edit({ ...store.doc, pages, data: { ...store.doc.data, ...graph.data } });
+    }
+    store.show(there < 0 ? store.doc.pages.length - 1 : there);
   }
 
   /** @param {string} kind */

@@ -12,7 +12,6 @@ const FAR = 0.5; // below, texts cannot be read and blocks show their names only
 const DOTS = 24; // pixels between the dots of the ground
 const AT_ONCE = 30; // blocks that are filled in before they are shown; more follow frame by frame
 
-
 export class Flow {
   /** @param {import('poolgrad/store').Store} store */
   constructor(store) {
@@ -57,14 +56,10 @@ export class Flow {
     this.fillIn(added);
     this.wires.render(page, this.blocks);
     this.empty.hidden = page.nodes.length > 0;
-    this.results();
-    if (this.shown !== this.store.at) this.arrive();
-  }
-
-  /** The view that this page had, or all of it. */
-  arrive() {
+    if (added.length || page.wires !== this.drawnWires) this.results(); // moving and typing change none of it
+    this.drawnWires = page.wires;
+    if (this.shown !== this.store.at) this.fit();
     this.shown = this.store.at;
-    this.fit();
   }
 
   add(node) {
@@ -77,6 +72,7 @@ export class Flow {
 
   /** Fills blocks in: a few at once, many in portions, so that the first picture does not wait for all of them. */
   fillIn(blocks) {
+    blocks = blocks.filter((block) => this.blocks.get(block.node.id) === block); // some may be gone by now
     for (const block of blocks.splice(0, AT_ONCE)) {
       block.fill();
       if (this.store.run) this.resultsOf(block);

@@ -12,7 +12,10 @@ export class Gestures {
   /** @param {import('poolgrad/store').Store} store @param {import('poolgrad/flow').Flow} flow
    * @param {import('poolgrad/wiring').Wiring} wiring @param {(text: string) => void} say */
   constructor(store, flow, wiring, say) {
-    Object.assign(this, { store, flow, wiring, say });
+    this.store = store;
+    this.flow = flow;
+    this.wiring = wiring;
+    this.say = say;
     /** @type {((event: PointerEvent, done: boolean) => void)|null} */ this.drag = null;
     /** @type {{pin: any, x: number, y: number}|null} */ this.held = null;
     const canvas = flow.element;
@@ -145,7 +148,7 @@ export class Gestures {
     if (pin && (event.key === 'Enter' || event.key === ' ')) this.wiring.press(pin);
     else if (event.key === 'Escape') this.escape(event);
     else if (isField(event.target)) return;
-    else if (event.key === 'Enter' && event.target.matches('.block')) this.store.tell('inspect');
+    else if (event.key === 'Enter' && /** @type {Element} */ (event.target).matches('.block')) this.store.tell('inspect');
     else if (event.key === 'Delete' || event.key === 'Backspace') this.remove(pin);
     else if (event.key in ARROWS && this.store.selection.size) this.nudge(ARROWS[event.key], event.shiftKey ? 48 : 12);
     else if (event.key in ARROWS) this.flow.look({ x: this.flow.view.x - ARROWS[event.key][0] * 48, y: this.flow.view.y - ARROWS[event.key][1] * 48 });

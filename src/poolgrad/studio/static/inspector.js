@@ -18,7 +18,10 @@ export class Inspector {
    * @param {(tensor: Tensor) => Promise<void>} [load] fetches the numbers of a large tensor
    * @param {(y: string, x: string) => void} [derive] adds the blocks of a derivative */
   constructor(store, pointing, load, derive) {
-    Object.assign(this, { store, pointing, load, derive });
+    this.store = store;
+    this.pointing = pointing;
+    this.load = load;
+    this.derive = derive;
     this.node = null;
     /** @type {Record<string, number|'all'>} */ this.slices = {};
     this.maps = new Map();
@@ -136,7 +139,8 @@ export class Inspector {
   chip(letter, length) {
     const name = axisName(letter);
     const group = el('span.group', { role: 'radiogroup', 'aria-label': name }, el('span', { text: name }));
-    for (const value of ['all', ...Array(Math.min(length, 8)).keys()]) {
+    /** @type {Array<number|'all'>} */ const choices = ['all', ...Array(Math.min(length, 8)).keys()];
+    for (const value of choices) {
       const on = this.slices[letter] === value;
       group.append(el('button.chip', { text: String(value), role: 'radio', 'aria-checked': String(on), 'aria-label': `${name} ${value}`,
         onclick: () => this.turn(letter, value) }));
@@ -235,7 +239,7 @@ export class Inspector {
       fill(this.says, el('span.quiet', { text: 'Point at any cell, or move with the arrow keys. Click or Enter pins it.' }));
       return;
     }
-    const [head, ...rest] = found.sentence.split(/(?<=^[^=]*= [^ ,;]+)(?=[ ,;]|$)/);
-    fill(this.says, el('strong', { text: head }), rest.join(''));
+    const [, head, rest] = /^([^=]*= \S+?)([,;:.]?(?:\s[^]*)?)$/.exec(found.sentence) ?? ['', found.sentence, ''];
+    fill(this.says, el('strong', { text: head }), rest);
   }
 }

@@ -1,6 +1,6 @@
 // The document: the graph JSON itself. Every edit returns a new document and shares what did not change.
 
-/** @typedef {{id: string, op: string, text: Record<string, string>, at?: [number, number]}} GraphNode */
+/** @typedef {{id: string, op: string, text: Record<string, string>, at?: number[]}} GraphNode */
 /** @typedef {[string, string]} Wire from `node.pin` to `node.pin` */
 /** @typedef {{name: string, nodes: GraphNode[], wires: Wire[], fetch?: string[]}} Page */
 /** @typedef {{format: string, version: number, pages: Page[], data?: Record<string, any>}} Doc */
@@ -50,7 +50,7 @@ export function setText(page, id, pin, text) {
   return onNode(page, id, (node) => ({ ...node, text: { ...node.text, [pin]: text } }));
 }
 
-/** @param {Page} page @param {Map<string, [number, number]>} places @returns {Page} */
+/** @param {Page} page @param {Map<string, number[]>} places @returns {Page} */
 export function moveNodes(page, places) {
   return { ...page, nodes: page.nodes.map((n) => (places.has(n.id) ? { ...n, at: places.get(n.id) } : n)) };
 }

@@ -37,7 +37,7 @@ export function strange(op, inputs, outputs) {
   return layOut(raw, false);
 }
 
-/** A new node of an op with its default texts. @param {Block} block @param {string} id @param {[number, number]} at */
+/** A new node of an op with its default texts. @param {Block} block @param {string} id @param {number[]} at */
 export function fresh(block, id, at) {
   const text = Object.fromEntries(block.pins.filter((pin) => pin.typed && pin.default).map((pin) => [pin.name, pin.default]));
   return { id, op: block.op, text, at };

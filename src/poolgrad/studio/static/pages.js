@@ -5,7 +5,9 @@ import { el, fill } from 'poolgrad/dom';
 export class Pages {
   /** @param {import('poolgrad/store').Store} store @param {import('poolgrad/runner').Runner} runner @param {(text: string) => void} say */
   constructor(store, runner, say) {
-    Object.assign(this, { store, runner, say });
+    this.store = store;
+    this.runner = runner;
+    this.say = say;
     this.element = el('div.pages', { role: 'tablist', 'aria-label': 'Pages' });
     for (const event of ['doc', 'page', 'run', 'counts']) store.on(event, () => this.draw());
   }

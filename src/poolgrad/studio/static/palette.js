@@ -20,7 +20,7 @@ export function rank(name, query) {
 }
 
 export class Palette {
-  /** @param {{blocks: any[], groups: string[]}} ops @param {(op: string, at?: [number, number]) => void} place */
+  /** @param {{blocks: any[], groups: string[]}} ops @param {(op: string, at?: number[]) => void} place */
   constructor(ops, place) {
     this.ops = ops;
     this.place = place;
@@ -41,6 +41,7 @@ export class Palette {
     if (query.trim()) found.sort((a, b) => a[0] - b[0]);
     this.found = found.map(([, block]) => block);
     this.at = 0;
+    /** @type {Array<[string, any[]]>} */
     const groups = query.trim() ? [['', this.found]] : this.ops.groups.map((g) => [g, this.found.filter((b) => b.group === g)]);
     fill(this.items, ...groups.filter(([, blocks]) => blocks.length).flatMap(([group, blocks]) => [
       group ? el('h2', { text: TITLES[group] ?? group }) : null, ...blocks.map((block) => this.item(block))]));

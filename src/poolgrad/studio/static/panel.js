@@ -10,7 +10,9 @@ export class Panel {
   /** @param {import('poolgrad/store').Store} store @param {any} api @param {HTMLElement} status
    * @param {(id: string, pin: string|null) => void} goTo */
   constructor(store, api, status, goTo) {
-    Object.assign(this, { store, api, goTo });
+    this.store = store;
+    this.api = api;
+    this.goTo = goTo;
     this.tab = 'Problems';
     this.lines = [];
     this.bar = el('div.tabs', { role: 'tablist', 'aria-label': 'Panel' });

@@ -90,7 +90,9 @@ function drawMap(pen, map, top, tone) {
   return top + 28 + at.total;
 }
 
-function drawCells(pen, map, at, start, [left, top], colour) {
+/** @param {number[]} corner of the panel */
+function drawCells(pen, map, at, start, corner, colour) {
+  const [left, top] = corner;
   for (let row = 0; row < at.rows; row++) {
     for (let column = 0; column < at.columns; column++) {
       const value = map.tensor.values[map.at(start, row, column)];

@@ -57,6 +57,7 @@ export class Pointing {
 
   /** Listens to the cells inside an element. @param {HTMLElement} root @param {() => string|null} wish */
   listen(root, wish) {
+    /** @returns {[string, number]|null} */
     const cellOf = (target) => {
       const cell = target instanceof Element ? target.closest('[data-flat]') : null;
       const map = cell?.closest('[data-tensor]');
@@ -66,9 +67,9 @@ export class Pointing {
       const found = cellOf(e.target);
       if (found) act(found[0], found[1], wish());
     });
-    on('pointerover', (...cell) => this.visit(...cell));
-    on('focusin', (...cell) => this.visit(...cell));
-    on('click', (...cell) => this.pin(...cell));
+    on('pointerover', (key, flat, by) => this.visit(key, flat, by));
+    on('focusin', (key, flat, by) => this.visit(key, flat, by));
+    on('click', (key, flat, by) => this.pin(key, flat, by));
     root.addEventListener('pointerleave', () => this.leave());
     root.addEventListener('keydown', (e) => {
       const found = cellOf(e.target);

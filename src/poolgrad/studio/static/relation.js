@@ -37,7 +37,7 @@ export function relation(run, tensors, phrases, key, flat, wish = null) {
   const tensor = tensors.get(key);
   if (!who || !tensor) return null;
   const parts = linked(run, who.node);
-  const values = {};
+  /** @type {Record<string, ArrayLike<number>>} */ const values = {};
   for (const { pin, ref } of parts) if (tensors.get(ref)?.values) values[pin] = tensors.get(ref).values;
   const said = relate(run.nodes[who.node], values, phrases, who.pin, unravel(flat, tensor.shape));
   if (!said) return null;

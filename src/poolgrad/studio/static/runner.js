@@ -13,7 +13,9 @@ function meaning(page) {
 export class Runner {
   /** @param {import('poolgrad/store').Store} store @param {any} api @param {(text: string, bad?: boolean) => void} say */
   constructor(store, api, say) {
-    Object.assign(this, { store, api, say });
+    this.store = store;
+    this.api = api;
+    this.say = say;
     this.auto = true;
     this.timer = 0;
     this.busy = false;
@@ -40,7 +42,7 @@ export class Runner {
   mark() {
     const { page, run } = this.store;
     if (run?.page !== page.name) return;
-    const before = this.asked ?? { nodes: [], wires: [] };
+    /** @type {{nodes: any[], wires: any[]}} */ const before = this.asked ?? { nodes: [], wires: [] };
     const old = new Map(before.nodes.map((n) => [n.id, n]));
     const wires = new Set(before.wires.map(String));
     const stale = new Set(page.nodes.filter((n) => JSON.stringify(old.get(n.id)?.text) !== JSON.stringify(n.text)).map((n) => n.id));

@@ -13,7 +13,9 @@ export class Store {
     /** @type {Set<string>} */ this.selection = new Set();
     /** @type {string|null} the input end of the selected wire */ this.wire = null;
     /** @type {any} */ this.run = null;
-    /** @type {any} */ this.ops = new Map();
+    /** @type {Map<string, import('poolgrad/tensor').Tensor>|null} those of the last run */ this.tensors = null;
+    /** @type {Map<string, import('poolgrad/ops').Block>} */ this.ops = new Map();
+    /** @type {any} the words of explanations */ this.phrases = {};
     this.stale = new Set();
     this.past = [];
     this.future = [];

@@ -23,7 +23,7 @@ import { Wiring } from 'poolgrad/wiring';
 class Studio {
   /** @param {HTMLElement} root @param {any} ops @param {any} start the first documents */
   constructor(root, ops, start) {
-    this.store = Object.assign(new Store(), { ops: blocksOf(ops), phrases: ops.phrases, tensors: null });
+    this.store = Object.assign(new Store(), { ops: blocksOf(ops), phrases: ops.phrases });
     this.status = el('span.status', { role: 'status', 'aria-label': 'Status' });
     const say = (text, bad = false) => this.say(text, bad);
     this.flow = new Flow(this.store);
@@ -55,8 +55,9 @@ class Studio {
       this.pages.element, el('span.space'),
       el('label.auto', { for: 'auto', title: 'Run whenever something changes' }, auto, 'auto-run'),
       themeButton(() => this.redraw()),
+      this.files.examples.element,
       el('button', { text: 'Open', title: 'JSON, enuSpace page, .npy or .png', onclick: () => this.files.open() }),
-      this.files.element,
+      this.files.exports.element,
       el('button.primary', { text: 'Run ▸', title: 'Ctrl+Enter', onclick: () => this.runner.run() }));
   }
 
@@ -112,7 +113,7 @@ class Studio {
     return this.inspector.node;
   }
 
-  /** A new block, where there is room. @param {string} op @param {[number, number]} [at] */
+  /** A new block, where there is room. @param {string} op @param {number[]} [at] */
   place(op, at) {
     const { store } = this;
     const id = freeId(store.page, wishId(store.ops.get(op)));
@@ -125,7 +126,7 @@ class Studio {
     this.say(`Added ${id}.`);
   }
 
-  /** The first place right of or below a wish that no block covers. */
+  /** The first place right of or below a wish that no block covers. @param {number[]} wish */
   room([x, y]) {
     const taken = [...this.flow.blocks.values()].map((b) => [...(b.node.at ?? [0, 0]), this.flow.height(b)]);
     const free = (px, py) => taken.every(([bx, by, h]) => px + 228 < bx || px > bx + 228 || py + 200 < by || py > by + h + 12);
@@ -179,8 +180,9 @@ async function load(tensor) {
 async function main() {
   const root = document.getElementById('app');
   try {
-    const [ops, start] = await Promise.all([api.ops(), api.start()]);
+    const [ops, start, examples] = await Promise.all([api.ops(), api.start(), api.examples()]);
     const studio = new Studio(root, ops, start);
+    studio.files.offer(examples);
     addEventListener('beforeunload', (event) => { if (studio.store.dirty) event.preventDefault(); });
     Object.assign(window, { studio, isField }); // for the console and for measurements
   } catch (error) {

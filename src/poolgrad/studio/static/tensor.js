@@ -1,7 +1,7 @@
 // A tensor of a run: its numbers, its axes, and how a cell is named and written.
 
 /** @typedef {{key: string, node: string, pin: string, shape: number[], dtype: string, role: 'value'|'gradient',
- *   axes: string, values: ArrayLike<number>|null, stats: Record<string, any>, texts?: string[]}} Tensor */
+ *   kind: string, axes: string, ref: string, values: ArrayLike<number>|null, stats: Record<string, any>, texts?: string[]}} Tensor */
 
 const NAMES = { N: 'batch', C: 'channel', D: 'depth', H: 'row', W: 'column' };
 const DEFAULT_AXES = ['', 'W', 'HW', 'CHW', 'NHWC', 'NDHWC'];

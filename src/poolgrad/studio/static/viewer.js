@@ -16,7 +16,7 @@ import { Views } from 'poolgrad/views';
  * @param {HTMLElement} root @param {{graph: any, page: string, ops: any, run: any}} data
  */
 export function mount(root, data) {
-  const store = Object.assign(new Store(), { ops: blocksOf(data.ops), phrases: data.ops.phrases, tensors: null });
+  const store = Object.assign(new Store(), { ops: blocksOf(data.ops), phrases: data.ops.phrases });
   const flow = new Flow(store);
   const pointing = new Pointing(store);
   const inspector = new Inspector(store, pointing);
