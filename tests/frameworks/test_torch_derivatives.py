@@ -135,8 +135,10 @@ def test_forward_and_backward_compile_whole_with_inductor(case, layout):
     compiled = torch.compile(lambda x: case.pool(x) * 2, fullgraph=True)(x)
     plain = case.pool(x) * 2
     g = distinct(plain.shape)
-    assert torch.equal(compiled, plain)
-    assert torch.equal(torch.autograd.grad(compiled, x, g)[0], torch.autograd.grad(plain, x, g)[0])
+    bits = {"rtol": 0, "atol": 0} if "lp" not in case.name else {}  # of lp's power inductor makes other roundings
+    torch.testing.assert_close(compiled, plain, **bits)
+    torch.testing.assert_close(torch.autograd.grad(compiled, x, g)[0], torch.autograd.grad(plain, x, g)[0], **bits)
+    assert compiled.stride() == plain.stride()
 
 
 @every_case
@@ -154,10 +156,10 @@ def test_dual_numbers_pass_in_eager_code_and_are_refused_in_compiled_code():
     with forward_ad.dual_level():
         dual = forward_ad.make_dual(x, v)
         tangent = forward_ad.unpack_dual(pgt.max_pool1d(dual, 2)).tangent
-        assert torch.equal(tangent, jvp(lambda x: pgt.max_pool1d(x, 2), (x,), (v,))[1])
         assert torch.equal(compiled(x), pgt.max_pool1d(x, 2))
         with pytest.raises(NotImplementedError, match="got a dual tensor in compiled code, wanted forward mode inside"):
             compiled(dual)
+    assert torch.equal(tangent, jvp(lambda x: pgt.max_pool1d(x, 2), (x,), (v,))[1])
 
 
 def test_nothing_is_differentiated_where_only_the_indices_are_used():

@@ -10,7 +10,7 @@ from ..errors import Problems, brief
 from . import ops
 from .bridge import Geometry, Tensor
 from .functional import extreme, fold
-from .words import checked, drawn, each, fraction, ranks, supplied
+from .words import checked, drawn, each, fraction, number, ranks, supplied
 
 
 class Draw(NamedTuple):
@@ -42,7 +42,8 @@ def _windows(x: Tensor, rank: int, draw: Draw, samples: Tensor | None = None) ->
 
 
 def _pair(seed: Any) -> tuple[int, int]:
-    pair = (seed, 0) if isinstance(seed, int) else tuple(seed)
+    seed = number(seed)
+    pair = (seed, 0) if isinstance(seed, int) else tuple(map(number, seed))
     if len(pair) != 2 or not all(isinstance(s, int) for s in pair):
         Problems("pool").fail("seed", brief(seed), "an integer, or a pair (seed, seed2)", TypeError)
     return pair

@@ -14,7 +14,7 @@ from ..errors import Problems, brief
 from . import ops
 from .bridge import Geometry, Tensor
 from .derive import Apply, Choose
-from .words import checked, each, ranks, sharing, sliding
+from .words import checked, each, number, ranks, sharing, sliding
 
 
 def extreme(x: Tensor, windows: Tensor | None, least: bool, geometry: Geometry, return_indices: bool) -> Any:
@@ -85,6 +85,7 @@ def _avg_pool(
     """
     x = checked(input, rank)
     geometry = sliding(x, rank, kernel_size, stride, padding, 1, ceil_mode)
+    divisor_override = number(divisor_override)
     if divisor_override is not None:
         if not isinstance(divisor_override, (int, float)) or not divisor_override:
             Problems("pool").fail("divisor", brief(divisor_override), "a number other than 0")
@@ -101,7 +102,7 @@ def _lp_pool(
     >>> lp_pool1d(torch.tensor([[[3.0, -4.0, 0.0, 0.0]]]), 2, 2).tolist()
     [[[5.0, 0.0]]]
     """
-    x = checked(input, rank)
+    x, norm_type = checked(input, rank), number(norm_type)
     if isinstance(norm_type, bool) or not isinstance(norm_type, (int, float)) or not 0 < norm_type < float("inf"):
         Problems("pool").fail("norm_type", brief(norm_type), "a positive number; max_pool is its limit")
     if not x.dtype.is_floating_point:

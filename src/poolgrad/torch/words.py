@@ -79,6 +79,13 @@ def each(value: Any, rank: int) -> tuple[Any, ...]:
     return tuple(int(v) if isinstance(v, np.integer) else v for v in values)
 
 
+def number(value: Any) -> Any:
+    """The number that a compiler's symbol stands for; anything else as it is."""
+    if isinstance(value, torch.SymInt):
+        return int(value)
+    return float(value) if isinstance(value, torch.SymFloat) else value
+
+
 def _plain(*groups: Sequence[Any]) -> bool:
     return all(type(v) in (int, torch.SymInt) for group in groups for v in group)
 
@@ -158,10 +165,10 @@ def fraction(x: Tensor, rank: int, output_size: Any, output_ratio: Any) -> tuple
         if len(sizes) != rank or not _plain(sizes):
             pg.fractional_windows(lengths, size=output_size)
         return sizes
-    ratios = each(output_ratio, rank)
+    ratios = tuple(map(number, each(output_ratio, rank)))
     if len(ratios) != rank or not all(isinstance(r, (int, float)) and 0 < r <= 1 for r in ratios):
         Problems("pool").fail("output_ratio", brief(output_ratio), f"a number above 0 and at most 1, or {rank} of them")
-    return tuple(int(n * r) for n, r in zip(lengths, ratios, strict=True))
+    return tuple(torch.sym_int(n * r) for n, r in zip(lengths, ratios, strict=True))
 
 
 def drawn(x: Tensor, rank: int, sizes: tuple[int, ...], kernel_size: Any) -> Geometry:
