@@ -153,7 +153,7 @@ def _unpooled(backend: Backend, y: Any, where: Any, shape: Any, reduce: Any, ite
     if isinstance(where, Chosen):
         taps.check_unpool(problems, reduce, shape, where.shape)
         rule = Rule("unpool", "pick" if reduce == "sum" else "assign", where.rule.frame)
-        windows, state, wanted = where.windows, where.values, tuple(where.values.shape)
+        windows, (state, wanted, _) = where.windows, backend.describe("unpool", where.values)
     else:
         taps.check_unpool(problems, reduce, shape, None)
         if shape is None:
