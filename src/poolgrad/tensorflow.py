@@ -74,9 +74,13 @@ class _TensorFlow:
             x = tf.convert_to_tensor(array)
         x = tf.convert_to_tensor(x)
         if "GPU" in (x.device or "") or "TPU" in (x.device or ""):
-            problems.fail("x", f"a tensor on {x.device}", "one on the CPU: copy it under tf.device('CPU:0') with tf.identity")
+            problems.fail(
+                "x", f"a tensor on {x.device}", "one on the CPU: copy it under tf.device('CPU:0') with tf.identity"
+            )
         if x.shape.rank is None:
-            problems.fail("x", "a tensor of unknown rank", "a known rank: give the function an input_signature, or set_shape")
+            problems.fail(
+                "x", "a tensor of unknown rank", "a known rank: give the function an input_signature, or set_shape"
+            )
         return x, tuple(1 if n is None else int(n) for n in x.shape), np.dtype(x.dtype.as_numpy_dtype)
 
     def accept(self, op: str, x: Any, frame: Frame) -> None:
@@ -89,7 +93,9 @@ class _TensorFlow:
         return tf.constant(values, tf.int32)
 
     def seed(self, op: str, seed: Any) -> Any:
-        if seed is None:  # from TensorFlow's generator: fresh at each call, traced or not, and as tf.random.set_seed says
+        if (
+            seed is None
+        ):  # from TensorFlow's generator: fresh at each call, traced or not, and as tf.random.set_seed says
             return tf.random.uniform((2,), 0, 2**31 - 1, tf.int32)
         if not isinstance(seed, (tf.Tensor, tf.Variable)):
             return None

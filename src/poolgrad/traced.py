@@ -111,11 +111,12 @@ def _pooled(backend: Backend, op: str, x: Any, given: Mapping[str, Any]) -> Any:
     rule = recipe.rule
     backend.accept(op, x, rule.frame)
     windows = _windows(backend, recipe, seed)
+    extra: tuple[Any, ...] = ()
     if rule.ties != "none":
         y, chosen = backend.select(rule, x, windows)
-        extra = (backend.chosen(chosen, windows, rule),) if recipe.wants("return_taps") else ()
+        extra += (backend.chosen(chosen, windows, rule),) if recipe.wants("return_taps") else ()
     else:
-        y, extra = _folded(backend, recipe, x, dtype, windows), ()
+        y = _folded(backend, recipe, x, dtype, windows)
     y = backend.squeeze(y, tuple(axis[0] for axis in rule.frame.axes)) if recipe.drops else y
     extra += (_parts(backend, recipe, windows, seed),) if recipe.wants("return_windows") else ()
     return (y, *extra) if extra else y

@@ -149,5 +149,5 @@ def test_integers_are_pooled_as_in_numpy():
 
 def test_xla_says_that_it_cannot():
     run = tf.function(lambda x: pool.max_pool(x, 2), jit_compile=True)
-    with pytest.raises(tf.errors.OpError, match="unsupported operations|Detected unsupported"):
+    with pytest.raises(tf.errors.OpError, match="unsupported operations"):
         run(tf.range(4.0))

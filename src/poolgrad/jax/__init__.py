@@ -54,7 +54,9 @@ class _Jax:
 
     def seed(self, op: str, seed: Any) -> Any:
         if seed is None:
-            Problems(op).fail("seed", "None", "an integer, a pair of them, or a key of jax.random: JAX has no other chance")
+            Problems(op).fail(
+                "seed", "None", "an integer, a pair of them, or a key of jax.random: JAX has no other chance"
+            )
         if not isinstance(seed, jax.Array):
             return None
         words = jax.random.key_data(seed) if jnp.issubdtype(seed.dtype, jax.dtypes.prng_key) else seed
@@ -96,7 +98,7 @@ class Taps(Chosen):
 
 
 jax.tree_util.register_pytree_node(
-    Taps, lambda taps: ((taps.values, taps.windows), taps.rule), lambda rule, arrays: Taps(*arrays, rule)
+    Taps, lambda taps: ((taps.values, taps.windows), taps.rule), lambda rule, arrays: Taps(arrays[0], arrays[1], rule)
 )
 
 max_pool = pool(_BACKEND, "max_pool")

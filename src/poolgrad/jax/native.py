@@ -89,7 +89,9 @@ def available() -> bool:
         for name in TARGETS:
             jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(loaded, name)), platform="cpu")
     except Exception as error:
-        warnings.warn(f"poolgrad.jax: pools are called through Python, since {path} cannot be used: {error}", stacklevel=2)
+        warnings.warn(
+            f"poolgrad.jax: pools are called through Python, since {path} cannot be used: {error}", stacklevel=2
+        )
         return False
     return True
 

@@ -34,7 +34,7 @@ def _spatial(op: str, shape: Sequence[Any], data_format: str, rank: int | None =
     return tuple(range(1, len(shape) - 1) if data_format == "channels_last" else range(2, len(shape)))
 
 
-class _Pooling(keras.layers.Layer):  # type: ignore[misc]
+class _Pooling(keras.layers.Layer):
     """What all layers share: the order of the axes, and whether the backend may compile them."""
 
     def __init__(self, data_format: str | None = None, **rest: Any) -> None:
@@ -70,7 +70,9 @@ class _Fractional(_Pooling):
         self._words()
 
     def _words(self) -> dict[str, Any]:
-        several = {k: tuple(v) if isinstance(v, (list, tuple)) else v for k, v in (("ratio", self.ratio), ("size", self.size))}
+        several = {
+            k: tuple(v) if isinstance(v, (list, tuple)) else v for k, v in (("ratio", self.ratio), ("size", self.size))
+        }
         return {**several, "pseudo_random": self.pseudo_random, "overlapping": self.overlapping}
 
     def call(self, inputs: Any, training: bool = False) -> Any:
@@ -133,7 +135,7 @@ class _Sliding(_Pooling):
     def _plan(self, shape: Sequence[int | None]) -> Any:
         """The windows over an array of that shape, lengths that are not pooled being 1."""
         axes = _spatial(type(self).__name__, shape, self.data_format)
-        own = [n if d in axes else 1 for d, n in enumerate(shape)]
+        own: list[Any] = [n if d in axes else 1 for d, n in enumerate(shape)]
         return plan(own, self.pool_size, self.strides, padding=self.padding, axes=axes)
 
     def _frame(self, shape: Sequence[int | None]) -> tuple[Frame, Any]:
@@ -206,7 +208,7 @@ class MaxUnpooling(_Sliding):
         axes, found = _spatial("MaxUnpooling", inputs_shape, self.data_format), list(inputs_shape)
         for i, d in enumerate(axes):
             step = self.pool_size if self.strides is None else self.strides
-            pick = [v[i] if isinstance(v, (list, tuple)) else v for v in (self.size, step)]
+            pick: list[Any] = [v[i] if isinstance(v, (list, tuple)) else v for v in (self.size, step)]
             m = inputs_shape[d]
             found[d] = pick[0] if pick[0] is not None else None if m is None else m * pick[1]
         return tuple(found)
@@ -219,7 +221,9 @@ class MaxUnpooling(_Sliding):
             wanted = f"{list(frame.dest(source))}, what {list(source)} pools to; give the size of the result"
             Problems("MaxUnpooling").fail("inputs", f"shape {list(inputs.shape)}", wanted)
         room = _room()
-        chosen = room.Taps(self._values(taps, frame), room.Taps.backend.constant(windows), Rule("unpool", "pick", frame))
+        chosen = room.Taps(
+            self._values(taps, frame), room.Taps.backend.constant(windows), Rule("unpool", "pick", frame)
+        )
         return room.unpool(inputs, chosen)
 
     @staticmethod

@@ -29,7 +29,7 @@ def _tensor(array: Any) -> Any:
     return torch.from_numpy(array if array.flags.writeable else array.copy())
 
 
-class _Carry(torch.autograd.Function):  # type: ignore[misc]
+class _Carry(torch.autograd.Function):
     """An operator on a tensor; its derivative is its transpose, which is again one of these."""
 
     @staticmethod
@@ -47,7 +47,7 @@ class _Carry(torch.autograd.Function):  # type: ignore[misc]
         return _Carry.apply(dv, *ctx.rest)
 
 
-class _Known(torch.autograd.Function):  # type: ignore[misc]
+class _Known(torch.autograd.Function):
     """What was pooled from x already, whose change the operator of the rule tells."""
 
     @staticmethod
