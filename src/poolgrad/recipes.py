@@ -203,6 +203,11 @@ def boundaries(axes: Sequence[Axis]) -> Array:
     return np.concatenate(rows, axis=1).astype(np.int32)
 
 
+def pairs(first: int, last: int, windows: Array) -> Array:
+    """Some of the windows as pairs (start, stop)."""
+    return np.ascontiguousarray(windows[:2, first:last].T)
+
+
 class Recipe(NamedTuple):
     """A call of a pool, understood: the rule, its windows, and what is wanted besides the pooled array."""
 

@@ -93,12 +93,15 @@ def _windows(backend: Backend, recipe: Recipe, seed: Any) -> Any:
     return backend.compute(drawn, recipe.windows.shape, np.int32, seed)
 
 
-def _parts(recipe: Recipe, windows: Any, seed: Any) -> tuple[Any, ...]:
+def _parts(backend: Backend, recipe: Recipe, windows: Any, seed: Any) -> tuple[Any, ...]:
     """The windows as the caller gets them: axes, or, where they are drawn when the pool runs, arrays of pairs."""
     if seed is None:
         return recipe.axes
-    ends = np.cumsum([len(axis) for axis in recipe.axes])
-    return tuple(windows[:2, end - len(axis) : end].T for end, axis in zip(ends, recipe.axes, strict=True))
+    ends = np.cumsum([len(axis) for axis in recipe.axes]).tolist()
+    return tuple(
+        backend.compute(partial(recipes.pairs, end - len(axis), end), (len(axis), 2), np.int32, windows)
+        for end, axis in zip(ends, recipe.axes, strict=True)
+    )
 
 
 def _pooled(backend: Backend, op: str, x: Any, given: Mapping[str, Any]) -> Any:
@@ -108,13 +111,14 @@ def _pooled(backend: Backend, op: str, x: Any, given: Mapping[str, Any]) -> Any:
     rule = recipe.rule
     backend.accept(op, x, rule.frame)
     windows = _windows(backend, recipe, seed)
+    extra: tuple[Any, ...] = ()
     if rule.ties != "none":
         y, chosen = backend.select(rule, x, windows)
-        extra = (backend.chosen(chosen, windows, rule),) if recipe.wants("return_taps") else ()
+        extra += (backend.chosen(chosen, windows, rule),) if recipe.wants("return_taps") else ()
     else:
-        y, extra = _folded(backend, recipe, x, dtype, windows), ()
+        y = _folded(backend, recipe, x, dtype, windows)
     y = backend.squeeze(y, tuple(axis[0] for axis in rule.frame.axes)) if recipe.drops else y
-    extra += (_parts(recipe, windows, seed),) if recipe.wants("return_windows") else ()
+    extra += (_parts(backend, recipe, windows, seed),) if recipe.wants("return_windows") else ()
     return (y, *extra) if extra else y
 
 
@@ -150,7 +154,7 @@ def _unpooled(backend: Backend, y: Any, where: Any, shape: Any, reduce: Any, ite
     if isinstance(where, Chosen):
         taps.check_unpool(problems, reduce, shape, where.shape)
         rule = Rule("unpool", "pick" if reduce == "sum" else "assign", where.rule.frame)
-        windows, state, wanted = where.windows, where.values, tuple(where.values.shape)
+        windows, (state, wanted, _) = where.windows, backend.describe("unpool", where.values)
     else:
         taps.check_unpool(problems, reduce, shape, None)
         if shape is None:

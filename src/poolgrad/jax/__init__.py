@@ -98,7 +98,7 @@ class Taps(Chosen):
 
 
 jax.tree_util.register_pytree_node(
-    Taps, lambda taps: ((taps.values, taps.windows), taps.rule), lambda rule, arrays: Taps(*arrays, rule)
+    Taps, lambda taps: ((taps.values, taps.windows), taps.rule), lambda rule, arrays: Taps(arrays[0], arrays[1], rule)
 )
 
 max_pool = pool(_BACKEND, "max_pool")

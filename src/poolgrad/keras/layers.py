@@ -1,0 +1,237 @@
+"""The layers. What they compute, the pools of the backend in use compute."""
+
+from __future__ import annotations
+
+import importlib
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from ..errors import Problems, brief
+from ..families import plan
+from ..geometry import fractional_windows
+from ..recipes import Frame, Rule, boundaries
+
+_ROOMS = {"jax": "poolgrad.jax", "tensorflow": "poolgrad.tensorflow", "torch": "poolgrad.keras.on_torch"}
+
+Shape = tuple[int | None, ...]
+
+
+def _room() -> Any:
+    name = keras.backend.backend()
+    if name not in _ROOMS:
+        Problems("poolgrad.keras").fail("backend", brief(name), "'jax', 'tensorflow' or 'torch'", NotImplementedError)
+    return importlib.import_module(_ROOMS[name])
+
+
+def _spatial(op: str, shape: Sequence[Any], data_format: str, rank: int | None = None) -> tuple[int, ...]:
+    """The pooled axes of arrays of that shape."""
+    if rank is not None and len(shape) != rank + 2:
+        Problems(op).fail("x", f"shape {list(shape)}", f"{rank + 2} dimensions: a batch, {rank} to pool, and channels")
+    return tuple(range(1, len(shape) - 1) if data_format == "channels_last" else range(2, len(shape)))
+
+
+class _Pooling(keras.layers.Layer):
+    """What all layers share: the order of the axes, and whether the backend may compile them."""
+
+    def __init__(self, data_format: str | None = None, **rest: Any) -> None:
+        super().__init__(**rest)
+        self.data_format = keras.config.image_data_format() if data_format is None else data_format
+        if self.data_format not in ("channels_last", "channels_first"):
+            wanted = "'channels_last' or 'channels_first'"
+            Problems(type(self).__name__).fail("data_format", brief(self.data_format), wanted)
+        self.supports_jit = keras.backend.backend() == "jax"  # elsewhere the kernels are called, not compiled
+
+
+class _Fractional(_Pooling):
+    """Pooling over windows that are drawn anew at each training step, and stay the same in inference."""
+
+    pool: str
+    rank: int
+
+    def __init__(
+        self,
+        ratio: float | Sequence[float] | None = None,
+        size: int | Sequence[int] | None = None,
+        pseudo_random: bool = False,
+        overlapping: bool = False,
+        data_format: str | None = None,
+        seed: int | None = None,
+        **rest: Any,
+    ) -> None:
+        super().__init__(data_format, **rest)
+        self.ratio, self.size, self.pseudo_random, self.overlapping = ratio, size, pseudo_random, overlapping
+        # Kept even if it was not given: a model that is loaded again pools as the one that was saved.
+        self.seed = random.randrange(1, 2**31) if seed is None else seed
+        self.seed_generator = keras.random.SeedGenerator(self.seed)
+        self._words()
+
+    def _words(self) -> dict[str, Any]:
+        several = {
+            k: tuple(v) if isinstance(v, (list, tuple)) else v for k, v in (("ratio", self.ratio), ("size", self.size))
+        }
+        return {**several, "pseudo_random": self.pseudo_random, "overlapping": self.overlapping}
+
+    def call(self, inputs: Any, training: bool = False) -> Any:
+        """The pooled array."""
+        words = self._words()
+        seed = self.seed_generator.next() if training else (self.seed, 0)
+        axes = _spatial(self.pool, inputs.shape, self.data_format, self.rank)
+        return getattr(_room(), self.pool)(inputs, words.pop("ratio"), seed=seed, axes=axes, **words)
+
+    def compute_output_shape(self, input_shape: Sequence[int | None]) -> Shape:
+        """The shape of what is pooled from that shape."""
+        found = list(input_shape)
+        axes = _spatial(self.pool, input_shape, self.data_format, self.rank)
+        words = self._words()
+        for i, d in enumerate(axes):
+            n = input_shape[d]
+            if n is not None:
+                ratio, size = (v[i] if isinstance(v, tuple) else v for v in (words["ratio"], words["size"]))
+                found[d] = len(fractional_windows(n, ratio, size=size, seed=0))
+        return tuple(found)
+
+    def get_config(self) -> dict[str, Any]:
+        """All that makes the layer again."""
+        return {**super().get_config(), **self._words(), "data_format": self.data_format, "seed": self.seed}
+
+
+def _layer(pool: str, rank: int, name: str, what: str) -> Any:
+    """The fractional layer of that rank."""
+    text = (
+        f"Fractional {what} pooling over {rank} axes: windows of about `ratio` cells, or `size` of them, at random.\n\n"
+        "    In training every step draws its windows, from `seed` and a counter, the same on every backend; in inference they\n"
+        "    are those of `seed`. `overlapping` windows share their border; `pseudo_random` ones are spread more evenly.\n    "
+    )
+    made = type(name, (_Fractional,), {"pool": pool, "rank": rank, "__doc__": text, "__module__": __name__})
+    return keras.saving.register_keras_serializable(package="poolgrad")(made)
+
+
+FractionalMaxPooling1D = _layer("fractional_max_pool", 1, "FractionalMaxPooling1D", "max")
+FractionalMaxPooling2D = _layer("fractional_max_pool", 2, "FractionalMaxPooling2D", "max")
+FractionalMaxPooling3D = _layer("fractional_max_pool", 3, "FractionalMaxPooling3D", "max")
+FractionalAveragePooling1D = _layer("fractional_avg_pool", 1, "FractionalAveragePooling1D", "average")
+FractionalAveragePooling2D = _layer("fractional_avg_pool", 2, "FractionalAveragePooling2D", "average")
+FractionalAveragePooling3D = _layer("fractional_avg_pool", 3, "FractionalAveragePooling3D", "average")
+
+
+class _Sliding(_Pooling):
+    """Windows that slide, in Keras' words."""
+
+    def __init__(
+        self,
+        pool_size: int | Sequence[int] = 2,
+        strides: int | Sequence[int] | None = None,
+        padding: str = "valid",
+        data_format: str | None = None,
+        **rest: Any,
+    ) -> None:
+        super().__init__(data_format, **rest)
+        self.pool_size, self.strides, self.padding = pool_size, strides, padding
+
+    def _plan(self, shape: Sequence[int | None]) -> Any:
+        """The windows over an array of that shape, lengths that are not pooled being 1."""
+        axes = _spatial(type(self).__name__, shape, self.data_format)
+        own: list[Any] = [n if d in axes else 1 for d, n in enumerate(shape)]
+        return plan(own, self.pool_size, self.strides, padding=self.padding, axes=axes)
+
+    def _frame(self, shape: Sequence[int | None]) -> tuple[Frame, Any]:
+        windows = self._plan(shape)
+        axes = {d: axis for d, axis in enumerate(windows.by_dimension) if axis is not None}
+        most = int(np.prod([axis.count.max(initial=1) for axis in axes.values()]))
+        frame = Frame(tuple((d, axis.length, len(axis), 1) for d, axis in axes.items()), most)
+        return frame, boundaries(tuple(axes.values()))
+
+    def get_config(self) -> dict[str, Any]:
+        """All that makes the layer again."""
+        words = {name: getattr(self, name) for name in ("pool_size", "strides", "padding", "data_format")}
+        return {**super().get_config(), **words}
+
+
+@keras.saving.register_keras_serializable(package="poolgrad")
+class MaxPoolingWithTaps(_Sliding):
+    """Max pooling over one to three axes or more, which also returns the taps: per window, the number of the cell it chose.
+
+    `MaxUnpooling` with the same words puts values back to where they came from. Taps are a byte each for windows of at most 256
+    cells, else int32.
+    """
+
+    def call(self, inputs: Any) -> tuple[Any, Any]:
+        """The maxima, and the taps."""
+        axes = _spatial("MaxPoolingWithTaps", inputs.shape, self.data_format)
+        y, taps = _room().max_pool(
+            inputs, self.pool_size, self.strides, padding=self.padding, axes=axes, return_taps=True
+        )
+        return y, keras.ops.cast(keras.ops.convert_to_tensor(taps.values), self._tap_type(taps.rule.frame))
+
+    @staticmethod
+    def _tap_type(frame: Frame) -> str:
+        return "uint8" if frame.cells <= 256 else "int32"
+
+    def compute_output_shape(self, input_shape: Sequence[int | None]) -> tuple[Shape, Shape]:
+        """The shapes of maxima and taps."""
+        found = self._frame(input_shape)[0].dest(input_shape)
+        return found, found
+
+    def compute_output_spec(self, inputs: Any) -> tuple[Any, Any]:
+        """Maxima as the layer computes, taps as integers."""
+        shape, _ = self.compute_output_shape(inputs.shape)
+        taps = keras.KerasTensor(shape, self._tap_type(self._frame(inputs.shape)[0]))
+        return keras.KerasTensor(shape, self.compute_dtype), taps
+
+
+@keras.saving.register_keras_serializable(package="poolgrad")
+class MaxUnpooling(_Sliding):
+    """Puts values back to the cells that `MaxPoolingWithTaps` chose: call it with the values and the taps.
+
+    `size` is the length of the result along each pooled axis, by default the windows times their stride. Values that come to the
+    same cell are added up.
+    """
+
+    def __init__(
+        self,
+        pool_size: int | Sequence[int] = 2,
+        strides: int | Sequence[int] | None = None,
+        padding: str = "valid",
+        size: int | Sequence[int] | None = None,
+        data_format: str | None = None,
+        **rest: Any,
+    ) -> None:
+        super().__init__(pool_size, strides, padding, data_format, **rest)
+        self.size = size
+
+    def compute_output_shape(self, inputs_shape: Sequence[int | None], taps_shape: Any = None) -> Shape:
+        """The shape of the result."""
+        axes, found = _spatial("MaxUnpooling", inputs_shape, self.data_format), list(inputs_shape)
+        for i, d in enumerate(axes):
+            step = self.pool_size if self.strides is None else self.strides
+            pick: list[Any] = [v[i] if isinstance(v, (list, tuple)) else v for v in (self.size, step)]
+            m = inputs_shape[d]
+            found[d] = pick[0] if pick[0] is not None else None if m is None else m * pick[1]
+        return tuple(found)
+
+    def call(self, inputs: Any, taps: Any) -> Any:
+        """The values in their cells, 0 elsewhere."""
+        source = self.compute_output_shape(tuple(inputs.shape))
+        frame, windows = self._frame(source)
+        if frame.dest(source) != tuple(inputs.shape):
+            wanted = f"{list(frame.dest(source))}, what {list(source)} pools to; give the size of the result"
+            Problems("MaxUnpooling").fail("inputs", f"shape {list(inputs.shape)}", wanted)
+        room = _room()
+        chosen = room.Taps(
+            self._values(taps, frame), room.Taps.backend.constant(windows), Rule("unpool", "pick", frame)
+        )
+        return room.unpool(inputs, chosen)
+
+    @staticmethod
+    def _values(taps: Any, frame: Frame) -> Any:
+        if keras.backend.backend() == "torch":
+            return taps.numpy().astype(frame.taps)
+        return keras.ops.cast(taps, str(frame.taps))
+
+    def get_config(self) -> dict[str, Any]:
+        """All that makes the layer again."""
+        return {**super().get_config(), "size": self.size}

@@ -1,0 +1,166 @@
+"""The pools for TensorFlow, eager and in tf.function, with gradients to any order and forward mode.
+
+The kernels run through `tf.numpy_function`: a function that pools can be traced and trained, but not saved as a SavedModel,
+converted, or compiled by XLA.
+
+>>> import tensorflow as tf
+>>> import poolgrad.tensorflow as pool
+>>> x = tf.Variable([1.0, 3.0, 2.0, 0.0])
+>>> with tf.GradientTape() as tape:
+...     y = tf.reduce_sum(pool.max_pool(x, 2) ** 2)
+>>> tape.gradient(y, x).numpy().tolist()
+[0.0, 6.0, 4.0, 0.0]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from .arrays import as_array
+from .errors import Problems, brief
+from .recipes import Frame, Rule, carry, select
+from .traced import Chosen, pool
+
+
+def _array(tensor: Any) -> Any:
+    """The memory of an eager tensor, seen by NumPy, which cannot see that of a bfloat16."""
+    return tensor.numpy() if tensor.dtype == tf.bfloat16 else np.asarray(memoryview(tensor))
+
+
+def _host(function: Callable[..., Any], dtypes: Any, shapes: Any, *tensors: Any) -> Any:
+    """A NumPy function of tensors, with the shapes that it will have; without gradient."""
+    several = isinstance(dtypes, list)
+    kinds = [tf.as_dtype(d).as_numpy_dtype for d in (dtypes if several else [dtypes])]
+
+    def called(*arrays: Any) -> list[Any]:
+        found = function(*arrays)
+        parts = found if several else [found]
+        return [np.ascontiguousarray(a).astype(k, copy=False) for a, k in zip(parts, kinds, strict=True)]
+
+    if tf.executing_eagerly():
+        made = [tf.convert_to_tensor(a) for a in called(*map(_array, tensors))]
+        return made if several else made[0]
+    result = tf.numpy_function(called, tensors, dtypes if several else [dtypes], stateful=False)
+    for tensor, shape in zip(result, shapes if several else [shapes], strict=True):
+        tensor.set_shape(shape)
+    return result if several else result[0]
+
+
+def _carried(rule: Rule, back: bool, v: Any, windows: Any, *state: Any) -> Any:
+    """The operator of the rule on v; its gradient is its transpose, which is again one of these."""
+    shape = rule.source(v.shape) if back else rule.dest(v.shape)
+
+    @tf.custom_gradient
+    def apply(v: Any) -> tuple[Any, Callable[[Any], Any]]:
+        y = _host(partial(carry, rule, back), v.dtype, shape, v, windows, *state)
+        return y, lambda g: _carried(rule, not back, g, windows, *state)
+
+    return apply(v)
+
+
+class _TensorFlow:
+    """How TensorFlow does what the pools need."""
+
+    def describe(self, op: str, x: Any) -> tuple[Any, tuple[int, ...], np.dtype[Any]]:
+        problems = Problems(op)
+        if not isinstance(x, (tf.Tensor, tf.Variable)):
+            array = as_array(problems, "x", x)
+            problems.settle()
+            x = tf.convert_to_tensor(array)
+        x = tf.convert_to_tensor(x)
+        if "GPU" in (x.device or "") or "TPU" in (x.device or ""):
+            problems.fail(
+                "x", f"a tensor on {x.device}", "one on the CPU: copy it under tf.device('CPU:0') with tf.identity"
+            )
+        if x.shape.rank is None:
+            problems.fail(
+                "x", "a tensor of unknown rank", "a known rank: give the function an input_signature, or set_shape"
+            )
+        return x, tuple(1 if n is None else int(n) for n in x.shape), np.dtype(x.dtype.as_numpy_dtype)
+
+    def accept(self, op: str, x: Any, frame: Frame) -> None:
+        unknown = [d for d, _, _, _ in frame.axes if x.shape[d] is None]
+        if unknown:
+            wanted = "a known one: only axes that are not pooled may be None; give an input_signature, or set_shape"
+            Problems(op).fail("x", f"an unknown length along axis {unknown[0]}, which is pooled", wanted)
+
+    def constant(self, values: Any) -> Any:
+        return tf.constant(values, tf.int32)
+
+    def seed(self, op: str, seed: Any) -> Any:
+        if (
+            seed is None
+        ):  # from TensorFlow's generator: fresh at each call, traced or not, and as tf.random.set_seed says
+            return tf.random.uniform((2,), 0, 2**31 - 1, tf.int32)
+        if not isinstance(seed, (tf.Tensor, tf.Variable)):
+            return None
+        if not seed.dtype.is_integer or seed.shape.rank not in (0, 1):
+            Problems(op).fail("seed", brief(seed), "an integer, a pair of them, or an integer tensor of one or two")
+        return tf.convert_to_tensor(seed)
+
+    def select(self, rule: Rule, x: Any, windows: Any) -> tuple[Any, Any]:
+        dest = rule.dest(x.shape)
+        kinds = [x.dtype, tf.as_dtype(rule.frame.taps)][: 1 + rule.picks]
+        found = _host(
+            lambda *arrays: [part for part in select(rule, *arrays) if part is not None],
+            kinds,
+            [dest] * len(kinds),
+            tf.stop_gradient(x),
+            windows,
+        )
+        state = found[1] if rule.picks else tf.stop_gradient(x)
+
+        @tf.custom_gradient
+        def known(x: Any) -> tuple[Any, Callable[[Any], Any]]:
+            return tf.identity(found[0]), lambda g: _carried(rule, True, g, windows, state)
+
+        y = known(x) if x.dtype.is_floating else found[0]
+        return y, found[1] if rule.picks else None
+
+    def linear(self, rule: Rule, back: bool, v: Any, windows: Any, *state: Any) -> Any:
+        return _carried(rule, back, v, windows, *state)
+
+    def compute(self, function: Callable[..., Any], shape: tuple[Any, ...], dtype: Any, *arrays: Any) -> Any:
+        return _host(function, tf.as_dtype(dtype), shape, *(tf.stop_gradient(a) for a in arrays))
+
+    def constant_of(self, x: Any) -> Any:
+        return tf.stop_gradient(x)
+
+    def cast(self, x: Any, dtype: Any) -> Any:
+        return tf.cast(x, dtype)
+
+    def squeeze(self, x: Any, axes: tuple[int, ...]) -> Any:
+        return tf.squeeze(x, axes)
+
+    def chosen(self, values: Any, windows: Any, rule: Rule) -> Chosen:
+        return Taps(values, windows, rule)
+
+
+_BACKEND = _TensorFlow()
+
+
+class Taps(Chosen):
+    """The cells that a pool chose: `values`, one number per window, and the windows."""
+
+    backend = _BACKEND
+
+
+max_pool = pool(_BACKEND, "max_pool")
+min_pool = pool(_BACKEND, "min_pool")
+avg_pool = pool(_BACKEND, "avg_pool")
+sum_pool = pool(_BACKEND, "sum_pool")
+lp_pool = pool(_BACKEND, "lp_pool")
+fractional_max_pool = pool(_BACKEND, "fractional_max_pool")
+fractional_avg_pool = pool(_BACKEND, "fractional_avg_pool")
+adaptive_max_pool = pool(_BACKEND, "adaptive_max_pool")
+adaptive_avg_pool = pool(_BACKEND, "adaptive_avg_pool")
+global_max_pool = pool(_BACKEND, "global_max_pool")
+global_min_pool = pool(_BACKEND, "global_min_pool")
+global_avg_pool = pool(_BACKEND, "global_avg_pool")
+global_sum_pool = pool(_BACKEND, "global_sum_pool")
+unpool = pool(_BACKEND, "unpool")

@@ -1,0 +1,85 @@
+"""Every composition of three of jvp, vjp and vmap, for every pool, against the pool as a matrix.
+
+A composition of two or one is the inner part of several of three.
+"""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax", reason="jax is not installed")
+
+import jax.numpy as jnp  # noqa: E402
+from traced_cases import ALL, LINEAR, POWERS, Case  # noqa: E402
+
+import poolgrad as pg  # noqa: E402
+import poolgrad.jax as pool  # noqa: E402
+
+WORDS = list(product("JVB", repeat=3))
+SCALES = np.array([1.0, 0.5])  # a pool of c·x is c times the pool of x: the choice stays
+
+
+@pytest.fixture(autouse=True)
+def _wide():
+    with jax.enable_x64(True):
+        yield
+
+
+def composed(word, f, x):
+    """The function after all transformations of the word, the first one innermost, at x."""
+    v = jnp.asarray(np.random.default_rng(7).integers(-3, 4, x.shape) / 4.0)
+    for letter in word:
+        f = {"J": _pushed, "V": _pulled, "B": _mapped}[letter](f, v)
+    return f(x)
+
+
+def _pushed(f, v):
+    return lambda x: jax.jvp(f, (x,), (v,))[1]
+
+
+def _pulled(f, v):
+    def pulled(x):
+        y, back = jax.vjp(f, x)
+        return back(jnp.cos(jnp.arange(y.size, dtype=y.dtype)).reshape(y.shape))[0]
+
+    return pulled
+
+
+def _mapped(f, v):
+    scales = jnp.asarray(SCALES)
+    return lambda x: jax.vmap(lambda c: f(c * x))(scales).sum(0)
+
+
+def tower(f):
+    """All compositions at once, of the pool cubed: its third derivative is not 0."""
+
+    def values(x):
+        return {"".join(word): composed(word, lambda a: f(a) ** 3, x) for word in WORDS}
+
+    return values
+
+
+def reference(case: Case):
+    """The same function in JAX's own terms."""
+    if case.op != "lp_pool":
+        matrix, shape = jnp.asarray(case.matrix()), np.shape(case.run(pg, case.x()))
+        return lambda x: (matrix @ x.reshape(-1)).reshape(shape)
+    p, words = case.words.get("p", 2), {k: v for k, v in case.words.items() if k != "p"}
+    total = reference(Case("sum_pool", case.args, words, case.shape))
+    return lambda x: total(jnp.abs(x) ** p) ** (1 / p)
+
+
+@pytest.mark.parametrize("case", ALL, ids=str)
+def test_every_composition_to_the_third_order_is_that_of_the_matrix(case):
+    x = jnp.asarray(case.x())
+    quickly = {"xla_backend_optimization_level": 0}  # what is compiled runs once
+    got = jax.jit(tower(lambda a: case.run(pool, a)), compiler_options=quickly)(x)
+    want = jax.jit(tower(reference(case)), compiler_options=quickly)(x)
+    for word in got:
+        # the sums of a matrix product are taken in another order
+        np.testing.assert_allclose(got[word], want[word], rtol=1e-9, atol=1e-9, err_msg=word)
+
+
+def test_the_table_has_every_function():
+    assert {case.op for case in (*LINEAR, *POWERS)} == {name for name in dir(pool) if name.endswith("_pool")}
