@@ -23,7 +23,11 @@ $(BIN)/python:
 	$(PIP) --require-hashes -r requirements/test.txt
 	touch $@
 
-test: lint install
+# Frameworks are large, and not to be had everywhere: without them their tests are skipped, which pytest says.
+.venv/frameworks: requirements/frameworks.txt .venv/tools
+	if $(PIP) --only-binary :all: -r $<; then touch $@; else echo "frameworks: not installed, their tests are skipped" >&2; fi
+
+test: lint install .venv/frameworks
 	$(BIN)/python tools/browser.py  # for tests/studio, which are skipped without one
 	$(BIN)/python -m pytest
 
