@@ -27,7 +27,7 @@ $(BIN)/python:
 .venv/frameworks: requirements/frameworks.txt .venv/tools
 	if $(PIP) --only-binary :all: -r $<; then touch $@; else echo "frameworks: not installed, their tests are skipped" >&2; fi
 
-test: lint install .venv/frameworks
+test: .venv/frameworks lint install
 	$(BIN)/python tools/browser.py  # for tests/studio, which are skipped without one
 	$(BIN)/python -m pytest
 
