@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hands import export, in_block, open_files, place, rename, select, settled, turn, wire, write
 
@@ -236,6 +237,16 @@ def test_zoom_and_pan_change_the_view_and_nothing_else(page):
     assert page.evaluate("() => JSON.stringify(studio.store.doc)") == before
 
 
+def test_the_keys_are_shown_and_closed_by_keys(page):
+    page.get_by_label("Canvas", exact=True).focus()
+    page.keyboard.press("?")
+    sheet = page.get_by_role("dialog", name="Keys")
+    sheet.wait_for()
+    assert "draws a wire" in sheet.inner_text()
+    page.keyboard.press("Escape")
+    sheet.wait_for(state="hidden")
+
+
 def test_light_and_dark_follow_the_system_and_the_button(page):
     ground = lambda: page.evaluate("() => getComputedStyle(document.body).backgroundColor")  # noqa: E731
     page.emulate_media(color_scheme="light")
@@ -319,3 +330,14 @@ def test_the_gradient_of_a_block_is_added_by_one_press(sheet):
     }
     sheet.keyboard.press("Control+z")
     assert set(nodes(sheet)) == {"a", "b"}
+
+
+def test_the_button_of_a_file_block_takes_an_array(sheet, tmp_path):
+    np.save(tmp_path / "small.npy", np.arange(4, dtype=np.float32).reshape(1, 2, 2, 1))
+    block = place(sheet, "File")
+    with sheet.expect_file_chooser() as waiting:
+        sheet.get_by_label(f"{block} choose file").click()
+    waiting.value.set_files(str(tmp_path / "small.npy"))
+    sheet.locator('.block[data-status="ok"]').wait_for()
+    settled(sheet)
+    assert in_block(sheet, f"{block}.output") == {"0,0,0,0": "0", "0,0,1,0": "1", "0,1,0,0": "2", "0,1,1,0": "3"}

@@ -98,6 +98,17 @@ def test_3_pointing_at_a_gradient_cell_shows_its_window_and_its_winner_and_says_
     assert "18" in page.get_by_label("Conservation").inner_text()
 
 
+def test_3_the_pinned_cell_is_explained_anew_when_its_input_changes(page):
+    page.get_by_label("dx[0,0,0,1,0] = 0", exact=True).click()
+    assert "the gradient goes elsewhere" in sentence(page)
+    field = page.get_by_label("x val", exact=True)
+    field.fill(field.input_value().replace("1,2,1,", "1,2,99,", 1))
+    settled(page)
+    assert sentence(page).startswith("dx[0,0,0,1,0] = 3")
+    assert "x[0,0,0,1,0] = 99" in sentence(page)
+    assert in_block(page, "y.output")["0,0,0,0,0"] == "99"
+
+
 @pytest.mark.parametrize("name", ["seed 003 repaired", "a picture and back"])
 def test_4_the_exported_python_gives_the_same_arrays(page, tmp_path, name):
     turn(page, name)

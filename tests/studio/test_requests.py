@@ -95,6 +95,14 @@ def test_other_paths_lead_nowhere(app, path):
     assert said(reply)
 
 
+@pytest.mark.parametrize("path", ["//[", "http://[::1", "//]"])
+def test_an_address_that_is_none_is_refused(app, path):
+    status, _, _ = reply = ask(app, path)
+    assert status in (400, 404)
+    assert said(reply)
+    assert status == 404 or app.refused(path, OURS)
+
+
 def test_a_graph_runs_and_its_large_contents_need_to_come_only_once(app):
     array = np.arange(16, dtype=np.float32).reshape(1, 4, 4, 1)
     file = io.BytesIO()

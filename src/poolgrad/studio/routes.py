@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 from ..graph import GraphError, service
 from . import page
@@ -60,6 +60,13 @@ def _weight(entry: dict[str, Any]) -> int:
     return sum(len(value) for value in entry.values() if isinstance(value, str))
 
 
+def _split(path: str) -> SplitResult:
+    try:
+        return urlsplit(path)
+    except ValueError as error:
+        raise Refused(400, f"the address is none: {error}") from None
+
+
 @dataclass
 class App:
     """One studio: its secret, its port, what it opened, and what it has computed so far."""
@@ -86,15 +93,27 @@ class App:
             self.log(traceback.format_exc())
             return refusal(500, f"the studio made a mistake: {type(error).__name__}: {error}")
 
-    def _answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Reply:
+    def refused(self, path: str, headers: Mapping[str, str]) -> Reply | None:
+        """Why a request is not even read, or nothing."""
+        try:
+            self._admit(path, lower(headers), b"")
+        except Refused as error:
+            return refusal(error.status, str(error))
+        return None
+
+    def _admit(self, path: str, headers: dict[str, str], body: bytes) -> None:
         check_origin(headers, self.port)
         check_size(path, body)
+        if _split(path).path.startswith("/api/"):
+            check_caller(headers, self.token)
+
+    def _answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Reply:
+        self._admit(path, headers, body)
         if method not in METHODS:
             raise Refused(405, f"method: got {method[:20]!r}, wanted GET or POST")
-        url = urlsplit(path)
+        url = _split(path)
         if not url.path.startswith("/api/"):
             return self._file(method, url.path)
-        check_caller(headers, self.token)
         wanted, route = ROUTES.get(url.path, ("", None))
         if route is None:
             raise Refused(404, f"there is nothing at {url.path[:80]!r}")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import secrets
 import sys
-from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from .guard import LARGEST_BODY, LONGEST_PATH, Reply, refusal
+from .guard import LARGEST_BODY, Reply, refusal
 from .routes import App
 
 ADDRESS = "127.0.0.1"
@@ -18,7 +17,7 @@ _PATIENCE = 30  # seconds that a connection may be silent
 class Handler(BaseHTTPRequestHandler):
     """Reads a request, asks the app, writes what it says."""
 
-    app: Callable[..., Reply]
+    app: App
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "poolgrad", ""
     timeout = _PATIENCE
@@ -29,8 +28,10 @@ class Handler(BaseHTTPRequestHandler):
 
     def handle_any(self) -> None:
         """One request, whatever its method."""
-        body, wrong = self._body()
         headers = dict(self.headers.items())
+        body, wrong = b"", self.app.refused(self.path, headers)  # who may not ask is not read either
+        if not wrong:
+            body, wrong = self._body()
         status, given, content = wrong or self.app(self.command, self.path, headers, body)
         if wrong:
             self.close_connection = True  # what is left of the body is not read
@@ -47,8 +48,6 @@ class Handler(BaseHTTPRequestHandler):
 
     def _body(self) -> tuple[bytes, Reply | None]:
         """The body, or why it is not read."""
-        if len(self.path) > LONGEST_PATH:
-            return b"", refusal(414, f"the address is longer than {LONGEST_PATH} characters")
         if "transfer-encoding" in self.headers:
             return b"", refusal(411, "Transfer-Encoding: wanted a body with a Content-Length")
         text = self.headers.get("Content-Length", "0")
@@ -90,5 +89,5 @@ def serve(start: dict[str, Any], port: int = 0, token: str | None = None) -> tup
         raise ValueError(f"--port: got {port}, which cannot be listened on ({error})") from None
     port = server.server_address[1]
     app = App(secret, port, start, log=lambda text: print(text, file=sys.stderr))
-    server.RequestHandlerClass = type("Bound", (Handler,), {"app": staticmethod(app)})
+    server.RequestHandlerClass = type("Bound", (Handler,), {"app": app})
     return server, f"http://{ADDRESS}:{port}/#token={secret}"

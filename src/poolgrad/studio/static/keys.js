@@ -23,6 +23,7 @@ const ACTIONS = {
 
 const PLAIN = {
   '/': (s) => s.palette.focus(),
+  '?': (s) => s.help.element.showModal(),
   '+': (s) => s.flow.zoomBy(1.2),
   '=': (s) => s.flow.zoomBy(1.2),
   '-': (s) => s.flow.zoomBy(1 / 1.2),

@@ -1,10 +1,10 @@
 // A PNG of the page: blocks, wires and results drawn on a canvas.
 
 import { ODD, ink, scale } from 'poolgrad/colour';
-import { WIDTH, curve, preview } from 'poolgrad/geometry';
+import { PAD, PIN_ROW, TITLE, WIDTH, curve, preview } from 'poolgrad/geometry';
 import { nodeOf, pinOf } from 'poolgrad/model';
 import { short } from 'poolgrad/tensor';
-import { inlet, outlet } from 'poolgrad/wires';
+import { SHORT, inlet, outlet } from 'poolgrad/wires';
 
 const MARGIN = 32;
 const SANS = 'system-ui, sans-serif';
@@ -41,7 +41,7 @@ function drawWires(pen, flow, tone) {
     pen.stroke(new Path2D(curve(start, end)));
     Object.assign(pen, { font: `10px ${MONO}`, fillStyle: tone('--soft'), textAlign: 'center' });
     const shape = flow.store.run?.nodes[nodeOf(from)]?.outputs?.[pinOf(from)]?.shape;
-    if (shape) pen.fillText(shape.join(','), (start[0] + end[0]) / 2, (start[1] + end[1]) / 2 - 5);
+    if (shape && Math.abs(end[0] - start[0]) >= SHORT) pen.fillText(shape.join(','), (start[0] + end[0]) / 2, (start[1] + end[1]) / 2 - 5);
   }
 }
 
@@ -58,6 +58,10 @@ function drawBlock(pen, flow, block, tone) {
   pen.fillRect(0, 0, WIDTH, 3);
   write(pen, block.node.op, 12, 21, `600 12px ${SANS}`, tone('--ink'));
   write(pen, block.node.id, WIDTH - 10, 21, `11px ${SANS}`, tone('--soft'), 'right');
+  if (block.facts.scope) {
+    dot(pen, 0, TITLE + PAD + PIN_ROW / 2, tone('--line-strong'));
+    write(pen, 'scope', 12, TITLE + PAD + PIN_ROW / 2 + 4, `11px ${SANS}`, tone('--faint'));
+  }
   for (const pin of block.facts.pins) drawPin(pen, block, pin, tone);
   for (const pin of block.facts.outputs) {
     dot(pen, WIDTH, pin.y, tone('--out'));
@@ -72,7 +76,9 @@ function drawPin(pen, block, pin, tone) {
   if (pin.wired) dot(pen, 0, pin.y, tone('--in'));
   write(pen, pin.name, 12, pin.y + 4, `11px ${SANS}`, tone('--ink'));
   const text = pin.typed ? block.node.text?.[pin.name] ?? '' : '';
-  write(pen, text.length > 18 ? `${text.slice(0, 17)}…` : text, 84, pin.y + 4, `10.5px ${MONO}`, tone('--ink'));
+  const left = Math.max(64, 20 + pin.name.length * 6);
+  const room = Math.floor((WIDTH - left - 8) / 6.4);
+  write(pen, text.length > room ? `${text.slice(0, room - 1)}…` : text, left, pin.y + 4, `10.5px ${MONO}`, tone('--ink'));
 }
 
 function drawMap(pen, map, top, tone) {

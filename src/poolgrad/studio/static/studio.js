@@ -5,6 +5,7 @@ import { el, isField } from 'poolgrad/dom';
 import { Files } from 'poolgrad/files';
 import { Flow } from 'poolgrad/flow';
 import { Gestures } from 'poolgrad/gestures';
+import { help } from 'poolgrad/help';
 import { Inspector } from 'poolgrad/inspector';
 import { shortcuts } from 'poolgrad/keys';
 import { arrange, tidy } from 'poolgrad/layout';
@@ -43,7 +44,8 @@ class Studio {
     this.store.on('repaired', () => { this.fitted = null; });
     this.inspector.element.addEventListener('keydown', (event) => { if (event.key === 'Escape') this.flow.blocks.get(this.inspector.node)?.element.focus(); });
     this.flow.element.addEventListener('drop', (event) => this.drop(event));
-    root.append(this.header(), this.palette.element, this.middle(), this.inspector.element);
+    this.help = help();
+    root.append(this.help.element, this.header(), this.palette.element, this.middle(), this.inspector.element);
     shortcuts(this);
     this.open(start);
   }
@@ -54,7 +56,7 @@ class Studio {
       el('h1', {}, 'pool', el('em', { text: 'grad' }), ' studio'),
       this.pages.element, el('span.space'),
       el('label.auto', { for: 'auto', title: 'Run whenever something changes' }, auto, 'auto-run'),
-      themeButton(() => this.redraw()),
+      themeButton(() => this.redraw()), this.help.button,
       this.files.examples.element,
       el('button', { text: 'Open', title: 'JSON, enuSpace page, .npy or .png', onclick: () => this.files.open() }),
       this.files.exports.element,

@@ -4,7 +4,7 @@ import { svg } from 'poolgrad/dom';
 import { curve, pinPlace } from 'poolgrad/geometry';
 import { nodeOf, pinOf } from 'poolgrad/model';
 
-const SHORT = 72; // between blocks this near, a label would be hidden by them; the output says the shape too
+export const SHORT = 72; // between blocks this near, a label would be hidden by them; the output says the shape too
 
 /** Middle of the curve between two places. */
 function middle([x1, y1], [x2, y2]) {
