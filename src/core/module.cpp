@@ -6,10 +6,11 @@
 
 #include "border.hpp"
 #include "first_wrong.hpp"
+#include "foreign.hpp"
 #include "gil.hpp"
 #include "kernels.hpp"
 #include "owned_plan.hpp"
-#include "threads.hpp"
+#include "pieces.hpp"
 
 namespace poolgrad {
 namespace {
@@ -48,31 +49,11 @@ const Level& choose_level(const char* highest) {
 }
 
 const Level* level = nullptr;
-std::atomic<int> thread_limit{1};
 
-/// Below this many bytes a second thread costs more than it brings.
-constexpr int64_t kWorthThreads = 1 << 18;
-
-/// Cuts the destination into pieces, by outer items and by cells of the first axis, and runs them without the GIL.
+/// Cuts the destination into pieces and runs them without the GIL.
 template <class F>
 void in_pieces(const Plan& plan, int64_t bytes, F&& f) {
-  const int64_t cells = plan.axis[0].m;
-  int64_t work = plan.outer * plan.inner * cells;
-  for (int a = 1; a < plan.rank; ++a) work *= plan.axis[a].m;
-  if (work == 0) return;
-  const int threads = bytes < kWorthThreads ? 1 : thread_limit.load();
-  // Items are kept together, up to 64, since neighbours may be computed side by side; then each is cut into stretches of rows.
-  // Not so under long windows, whose rows both sides of a cut compute: those are cut between items, or once per thread.
-  const int64_t wanted = threads == 1 ? 1 : int64_t{threads} * 4, reach = std::max<int64_t>(plan.axis[0].widest, 1);
-  const bool far = reach > 4 && 16 * reach > cells, apart = plan.inner >= 64 || (far && plan.last().m * plan.inner >= 64);
-  const int64_t blocks = std::clamp<int64_t>(apart ? plan.outer : plan.outer / 64, 1, wanted);
-  const int64_t cuts = std::clamp<int64_t>(cells / (2 * reach), 1, ((far ? threads : wanted) + blocks - 1) / blocks);
-  unlocked([&](Ask ask) {
-    parallel_for(blocks * cuts, threads, ask, [&](int64_t task) {
-      const int64_t b = task / cuts, c = task % cuts;
-      f(Piece{plan.outer * b / blocks, plan.outer * (b + 1) / blocks, cells * c / cuts, cells * (c + 1) / cuts});
-    });
-  });
+  if (work_of(plan)) unlocked([&](Ask ask) { piecewise(plan, bytes, ask, f); });
 }
 
 void need(const void* verb) {
@@ -350,6 +331,7 @@ NB_MODULE(_inner, m) {
   note_main_thread();
   nb::set_leak_warnings(false);  // plans in caches outlive the module where something else keeps its users alive at exit
   level = &choose_level(std::getenv("POOLGRAD_ISA"));
+  chosen_verbs = level->verbs;
   thread_limit = available_threads();
 
   nb::class_<OwnedPlan>(m, "Plan")
@@ -392,5 +374,6 @@ NB_MODULE(_inner, m) {
       if (list[i].supported) names.append(list[i].name);
     return names;
   });
+  m.def("foreign", [] { return nb::steal(PyCapsule_New(const_cast<Foreign*>(&foreign()), kForeignName, nullptr)); });
   m.attr("compiler") = __VERSION__;
 }

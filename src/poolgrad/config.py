@@ -52,6 +52,11 @@ def set_kept_memory(megabytes: float) -> None:
     _core.keep_at_most(int(megabytes * 2**20))
 
 
+def foreign() -> object:
+    """The core for other compiled code: a capsule, "poolgrad.foreign.1", with the functions that foreign.hpp declares."""
+    return _core.foreign()
+
+
 def config() -> dict[str, object]:
     """What show_config prints, as a dictionary."""
     return {

@@ -8,8 +8,10 @@ axes are pooled: `axes`, or `layout` such as "NHWC", or all of them. Windows are
 from __future__ import annotations
 
 from functools import lru_cache
+from math import prod
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -50,6 +52,8 @@ def _array(problems: Problems, x: Any) -> Array:
 
 def _memory_order(x: Array, axes: tuple[int, ...]) -> tuple[int, ...]:
     """The axes by falling stride if the array is contiguous that way and the pooled axes keep their order, else as they are."""
+    if x.flags.c_contiguous:
+        return tuple(range(x.ndim))
     order = tuple(sorted(range(x.ndim), key=lambda d: (-x.strides[d], d)))
     kept = [d for d in order if d in axes]
     return order if kept == sorted(kept) and x.transpose(order).flags.c_contiguous else tuple(range(x.ndim))
@@ -90,19 +94,16 @@ def _source(problems: Problems, x: Any, array: Array, geometry: Geometry) -> Sou
     array = array.view(np.uint8) if array.dtype == np.bool_ else array
     order = _memory_order(array, geometry.axes)
     plan = geometry.plan if order == tuple(range(len(order))) else _ordered_plan(geometry.plan, order)
-    cells = int(np.prod([float(n) for n in plan.dest]))
-    afford(problems, "window", cells * array.dtype.itemsize, f"a result of shape {list(geometry.plan.dest)}")
-    if array.dtype.name not in _DTYPES:
+    needed = prod(plan.dest) * array.dtype.itemsize
+    if needed > array.nbytes:
+        afford(problems, "window", needed, f"a result of shape {list(geometry.plan.dest)}")
+    if array.dtype not in _DTYPES:
         problems.fail("x", f"dtype {array.dtype}", "a real floating, integer or boolean dtype", TypeError)
     return Source(ready(problems, "x", array.transpose(order)), plan, order, geometry.axes, x)
 
 
-_DTYPES = {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)} | {
-    "float16",
-    "bfloat16",
-    "float32",
-    "float64",
-}
+_NAMES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
+_DTYPES = {np.dtype(name) for name in _NAMES} | {np.dtype(ml_dtypes.bfloat16)}
 
 
 class Options(NamedTuple):
@@ -121,7 +122,7 @@ def _best(op: str, x: Any, geometry: Geometry, least: bool, options: Options) ->
         problems.fail("return_taps", True, f"ties='first' or 'last': {options.ties!r} chooses no single cell")
     array = _array(problems, x)
     source = _source(problems, x, array, geometry)
-    back = tuple(np.argsort(source.order))
+    back = tuple(sorted(range(array.ndim), key=source.order.__getitem__))
     if not options.return_taps and not isinstance(x, Var):
         y = best_values(source.plan, source.array, least, options.nan).transpose(back)
         return put(problems, y.view(array.dtype), options.out)
@@ -240,7 +241,7 @@ def _dtype(problems: Problems, value: Any) -> np.dtype[Any]:
         dtype: np.dtype[Any] = np.dtype(value)
     except TypeError:
         problems.fail("dtype", brief(value), "the name of a dtype", TypeError)
-    if dtype.name not in _DTYPES:
+    if dtype not in _DTYPES:
         problems.fail("dtype", brief(value), "a real floating or integer dtype", TypeError)
     return dtype
 
@@ -339,6 +340,14 @@ def sum_pool(
     return _folded("sum_pool", x, geometry, Division(False, nan=nan, dtype=dtype, out=out))
 
 
+def check_power(problems: Problems, p: Any, dtype: np.dtype[Any]) -> None:
+    """Refuses what is no power, and arrays that have none."""
+    if not isinstance(p, (int, float, np.number)) or isinstance(p, bool) or not 0 < p < np.inf:
+        problems.fail("p", brief(p), "a positive number; max_pool is its limit")
+    if dtype.kind in "iub":
+        problems.fail("x", f"dtype {dtype}", "a floating dtype", TypeError)
+
+
 def lp_pool(
     x: Any,
     window: Windows,
@@ -358,11 +367,8 @@ def lp_pool(
     [5.0, 0.0]
     """
     problems = Problems("lp_pool")
-    if not isinstance(p, (int, float, np.number)) or isinstance(p, bool) or not 0 < p < np.inf:
-        problems.fail("p", brief(p), "a positive number; max_pool is its limit")
     array = _array(problems, x)
-    if array.dtype.kind in "iub":
-        problems.fail("x", f"dtype {array.dtype}", "a floating dtype", TypeError)
+    check_power(problems, p, array.dtype)
     words: dict[str, Any] = {
         "padding": padding,
         "dilation": dilation,

@@ -168,14 +168,19 @@ def picking(windows: Plan, taps: Any) -> Linear:
     return operator
 
 
+def check_unpool(problems: Problems, reduce: Any, shape: Sequence[int] | None, known: Sequence[int] | None) -> None:
+    """Refuses what is no way to reduce, and another shape than the taps know."""
+    if reduce not in ("sum", "assign"):
+        problems.fail("reduce", brief(reduce), "'sum' or 'assign'")
+    if known is not None and shape is not None and tuple(shape) != tuple(known):
+        problems.fail("shape", list(shape), f"{list(known)}, which the taps know")
+
+
 def unpooling(where: Taps | Any, shape: Sequence[int] | None = None, reduce: Reduce = "sum", items: int = 1) -> Linear:
     """The operator of `unpool`: what each window chose goes back to where it was."""
     problems = Problems("unpool")
-    if reduce not in ("sum", "assign"):
-        problems.fail("reduce", brief(reduce), "'sum' or 'assign'")
+    check_unpool(problems, reduce, shape, where.shape if isinstance(where, Taps) else None)
     if isinstance(where, Taps):
-        if shape is not None and tuple(shape) != where.shape:
-            problems.fail("shape", list(shape), f"{list(where.shape)}, which the taps know")
         picking: Linear = where.operator
         flat = where.flat() if reduce == "assign" else None
     else:

@@ -61,7 +61,9 @@ def by_hand(case, x):
     v, n = distinct(x.shape, seed=1), x.numel()
     x = x.clone().requires_grad_()
     y = case.pool(x)
-    rows = [torch.autograd.grad(y, x, e.reshape(y.shape), retain_graph=True)[0] for e in torch.eye(y.numel(), dtype=y.dtype)]
+    rows = [
+        torch.autograd.grad(y, x, e.reshape(y.shape), retain_graph=True)[0] for e in torch.eye(y.numel(), dtype=y.dtype)
+    ]
     J = torch.stack(rows).reshape(y.numel(), n)
     y = y.detach()
     H = (J.T * (6 * y.reshape(-1))) @ J
@@ -101,14 +103,22 @@ def test_every_transform_gives_the_same_numbers_as_torchs_own(case):
         torch.testing.assert_close(ours[name](), own[name](), msg=lambda text, name=name: f"{name}: {text}")
 
 
-COMPILED = ("jvp", "hessian", "vmap of grad")  # of every function; of two, all but the one on which torch 2.13 itself crashes
+COMPILED = (
+    "jvp",
+    "hessian",
+    "vmap of grad",
+)  # of every function; of two, all but the one on which torch 2.13 itself crashes
 
 
 @every_case
 def test_transforms_compile_whole_and_give_the_same_numbers(case):
     torch._dynamo.reset()
     made = tower(case, small(case))
-    names = COMPILED if case.name not in ("max_pool1d", "fractional_avg_pool1d") else [n for n in made if n != "third order"]
+    names = (
+        COMPILED
+        if case.name not in ("max_pool1d", "fractional_avg_pool1d")
+        else [n for n in made if n != "third order"]
+    )
     got = torch.compile(lambda: [made[name]() for name in names], fullgraph=True, backend="aot_eager")()
     for name, value in zip(names, got, strict=True):
         torch.testing.assert_close(value, made[name](), rtol=0, atol=0, msg=lambda text, name=name: f"{name}: {text}")
@@ -182,7 +192,9 @@ def test_a_compiled_fractional_pool_draws_new_windows_in_every_call():
 
 
 def test_a_module_in_a_network_has_hessian_vector_products():
-    net = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), pgt.FractionalAvgPool2d(output_ratio=0.7, seed=1), torch.nn.Flatten())
+    net = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 2, 3), pgt.FractionalAvgPool2d(output_ratio=0.7, seed=1), torch.nn.Flatten()
+    )
     net.double()
     weights = {name: w.detach() for name, w in net.named_parameters()}
     x = distinct((2, 1, 8, 8))

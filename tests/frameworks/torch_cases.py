@@ -29,7 +29,9 @@ def _unpool(function: Callable[..., Any], rank: int) -> Callable[..., Any]:
 
     def run(x: torch.Tensor) -> torch.Tensor:
         count = x.shape[-rank:].numel()
-        places = torch.arange(x.numel()).reshape(x.shape) * 7 % count  # 7 has no divisor in common with the lengths' product
+        places = (
+            torch.arange(x.numel()).reshape(x.shape) * 7 % count
+        )  # 7 has no divisor in common with the lengths' product
         return function(x, places, 2, output_size=tuple(2 * n for n in x.shape[-rank:]))
 
     return run

@@ -44,6 +44,7 @@ CONTRACT: dict[str, set[str]] = {
     "taps": {"numpy", ".verbs", ".windows", ".operators", ".arrays", ".errors"},
     "functional": {
         "numpy",
+        "ml_dtypes",
         ".windows",
         ".geometry",
         ".operators",
@@ -52,6 +53,16 @@ CONTRACT: dict[str, set[str]] = {
         ".taps",
         ".arrays",
         ".errors",
+    },
+    "picture": {
+        "numpy",
+        ".arrays",
+        ".errors",
+        ".families",
+        ".functional",
+        ".geometry",
+        ".operators",
+        ".windows",
     },
     "families": {
         "numpy",
@@ -63,6 +74,21 @@ CONTRACT: dict[str, set[str]] = {
         ".functional",
         ".arrays",
         ".errors",
+    },
+    "words": {"numpy"},
+    "links": {"numpy", ".rules", ".windows"},
+    "reasons": {"numpy", ".errors", ".why", ".families", ".functional", ".geometry", ".rules"},
+    "why": {
+        "numpy",
+        ".reasons",
+        ".raw_ops",
+        ".windows",
+        ".bind",
+        ".errors",
+        ".links",
+        ".rules",
+        ".table",
+        ".words",
     },
 }
 
@@ -82,6 +108,40 @@ def imports(path) -> set[str]:
 
 
 FILES = sorted(PACKAGE.rglob("*.py"))
+
+# What the modules of a folder may import from the rest of the package: the table as data and the public way to run ops.
+FOLDERS: dict[str, set[str]] = {
+    "graph": {
+        "table",
+        "rules",
+        "bind",
+        "errors",
+        "arrays",
+        "raw_ops",
+        "why",
+        "links",
+        "words",
+        "files",
+        "problem",
+        "png",
+        "config",
+    },
+    "studio": {"graph", "errors", "files"},
+}
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_folder_imports_only_what_it_may_know(folder):
+    for path in (PACKAGE / folder).rglob("*.py"):
+        found = set()
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.level == 2:
+                found |= {node.module.split(".")[0]} if node.module else {alias.name for alias in node.names}
+            elif isinstance(node, (ast.Import, ast.ImportFrom)) and not getattr(node, "level", 0):
+                names = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+                outside = {n.split(".")[0] for n in names} - set(sys.stdlib_module_names)
+                assert outside <= {"numpy", "ml_dtypes"}, path
+        assert found <= FOLDERS[folder], path
 
 
 @pytest.mark.parametrize("room", [r for r in CONTRACT if (PACKAGE / f"{r}.py").exists()])

@@ -1,0 +1,121 @@
+"""The pools for HIPS autograd, with derivatives of every order in both modes.
+
+>>> import autograd.numpy as anp
+>>> from autograd import grad
+>>> import poolgrad.autograd as pool
+>>> grad(lambda x: anp.sum(pool.max_pool(x, 2) ** 2))(anp.array([1.0, 3.0, 2.0, 0.0])).tolist()
+[0.0, 6.0, 4.0, 0.0]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import autograd.numpy as anp
+import numpy as np
+from autograd.extend import Box, defjvp, defvjp, primitive
+
+from .arrays import as_array
+from .errors import Problems
+from .operators import Linear, apply
+from .recipes import Frame, Rule, select
+from .traced import Chosen, pool
+
+
+@primitive
+def _carry(v: Any, operator: Linear) -> Any:
+    """The operator on v."""
+    return apply(operator, v)
+
+
+@primitive
+def _known(x: Any, y: Any, operator: Linear) -> Any:
+    """What was pooled from x already, whose change the operator tells."""
+    return y
+
+
+defvjp(_carry, lambda ans, v, operator: lambda g: _carry(g, operator.T), argnums=(0,))
+defjvp(_carry, lambda dv, ans, v, operator: _carry(dv, operator), argnums=(0,))
+defvjp(_known, lambda ans, x, y, operator: lambda g: _carry(g, operator.T), argnums=(0,))
+defjvp(_known, lambda dx, ans, x, y, operator: _carry(dx, operator), argnums=(0,))
+
+
+def _value(x: Any) -> Any:
+    while isinstance(x, Box):
+        x = x._value
+    return x
+
+
+class _Autograd:
+    """How autograd does what the pools need; every number is known when a pool runs."""
+
+    def describe(self, op: str, x: Any) -> tuple[Any, tuple[int, ...], np.dtype[Any]]:
+        problems = Problems(op)
+        array = as_array(problems, "x", _value(x))
+        problems.settle()
+        assert array is not None
+        return (x if isinstance(x, Box) else array), array.shape, array.dtype
+
+    def accept(self, op: str, x: Any, frame: Frame) -> None:
+        pass
+
+    def constant(self, values: Any) -> Any:
+        return values
+
+    def seed(self, op: str, seed: Any) -> Any:
+        return None
+
+    def select(self, rule: Rule, x: Any, windows: Any) -> tuple[Any, Any]:
+        array = _value(x)
+        y, taps = select(rule, array, windows)
+        if not isinstance(x, Box):
+            return y, taps
+        state = array if taps is None else taps
+        return _known(x, y, rule.operator(array.shape, windows, state)), taps
+
+    def linear(self, rule: Rule, back: bool, v: Any, windows: Any, *state: Any) -> Any:
+        shape = rule.source(tuple(v.shape)) if back else tuple(v.shape)
+        operator = rule.operator(shape, windows, *state)
+        operator.name = rule.op
+        return _carry(v, operator.T if back else operator)
+
+    def compute(self, function: Callable[..., Any], shape: tuple[Any, ...], dtype: Any, *arrays: Any) -> Any:
+        return function(*arrays)
+
+    def constant_of(self, x: Any) -> Any:
+        return _value(x)
+
+    def cast(self, x: Any, dtype: Any) -> Any:
+        return x.astype(dtype)
+
+    def squeeze(self, x: Any, axes: tuple[int, ...]) -> Any:
+        return anp.squeeze(x, axis=axes)
+
+    def chosen(self, values: Any, windows: Any, rule: Rule) -> Chosen:
+        return Taps(values, windows, rule)
+
+
+_BACKEND = _Autograd()
+
+
+class Taps(Chosen):
+    """The cells that a pool chose: `values`, one number per window, and the windows."""
+
+    backend = _BACKEND
+
+
+max_pool = pool(_BACKEND, "max_pool")
+min_pool = pool(_BACKEND, "min_pool")
+avg_pool = pool(_BACKEND, "avg_pool")
+sum_pool = pool(_BACKEND, "sum_pool")
+lp_pool = pool(_BACKEND, "lp_pool")
+fractional_max_pool = pool(_BACKEND, "fractional_max_pool")
+fractional_avg_pool = pool(_BACKEND, "fractional_avg_pool")
+adaptive_max_pool = pool(_BACKEND, "adaptive_max_pool")
+adaptive_avg_pool = pool(_BACKEND, "adaptive_avg_pool")
+global_max_pool = pool(_BACKEND, "global_max_pool")
+global_min_pool = pool(_BACKEND, "global_min_pool")
+global_avg_pool = pool(_BACKEND, "global_avg_pool")
+global_sum_pool = pool(_BACKEND, "global_sum_pool")
+unpool = pool(_BACKEND, "unpool")

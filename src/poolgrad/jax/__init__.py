@@ -1,0 +1,117 @@
+"""The pools for JAX: under jit, grad, jacfwd, jacrev, hessian, vmap and checkpoint, in any composition.
+
+>>> import jax, jax.numpy as jnp
+>>> import poolgrad.jax as pool
+>>> jax.jit(jax.grad(lambda x: jnp.sum(pool.max_pool(x, 2) ** 2)))(jnp.array([1.0, 3.0, 2.0, 0.0])).tolist()
+[0.0, 6.0, 4.0, 0.0]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..arrays import as_array
+from ..errors import Problems, brief
+from ..recipes import Frame, Rule
+from ..traced import Chosen, pool
+from . import primitives
+
+
+class _Jax:
+    """How JAX does what the pools need."""
+
+    def describe(self, op: str, x: Any) -> tuple[Any, tuple[int, ...], np.dtype[Any]]:
+        problems = Problems(op)
+        if isinstance(x, jax.Array):
+            self._on_cpu(problems, x)
+            return x, tuple(x.shape), np.dtype(x.dtype)
+        array = as_array(problems, "x", x)
+        problems.settle()
+        found = jnp.asarray(array)
+        return found, tuple(found.shape), np.dtype(found.dtype)
+
+    def _on_cpu(self, problems: Problems, x: Any) -> None:
+        if isinstance(x, jax.core.Tracer):
+            return
+        where = sorted({device.platform for device in x.devices()})
+        if where != ["cpu"]:
+            problems.fail(
+                "x",
+                f"an array on {', '.join(where)}",
+                "one on the CPU: move it with jax.device_put(x, jax.devices('cpu')[0])",
+            )
+
+    def accept(self, op: str, x: Any, frame: Frame) -> None:
+        pass
+
+    def constant(self, values: Any) -> Any:
+        return jnp.asarray(values, jnp.int32)
+
+    def seed(self, op: str, seed: Any) -> Any:
+        if seed is None:
+            Problems(op).fail(
+                "seed", "None", "an integer, a pair of them, or a key of jax.random: JAX has no other chance"
+            )
+        if not isinstance(seed, jax.Array):
+            return None
+        words = jax.random.key_data(seed) if jnp.issubdtype(seed.dtype, jax.dtypes.prng_key) else seed
+        if not jnp.issubdtype(words.dtype, jnp.integer) or words.ndim > 1:
+            Problems(op).fail("seed", brief(seed), "integers, or a key of jax.random")
+        return words
+
+    def select(self, rule: Rule, x: Any, windows: Any) -> tuple[Any, Any]:
+        return primitives.choose(rule, x, windows)
+
+    def linear(self, rule: Rule, back: bool, v: Any, windows: Any, *state: Any) -> Any:
+        return primitives.apply(rule, back, v, windows, *state)
+
+    def compute(self, function: Callable[..., Any], shape: tuple[Any, ...], dtype: Any, *arrays: Any) -> Any:
+        held = tuple(jax.lax.stop_gradient(a) for a in arrays)
+        found = jax.ShapeDtypeStruct(shape, jax.dtypes.canonicalize_dtype(dtype))
+        return primitives.host(function, found, *held)
+
+    def constant_of(self, x: Any) -> Any:
+        return jax.lax.stop_gradient(x)
+
+    def cast(self, x: Any, dtype: Any) -> Any:
+        return x.astype(dtype)
+
+    def squeeze(self, x: Any, axes: tuple[int, ...]) -> Any:
+        return jnp.squeeze(x, axes)
+
+    def chosen(self, values: Any, windows: Any, rule: Rule) -> Chosen:
+        return Taps(values, windows, rule)
+
+
+_BACKEND = _Jax()
+
+
+class Taps(Chosen):
+    """The cells that a pool chose, as a pytree: `values`, one number per window, and the windows."""
+
+    backend = _BACKEND
+
+
+jax.tree_util.register_pytree_node(
+    Taps, lambda taps: ((taps.values, taps.windows), taps.rule), lambda rule, arrays: Taps(*arrays, rule)
+)
+
+max_pool = pool(_BACKEND, "max_pool")
+min_pool = pool(_BACKEND, "min_pool")
+avg_pool = pool(_BACKEND, "avg_pool")
+sum_pool = pool(_BACKEND, "sum_pool")
+lp_pool = pool(_BACKEND, "lp_pool")
+fractional_max_pool = pool(_BACKEND, "fractional_max_pool")
+fractional_avg_pool = pool(_BACKEND, "fractional_avg_pool")
+adaptive_max_pool = pool(_BACKEND, "adaptive_max_pool")
+adaptive_avg_pool = pool(_BACKEND, "adaptive_avg_pool")
+global_max_pool = pool(_BACKEND, "global_max_pool")
+global_min_pool = pool(_BACKEND, "global_min_pool")
+global_avg_pool = pool(_BACKEND, "global_avg_pool")
+global_sum_pool = pool(_BACKEND, "global_sum_pool")
+unpool = pool(_BACKEND, "unpool")

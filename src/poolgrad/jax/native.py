@@ -1,0 +1,145 @@
+"""The pools as calls that XLA makes by itself, where the library for them is there; else None, and the caller calls Python.
+
+The library needs XLA's headers, which are part of jaxlib. It is built with the package where jaxlib is installed, or later by
+`python -m poolgrad.jax build`, into the user's cache.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import warnings
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.ffi
+import numpy as np
+
+from ..config import foreign
+from ..recipes import Frame, Rule
+
+HERE = Path(__file__).parent
+NAME = "_xla.so"
+TARGETS = ("poolgrad_select", "poolgrad_follow", "poolgrad_fold", "poolgrad_address")
+FLAGS = ("-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wconversion", "-Werror")
+
+
+def _header() -> Path:
+    """The table of the core's functions: beside this file, or, in a checkout, where the core is."""
+    beside = HERE / "foreign.hpp"
+    return beside if beside.exists() else HERE.parents[1] / "core" / "foreign.hpp"
+
+
+def cached() -> Path:
+    """Where a library that was built after the installation lies: by its sources, the machine, and jaxlib's version."""
+    sources = (HERE / "xla.cpp").read_bytes() + _header().read_bytes()
+    key = hashlib.sha256(sources + f"{platform.system()} {platform.machine()} {jax.lib.__version__}".encode())
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return root / "poolgrad" / key.hexdigest()[:16] / NAME
+
+
+def build() -> Path:
+    """Compiles the library into the user's cache and returns where it is."""
+    compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+    if not compiler:
+        raise RuntimeError("poolgrad.jax: build: got no C++ compiler, wanted one in CXX or on the path")
+    target = cached()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    made = target.with_name(f"{NAME}.{os.getpid()}")
+    paths = ("-isystem", jax.ffi.include_dir(), f"-I{_header().parent}", str(HERE / "xla.cpp"), "-o", str(made))
+    done = subprocess.run([*compiler.split(), *FLAGS, *paths], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"poolgrad.jax: build: the compiler failed:\n{done.stderr[-4000:]}")
+    made.replace(target)
+    return target
+
+
+def library() -> Path | None:
+    """The library that would be loaded."""
+    if os.environ.get("POOLGRAD_JAX") == "callback":
+        return None
+    return next((path for path in (HERE / NAME, cached()) if path.exists()), None)
+
+
+def _address(capsule: object) -> int | None:
+    """Where the core's table is; Python raises if it is of another version."""
+    read = ctypes.pythonapi.PyCapsule_GetPointer
+    read.restype, read.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    address: int | None = read(capsule, b"poolgrad.foreign.1")
+    return address
+
+
+@lru_cache(1)
+def available() -> bool:
+    """Whether pools are compiled in; loads and registers the library at the first call."""
+    path = library()
+    if path is None:
+        return False
+    try:
+        loaded = ctypes.CDLL(str(path))
+        loaded.poolgrad_connect.argtypes = [ctypes.c_void_p]
+        loaded.poolgrad_connect(_address(foreign()))
+        for name in TARGETS:
+            jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(loaded, name)), platform="cpu")
+    except Exception as error:
+        warnings.warn(
+            f"poolgrad.jax: pools are called through Python, since {path} cannot be used: {error}", stacklevel=2
+        )
+        return False
+    return True
+
+
+def _axes(frame: Frame) -> Any:
+    return np.array([n for axis in frame.axes for n in axis[:3]], np.int64)
+
+
+def _plain(frame: Frame) -> bool:
+    return all(axis[3] == 1 for axis in frame.axes) and not frame.loose
+
+
+def select(rule: Rule, shapes: Any, x: Any, windows: Any) -> list[Any] | None:
+    """The best cells and their taps, if XLA can find them."""
+    whole = not jax.numpy.issubdtype(x.dtype, jax.numpy.floating)
+    known = rule.ties == "first" and (whole or rule.nan != "tf")
+    if not (known and _plain(rule.frame) and available()):
+        return None
+    call = jax.ffi.ffi_call("poolgrad_select", shapes)
+    found = call(x, windows, axes=_axes(rule.frame), least=rule.least, nan_wins=rule.nan == "propagate")
+    return list(found)
+
+
+def linear(rule: Rule, back: bool, shape: Any, v: Any, windows: Any, *state: Any) -> Any:
+    """The operator on v, if XLA can apply it."""
+    if rule.kind not in ("fold", "pick") or not _plain(rule.frame) or not available():
+        return None
+    if rule.kind == "pick":
+        return jax.ffi.ffi_call("poolgrad_follow", shape)(v, windows, *state, axes=_axes(rule.frame), back=back)
+    spans = rule.count_include_pad and rule.divisor is None
+    divided = spans or rule.divisor is not None
+    if divided and v.dtype.itemsize == 2:  # halves are divided in a wider type
+        return None
+    factor = np.float64(1.0 if rule.divisor is None else rule.divisor)
+    words = {"back": back, "mean": rule.mean and not divided, "spans": spans, "factor": factor}
+    return jax.ffi.ffi_call("poolgrad_fold", shape)(v, windows, axes=_axes(rule.frame), **words)
+
+
+def main(arguments: list[str]) -> int:
+    """Builds the library, or says which one is used."""
+    if arguments == ["build"]:
+        print(f"poolgrad.jax: compiling with the headers of jaxlib {jax.lib.__version__} ...", flush=True)
+        print(f"poolgrad.jax: built {build()}")
+        return 0
+    if arguments:
+        print("usage: python -m poolgrad.jax [build]", file=sys.stderr)
+        return 2
+    path = library()
+    print(f"pools are XLA calls, by {path}" if path and available() else "pools are called through Python")
+    print("" if path else "to compile them in: python -m poolgrad.jax build", end="" if path else "\n")
+    return 0
