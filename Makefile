@@ -23,7 +23,11 @@ $(BIN)/python:
 	$(PIP) --require-hashes -r requirements/test.txt
 	touch $@
 
-test: lint install
+# Frameworks are large and optional: where they cannot be installed, their tests are skipped and say so.
+.venv/frameworks: requirements/frameworks.txt | $(BIN)/python
+	if $(PIP) -r requirements/frameworks.txt; then touch $@; else echo "frameworks: not installed; their tests are skipped"; fi
+
+test: lint install .venv/frameworks
 	$(BIN)/python tools/browser.py  # for tests/studio, which are skipped without one
 	$(BIN)/python -m pytest
 

@@ -112,8 +112,12 @@ def plot(results: list[dict[str, object]], path: Path) -> None:
 def main() -> None:
     """Trains the three networks and says how well they do."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--images", type=int, default=12000, help="how many of the 60000 images to train on (default 12000)")
-    parser.add_argument("--test", type=int, default=5000, help="how many of the 10000 test images to use (default 5000)")
+    parser.add_argument(
+        "--images", type=int, default=12000, help="how many of the 60000 images to train on (default 12000)"
+    )
+    parser.add_argument(
+        "--test", type=int, default=5000, help="how many of the 10000 test images to use (default 5000)"
+    )
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--answers", type=int, default=4, help="answers of a fractional network that are averaged")

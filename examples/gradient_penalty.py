@@ -49,7 +49,11 @@ def check(net: nn.Module, x: torch.Tensor) -> float:
     """The derivative of the penalty along a random change of the weights, against a difference quotient: the relative error."""
     weights = list(net.parameters())
     direction = [torch.randn_like(w) for w in weights]
-    exact = sum((g * d).sum() for g, d in zip(torch.autograd.grad(penalty(net, x), weights, allow_unused=True), direction, strict=True) if g is not None)
+    exact = sum(
+        (g * d).sum()
+        for g, d in zip(torch.autograd.grad(penalty(net, x), weights, allow_unused=True), direction, strict=True)
+        if g is not None
+    )
     step, values = 1e-5, []
     for sign in (1, -1):
         with torch.no_grad():

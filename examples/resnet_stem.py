@@ -134,7 +134,9 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     pgt_threads(args.threads)
-    print(f"{'network':12}{'layout':15}{'torch':>12}{'ours':>12}{'faster':>9}   loss after {args.steps} steps, torch and ours")
+    print(
+        f"{'network':12}{'layout':15}{'torch':>12}{'ours':>12}{'faster':>9}   loss after {args.steps} steps, torch and ours"
+    )
     for last in (False, True):
         _, agree = compare("stem", stem, last, args)
         if not agree:

@@ -23,7 +23,11 @@ def cases():
         warnings.simplefilter("ignore")  # ONNX makes all its cases, those that overflow too
         every = onnx.backend.test.loader.load_model_tests(kind="node")
     for case in every:
-        node = case.model.graph.node[0] if case.model is not None else onnx.load(f"{case.model_dir}/model.onnx").graph.node[0]
+        node = (
+            case.model.graph.node[0]
+            if case.model is not None
+            else onnx.load(f"{case.model_dir}/model.onnx").graph.node[0]
+        )
         if node.op_type in POOLS:
             yield case.name, node, case
 
@@ -72,7 +76,9 @@ def unpool(node, x, where, *shape):
         for n, s, k, p in zip(x.shape[2:], more["stride"], more["window"], more["padding"], strict=True)
     ]
     y = pg.unpool(x, where, (*x.shape[:2], *inner))
-    wanted = tuple(shape[0]) if shape else y.shape  # positions count in the smaller array, which a larger one begins with
+    wanted = (
+        tuple(shape[0]) if shape else y.shape
+    )  # positions count in the smaller array, which a larger one begins with
     return [np.pad(y, [(0, m - n) for n, m in zip(y.shape, wanted, strict=True)])]
 
 
@@ -105,7 +111,9 @@ def test_a_case_has_the_wanted_results(name):
         got = pooled(node, *map(np.asarray, inputs))
         for value, expected in zip(got, wanted, strict=True):
             assert value.dtype == np.asarray(expected).dtype
-            np.testing.assert_allclose(value, expected, rtol=1e-3, atol=1e-7)  # ONNX's own tolerance: some wanted values have four digits
+            np.testing.assert_allclose(
+                value, expected, rtol=1e-3, atol=1e-7
+            )  # ONNX's own tolerance: some wanted values have four digits
     except (AssertionError, ValueError) as error:
         assert known, f"not listed: {error}"
         return

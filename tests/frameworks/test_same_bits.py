@@ -81,4 +81,6 @@ def test_an_adapter_gives_the_bits_of_numpy(adapter, pool, dtype):
     for what, one, other in zip(("y", "dx", "ddy"), got, wanted, strict=True):
         assert one.dtype == other.dtype == x.dtype
         assert one.shape == other.shape
-        assert np.array_equal(np.ascontiguousarray(one).view(np.uint8), np.ascontiguousarray(other).view(np.uint8)), what
+        assert np.array_equal(np.ascontiguousarray(one).view(np.uint8), np.ascontiguousarray(other).view(np.uint8)), (
+            what
+        )

@@ -5,7 +5,9 @@ import warnings
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test installs it where it can")
-pytest.importorskip("expecttest", reason="expecttest is not installed, without which torch's samples cannot be imported")
+pytest.importorskip(
+    "expecttest", reason="expecttest is not installed, without which torch's samples cannot be imported"
+)
 
 from differences import listed  # noqa: E402
 
@@ -15,7 +17,11 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from torch.testing._internal.common_methods_invocations import op_db
 
-POOLS = {o.name.rpartition(".")[2] + "." * bool(o.variant_test_name) + o.variant_test_name: o for o in op_db if "pool" in o.name}
+POOLS = {
+    o.name.rpartition(".")[2] + "." * bool(o.variant_test_name) + o.variant_test_name: o
+    for o in op_db
+    if "pool" in o.name
+}
 SEVERAL = 7  # of dtypes other than float32, every so many samples
 pytestmark = pytest.mark.filterwarnings("ignore")
 

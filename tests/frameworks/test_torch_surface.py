@@ -31,7 +31,12 @@ def operators():
     sliding = words.sliding(x, 2, 3, 2, 1)
     same = words.sliding(last(x), 2, 3, 2, "same")
     shared, drawn = words.sharing(x, 2, (3, 2)), words.drawn(x, 2, (4, 4), None)
-    for name, geometry, rows in (("sliding", sliding, None), ("same", same, None), ("shared", shared, None), ("drawn", drawn, windows)):
+    for name, geometry, rows in (
+        ("sliding", sliding, None),
+        ("same", same, None),
+        ("shared", shared, None),
+        ("drawn", drawn, windows),
+    ):
         y, taps = ops.choose(x, rows, False, *geometry)
         yield f"choose {name}", ops.choose, (x, rows, False, *geometry)
         yield f"positions {name}", ops.positions, (taps, rows, x.shape, *geometry)
@@ -89,7 +94,17 @@ def test_nothing_is_copied_on_the_way_there_and_back(monkeypatch, layout, dtype)
     assert seen == [x.data_ptr(), y.data_ptr()]
 
 
-INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32, torch.uint64, torch.bool]
+INTEGERS = [
+    torch.uint8,
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.uint16,
+    torch.uint32,
+    torch.uint64,
+    torch.bool,
+]
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
@@ -134,9 +149,15 @@ NUMPY = {
     "kernel True": (lambda x: pg.max_pool(x, True, axes=(2, 3)), lambda x: pgt.max_pool2d(x, True)),
     "three kernels": (lambda x: pg.max_pool(x, (2, 2, 2), axes=(2, 3)), lambda x: pgt.max_pool2d(x, (2, 2, 2))),
     "stride 0": (lambda x: pg.max_pool(x, 2, 0, axes=(2, 3)), lambda x: pgt.max_pool2d(x, 2, 0)),
-    "padding word": (lambda x: pg.max_pool(x, 2, padding="full", axes=(2, 3)), lambda x: pgt.max_pool2d(x, 2, padding="full")),
+    "padding word": (
+        lambda x: pg.max_pool(x, 2, padding="full", axes=(2, 3)),
+        lambda x: pgt.max_pool2d(x, 2, padding="full"),
+    ),
     "padding": (lambda x: pg.max_pool(x, 2, padding=2, axes=(2, 3)), lambda x: pgt.max_pool2d(x, 2, padding=2)),
-    "divisor": (lambda x: pg.avg_pool(x, 2, divisor=0, axes=(2, 3)), lambda x: pgt.avg_pool2d(x, 2, divisor_override=0)),
+    "divisor": (
+        lambda x: pg.avg_pool(x, 2, divisor=0, axes=(2, 3)),
+        lambda x: pgt.avg_pool2d(x, 2, divisor_override=0),
+    ),
     "size": (lambda x: pg.adaptive_max_pool(x, -1, axes=(2, 3)), lambda x: pgt.adaptive_max_pool2d(x, -1)),
     "norm": (lambda x: pg.lp_pool(x, 2, p=0, axes=(2, 3)), lambda x: pgt.lp_pool2d(x, 0, 2)),
     "complex": (lambda x: pg.max_pool(x.astype(complex), 2, axes=(2, 3)), lambda x: pgt.max_pool2d(x.cdouble(), 2)),
@@ -152,7 +173,13 @@ def test_bad_words_get_the_error_of_numpy_in_torchs_names(name):
     with pytest.raises(wanted.type) as got:
         adapted(torch.from_numpy(x))
     argument, text = str(wanted.value).split(": ", 2)[1:]
-    names = {"window": "kernel_size", "divisor": "divisor_override", "size": "output_size", "p": "norm_type", "x": "input"}
+    names = {
+        "window": "kernel_size",
+        "divisor": "divisor_override",
+        "size": "output_size",
+        "p": "norm_type",
+        "x": "input",
+    }
     assert str(got.value).split(": ", 2)[1:] == [names.get(argument, argument), text]
     assert str(got.value).split(": ")[0].endswith("2d")
 
@@ -162,11 +189,15 @@ def test_a_tensor_elsewhere_is_refused_with_a_way_out():
 
     with FakeTensorMode():
         x = torch.empty(1, 1, 4, 4, device="cuda")
-        with pytest.raises(NotImplementedError, match=r"max_pool2d: input: got a tensor on cuda:0, wanted one on the CPU: pool x\.cpu"):
+        with pytest.raises(
+            NotImplementedError, match=r"max_pool2d: input: got a tensor on cuda:0, wanted one on the CPU: pool x\.cpu"
+        ):
             pgt.max_pool2d(x, 2)
 
 
-@pytest.mark.parametrize("x", [[1.0], torch.zeros(4, 4), torch.zeros(1, 1, 1, 4, 4)], ids=["a list", "2 axes", "5 axes"])
+@pytest.mark.parametrize(
+    "x", [[1.0], torch.zeros(4, 4), torch.zeros(1, 1, 1, 4, 4)], ids=["a list", "2 axes", "5 axes"]
+)
 def test_what_is_no_image_is_refused(x):
     with pytest.raises((TypeError, ValueError), match=r"max_pool2d: input: got .*, wanted"):
         pgt.max_pool2d(x, 2)
@@ -222,8 +253,8 @@ def test_unpooling_modules_undo_disjoint_pools_as_torchs(rank):
 
 def test_fractional_modules_draw_from_torchs_generator():
     x = torch.arange(60.0).reshape(1, 1, 60)
-    for words in ({}, {"kernel_size": 2}, {"overlapping": True, "pseudo_random": True}):
-        pool = pgt.FractionalMaxPool1d(output_ratio=0.6, **words)
+    for drawn in ({}, {"kernel_size": 2}, {"overlapping": True, "pseudo_random": True}):
+        pool = pgt.FractionalMaxPool1d(output_ratio=0.6, **drawn)
         torch.manual_seed(7)
         first, second = pool(x), pool(x)
         torch.manual_seed(7)
@@ -237,7 +268,9 @@ def test_supplied_windows_leave_nothing_to_chance():
     wanted = pg.max_pool(x.numpy(), list(windows), axes=(2, 3))
     assert torch.equal(pgt.fractional_max_pool2d(x, windows=windows), torch.from_numpy(wanted))
     pairs = [axis.pairs() for axis in windows]
-    assert torch.equal(pgt.fractional_avg_pool2d(x, windows=pairs), torch.from_numpy(pg.avg_pool(x.numpy(), pairs, axes=(2, 3))))
+    assert torch.equal(
+        pgt.fractional_avg_pool2d(x, windows=pairs), torch.from_numpy(pg.avg_pool(x.numpy(), pairs, axes=(2, 3)))
+    )
 
 
 def test_a_seed_gives_the_windows_of_tensorflows_seeds():
@@ -257,7 +290,9 @@ def test_arguments_come_in_torchs_order_with_torchs_defaults(family, rank):
     if wanted is None or "args" in wanted.parameters:
         pytest.skip("torch's own has no signature to read")
     ours = inspect.signature(getattr(pgt, f"{family}{rank}d")).parameters
-    assert [p for p in ours if ours[p].kind != ours[p].KEYWORD_ONLY][: len(wanted.parameters)] == list(wanted.parameters)
+    assert [p for p in ours if ours[p].kind != ours[p].KEYWORD_ONLY][: len(wanted.parameters)] == list(
+        wanted.parameters
+    )
 
 
 def test_three_cells_of_memory_are_held_for_three_outputs():
