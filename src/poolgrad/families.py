@@ -57,6 +57,7 @@ def _selecting(op: str, x: Any, windows: Plan, least: bool, ties: Ties, nan: Nan
     y, operator = extreme(source.plan, source.array, source.order, least, ties, nan)
     operator.name = op
     y = operator.restore(y)
+    y = y.view(np.bool_) if array.dtype == np.bool_ else y
     return (lift(operator, x, y) if isinstance(x, Var) else y), operator
 
 

@@ -1,0 +1,303 @@
+"""poolgrad.torch beside the derivatives: operators that pass opcheck, memory shared and formats kept, dtypes, errors, modules."""
+
+import copy
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: make test installs it where it can")
+
+from torch_cases import CASES, FAMILIES, NAMES, distinct  # noqa: E402
+
+import poolgrad as pg  # noqa: E402
+import poolgrad.torch as pgt  # noqa: E402
+from poolgrad.torch import bridge, ops, words  # noqa: E402
+
+every_case = pytest.mark.parametrize("case", CASES, ids=NAMES)
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+
+
+def last(x):
+    """x with its channels behind the pooled axes in memory."""
+    return x.movedim(1, -1).contiguous().movedim(-1, 1)
+
+
+def operators():
+    """A call of every operator, with every kind of windows."""
+    x = distinct((2, 2, 7, 6), torch.float32)
+    windows = ops.draw(torch.tensor([1, 2]), (7, 6), (4, 4), False, True)
+    sliding = words.sliding(x, 2, 3, 2, 1)
+    same = words.sliding(last(x), 2, 3, 2, "same")
+    shared, drawn = words.sharing(x, 2, (3, 2)), words.drawn(x, 2, (4, 4), None)
+    for name, geometry, rows in (
+        ("sliding", sliding, None),
+        ("same", same, None),
+        ("shared", shared, None),
+        ("drawn", drawn, windows),
+    ):
+        y, taps = ops.choose(x, rows, False, *geometry)
+        yield f"choose {name}", ops.choose, (x, rows, False, *geometry)
+        yield f"positions {name}", ops.positions, (taps, rows, x.shape, *geometry)
+        for kind, index in (("taps", taps), ("mean", None), ("sum", None)):
+            yield f"apply {kind} {name}", ops.apply, (x, index, rows, kind, 2.0, False, x.shape, *geometry)
+            yield f"transposed {kind} {name}", ops.apply, (y, index, rows, kind, 2.0, True, x.shape, *geometry)
+    y, where = pgt.max_pool2d(x, 2, return_indices=True)
+    for kind in ("add", "assign"):
+        yield f"apply {kind}", ops.apply, (y, where, None, kind, 1.0, True, x.shape, *bridge.Geometry(2))
+        yield f"transposed {kind}", ops.apply, (x, where, None, kind, 1.0, False, x.shape, *bridge.Geometry(2))
+    yield "draw", ops.draw, (torch.tensor([1, 2]), (7, 6), (4, 4), True, False)
+
+
+OPERATORS = {name: (op, args) for name, op, args in operators()}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operators_pass_opcheck(name):
+    op, args = OPERATORS[name]
+    result = torch.library.opcheck(op, args)
+    assert set(result.values()) == {"SUCCESS"}
+
+
+@every_case
+def test_both_memory_formats_are_kept_and_give_the_same_numbers(case):
+    x = distinct(case.shape).requires_grad_()
+    z = last(x.detach()).requires_grad_()
+    y, w = case.pool(x), case.pool(z)
+    assert torch.equal(y, w)
+    g = distinct(y.shape)
+    dx, dz = torch.autograd.grad(y, x, g)[0], torch.autograd.grad(w, z, g)[0]
+    assert torch.equal(dx, dz)
+    assert y.is_contiguous()
+    assert dx.is_contiguous()
+    if "unpool" not in case.name:
+        assert w.movedim(1, -1).is_contiguous()
+        assert dz.movedim(1, -1).is_contiguous()
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "channels last"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.uint8])
+def test_nothing_is_copied_on_the_way_there_and_back(monkeypatch, layout, dtype):
+    x = distinct((2, 3, 8, 8), dtype)
+    x = last(x) if layout == "channels last" else x
+    seen = []
+
+    def maximum(array, windows):
+        y, operator = pg_maximum(array, windows)
+        seen.extend((array.__array_interface__["data"][0], y.__array_interface__["data"][0]))
+        return y, operator
+
+    pg_maximum = pg.maximum
+    monkeypatch.setattr(pg, "maximum", maximum)
+    y = pgt.max_pool2d(x, 2)
+    assert seen == [x.data_ptr(), y.data_ptr()]
+
+
+INTEGERS = [
+    torch.uint8,
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.uint16,
+    torch.uint32,
+    torch.uint64,
+    torch.bool,
+]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_maxima_of_integers_in_every_rank(dtype, rank):
+    x = torch.arange(2 * 4**rank).reshape(1, 2, *[4] * rank).to(dtype)
+    y = getattr(pgt, f"max_pool{rank}d")(x, 2)
+    assert y.dtype == dtype
+    assert torch.equal(y.to(torch.int64), torch.as_tensor(getattr(pgt, f"max_pool{rank}d")(x.to(torch.int64), 2)))
+
+
+def test_means_of_integers_are_cut_off_toward_zero_as_torchs():
+    x = torch.arange(-9, 7).reshape(1, 1, 4, 4)
+    assert torch.equal(pgt.avg_pool2d(x, 2), torch.nn.functional.avg_pool2d(x, 2))
+    assert pgt.avg_pool2d(x.to(torch.int8), 2).dtype == torch.int8
+
+
+def test_a_large_mean_of_halves_is_exact():
+    for dtype in (torch.float16, torch.bfloat16):
+        x = torch.ones(1, 1, 64, 64, dtype=dtype)
+        assert pgt.avg_pool2d(x, 64).item() == 1
+        assert pgt.adaptive_avg_pool2d(x, 1).item() == 1
+
+
+def test_empty_batches_and_inputs_without_a_batch():
+    assert pgt.max_pool2d(torch.zeros(0, 3, 4, 4), 2).shape == (0, 3, 2, 2)
+    x = distinct((3, 4, 4))
+    assert torch.equal(pgt.avg_pool2d(x, 2), pgt.avg_pool2d(x[None], 2)[0])
+    assert torch.equal(pgt.max_pool2d(x.permute(0, 2, 1), 2), pgt.max_pool2d(x.permute(0, 2, 1).contiguous(), 2))
+
+
+def test_windows_of_more_than_256_cells_have_taps_of_four_bytes():
+    x = distinct((1, 1, 40, 40)).requires_grad_()
+    y, where = pgt.adaptive_max_pool2d(x, 1, return_indices=True)
+    assert where.item() == x.argmax()
+    assert torch.autograd.grad(y, x)[0].flatten()[where.item()] == 1
+
+
+NUMPY = {
+    "kernel 0": (lambda x: pg.max_pool(x, 0, axes=(2, 3)), lambda x: pgt.max_pool2d(x, 0)),
+    "kernel 2.5": (lambda x: pg.max_pool(x, 2.5, axes=(2, 3)), lambda x: pgt.max_pool2d(x, 2.5)),
+    "kernel True": (lambda x: pg.max_pool(x, True, axes=(2, 3)), lambda x: pgt.max_pool2d(x, True)),
+    "three kernels": (lambda x: pg.max_pool(x, (2, 2, 2), axes=(2, 3)), lambda x: pgt.max_pool2d(x, (2, 2, 2))),
+    "stride 0": (lambda x: pg.max_pool(x, 2, 0, axes=(2, 3)), lambda x: pgt.max_pool2d(x, 2, 0)),
+    "padding word": (
+        lambda x: pg.max_pool(x, 2, padding="full", axes=(2, 3)),
+        lambda x: pgt.max_pool2d(x, 2, padding="full"),
+    ),
+    "padding": (lambda x: pg.max_pool(x, 2, padding=2, axes=(2, 3)), lambda x: pgt.max_pool2d(x, 2, padding=2)),
+    "divisor": (
+        lambda x: pg.avg_pool(x, 2, divisor=0, axes=(2, 3)),
+        lambda x: pgt.avg_pool2d(x, 2, divisor_override=0),
+    ),
+    "size": (lambda x: pg.adaptive_max_pool(x, -1, axes=(2, 3)), lambda x: pgt.adaptive_max_pool2d(x, -1)),
+    "norm": (lambda x: pg.lp_pool(x, 2, p=0, axes=(2, 3)), lambda x: pgt.lp_pool2d(x, 0, 2)),
+    "complex": (lambda x: pg.max_pool(x.astype(complex), 2, axes=(2, 3)), lambda x: pgt.max_pool2d(x.cdouble(), 2)),
+}
+
+
+@pytest.mark.parametrize("name", NUMPY)
+def test_bad_words_get_the_error_of_numpy_in_torchs_names(name):
+    ours, adapted = NUMPY[name]
+    x = np.zeros((1, 2, 6, 6))
+    with pytest.raises((ValueError, TypeError)) as wanted:
+        ours(x)
+    with pytest.raises(wanted.type) as got:
+        adapted(torch.from_numpy(x))
+    argument, text = str(wanted.value).split(": ", 2)[1:]
+    names = {
+        "window": "kernel_size",
+        "divisor": "divisor_override",
+        "size": "output_size",
+        "p": "norm_type",
+        "x": "input",
+    }
+    assert str(got.value).split(": ", 2)[1:] == [names.get(argument, argument), text]
+    assert str(got.value).split(": ")[0].endswith("2d")
+
+
+def test_a_tensor_elsewhere_is_refused_with_a_way_out():
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        x = torch.empty(1, 1, 4, 4, device="cuda")
+        with pytest.raises(
+            NotImplementedError, match=r"max_pool2d: input: got a tensor on cuda:0, wanted one on the CPU: pool x\.cpu"
+        ):
+            pgt.max_pool2d(x, 2)
+
+
+@pytest.mark.parametrize(
+    "x", [[1.0], torch.zeros(4, 4), torch.zeros(1, 1, 1, 4, 4)], ids=["a list", "2 axes", "5 axes"]
+)
+def test_what_is_no_image_is_refused(x):
+    with pytest.raises((TypeError, ValueError), match=r"max_pool2d: input: got .*, wanted"):
+        pgt.max_pool2d(x, 2)
+
+
+def test_positions_outside_their_plane_are_refused():
+    with pytest.raises(ValueError, match=r"max_unpool1d: taps: got 9 at \[0, 0, 1\], wanted positions from 0 to 3"):
+        pgt.max_unpool1d(torch.ones(1, 1, 2), torch.tensor([[[0, 9]]]), 2)
+
+
+MODULES = {
+    "MaxPool": {"kernel_size": 3, "stride": 2, "padding": "same"},
+    "MinPool": {"kernel_size": 2},
+    "AvgPool": {"kernel_size": 2, "padding": 1},
+    "LPPool": {"norm_type": 2, "kernel_size": 2},
+    "AdaptiveMaxPool": {"output_size": 2},
+    "AdaptiveAvgPool": {"output_size": 2},
+    "FractionalMaxPool": {"output_ratio": 0.7, "seed": 5},
+    "FractionalAvgPool": {"output_ratio": 0.7, "seed": 5, "overlapping": True},
+}
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("name", MODULES)
+def test_modules_have_no_state_and_survive_pickling(name, rank):
+    module = getattr(pgt, f"{name}{rank}d")(**MODULES[name])
+    x = distinct((2, 2, *[6] * rank))
+    again = pickle.loads(pickle.dumps(copy.deepcopy(module)))
+    assert not module.state_dict()
+    assert torch.equal(module(x), again(x))
+    assert repr(module) == repr(again)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("name", [n for n in MODULES if not n.startswith(("Min", "Fractional"))])
+def test_modules_are_of_torchs_kind_and_print_as_torchs(name, rank):
+    words = {**MODULES[name], **({"padding": 1} if name == "MaxPool" else {})}
+    ours, own = (getattr(module, f"{name}{rank}d")(**words) for module in (pgt, torch.nn))
+    x = distinct((2, 2, *[6] * rank)).abs()
+    assert isinstance(ours, type(own))
+    assert repr(ours) == repr(own)
+    torch.testing.assert_close(ours(x), own(x))
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_unpooling_modules_undo_disjoint_pools_as_torchs(rank):
+    x = distinct((2, 2, *[6] * rank))
+    y, where = getattr(pgt, f"MaxPool{rank}d")(2, return_indices=True)(x)
+    ours, own = (getattr(module, f"MaxUnpool{rank}d")(2) for module in (pgt, torch.nn))
+    assert torch.equal(ours(y, where), own(y, where))
+    assert repr(ours) == repr(own)
+
+
+def test_fractional_modules_draw_from_torchs_generator():
+    x = torch.arange(60.0).reshape(1, 1, 60)
+    for drawn in ({}, {"kernel_size": 2}, {"overlapping": True, "pseudo_random": True}):
+        pool = pgt.FractionalMaxPool1d(output_ratio=0.6, **drawn)
+        torch.manual_seed(7)
+        first, second = pool(x), pool(x)
+        torch.manual_seed(7)
+        assert torch.equal(pool(x), first)
+        assert not torch.equal(first, second)
+
+
+def test_supplied_windows_leave_nothing_to_chance():
+    x = distinct((2, 2, 8, 9))
+    windows = pg.fractional_windows((8, 9), (1.5, 1.4), seed=3, overlapping=True)
+    wanted = pg.max_pool(x.numpy(), list(windows), axes=(2, 3))
+    assert torch.equal(pgt.fractional_max_pool2d(x, windows=windows), torch.from_numpy(wanted))
+    pairs = [axis.pairs() for axis in windows]
+    assert torch.equal(
+        pgt.fractional_avg_pool2d(x, windows=pairs), torch.from_numpy(pg.avg_pool(x.numpy(), pairs, axes=(2, 3)))
+    )
+
+
+def test_a_seed_gives_the_windows_of_tensorflows_seeds():
+    x = distinct((1, 1, 10, 7))
+    wanted = pg.fractional_max_pool(x.numpy(), size=(6, 4), seed=(1, 2), axes=(2, 3))
+    assert torch.equal(pgt.fractional_max_pool2d(x, output_size=(6, 4), seed=(1, 2)), torch.from_numpy(wanted))
+
+
+@pytest.mark.parametrize("family", [f for f in FAMILIES if f not in ("min_pool", "fractional_avg_pool")])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_arguments_come_in_torchs_order_with_torchs_defaults(family, rank):
+    own = getattr(torch.nn.functional, f"{family}{rank}d", None)
+    try:
+        wanted = inspect.signature(own) if own is not None else None
+    except ValueError:
+        wanted = None
+    if wanted is None or "args" in wanted.parameters:
+        pytest.skip("torch's own has no signature to read")
+    ours = inspect.signature(getattr(pgt, f"{family}{rank}d")).parameters
+    assert [p for p in ours if ours[p].kind != ours[p].KEYWORD_ONLY][: len(wanted.parameters)] == list(
+        wanted.parameters
+    )
+
+
+def test_three_cells_of_memory_are_held_for_three_outputs():
+    """A byte per output is kept for backward, and nothing of the input."""
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or t, lambda t: t):
+        pgt.max_pool2d(torch.randn(1, 1, 8, 8, requires_grad=True), 2)
+    assert [(t.dtype, t.numel()) for t in kept] == [(torch.uint8, 16)]
