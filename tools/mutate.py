@@ -51,15 +51,16 @@ inline const int poolgrad_mutant = [] {{
 
 # Near to each file, the quick ones first; a file that is not named begins with those of the kernels.
 KERNELS = [f"tests/oracle/test_{name}.py" for name in ("corners", "tap_verbs", "halves", "long_windows", "reference")]
-BORDER = ["tests/hostile/test_border.py", "tests/oracle/test_corners.py", "tests/oracle/test_tap_verbs.py"]
+BORDER = ["tests/hostile/test_border.py", "tests/windows/test_plan.py", *KERNELS[:2]]
 THREADS = [
     "tests/surface/test_threads.py",
     "tests/surface/test_limits.py",
     "tests/oracle/test_float_state.py",
     "tests/trust",
 ]
-CALLS = ["tests/windows", "tests/golden/test_seeds.py"]
-CALLS += [f"tests/surface/test_{name}.py" for name in ("limits", "inputs", "rare", "deviations")]
+CALLS = ["tests/windows", "tests/surface/test_limits.py", "tests/surface/test_inputs.py", "tests/hostile/test_calls.py"]
+CALLS += ["tests/golden/test_seeds.py", "tests/surface/test_rare.py", "tests/surface/test_deviations.py"]
+CALLS += ["--deselect=tests/hostile/test_calls.py::test_the_hostile_set_is_answered_as_it_expects"]  # takes long
 NEAR = {
     **dict.fromkeys(
         ("module.cpp", "border.hpp", "owned_plan.cpp", "pieces.hpp", "index.hpp", "first_wrong.hpp"), BORDER
