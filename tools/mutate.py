@@ -1,6 +1,6 @@
 """Do the tests notice faults? Each of tools/mutants/*.toml is put into a copy of the sources, and the tests must fail.
 
-    python tools/mutate.py [--only TEXT] [--list] [--again]
+    python tools/mutate.py [--only TEXT] [--near] [--list] [--again]
 
 All faults of the C++ go into one build, in which an environment variable picks one; those of the Python are put into the
 package one by one. Tests that are near the fault come first, then all others, until one fails; a crash or a hang counts as
@@ -49,11 +49,18 @@ inline const int poolgrad_mutant = [] {{
 }}();
 """
 
-# Near to each file, and quick; a file that is not named begins with those of the kernels.
-KERNELS = ["tests/oracle", "tests/hostile/test_guarded.py", "tests/golden/test_seeds.py", "tests/trust/test_bits.py"]
-BORDER = ["tests/hostile/test_border.py", "tests/hostile/test_guarded.py", "tests/oracle/test_independence.py"]
-THREADS = ["tests/trust", "tests/surface/test_threads.py", "tests/oracle/test_float_state.py"]
-CALLS = ["tests/windows", "tests/surface/test_limits.py", "tests/hostile/test_calls.py", "tests/surface/test_inputs.py"]
+# Near to each file, the quick ones first; a file that is not named begins with those of the kernels.
+KERNELS = [f"tests/oracle/test_{name}.py" for name in ("corners", "tap_verbs", "halves", "long_windows", "reference")]
+BORDER = ["tests/hostile/test_border.py", "tests/windows/test_plan.py", *KERNELS[:2]]
+THREADS = [
+    "tests/surface/test_threads.py",
+    "tests/surface/test_limits.py",
+    "tests/oracle/test_float_state.py",
+    "tests/trust",
+]
+CALLS = ["tests/windows", "tests/surface/test_limits.py", "tests/surface/test_inputs.py", "tests/hostile/test_calls.py"]
+CALLS += ["tests/golden/test_seeds.py", "tests/surface/test_rare.py", "tests/surface/test_deviations.py"]
+CALLS += ["--deselect=tests/hostile/test_calls.py::test_the_hostile_set_is_answered_as_it_expects"]  # takes long
 NEAR = {
     **dict.fromkeys(
         ("module.cpp", "border.hpp", "owned_plan.cpp", "pieces.hpp", "index.hpp", "first_wrong.hpp"), BORDER
@@ -206,7 +213,7 @@ def awaited(process: int) -> int:
     return os.waitstatus_to_exitcode(found[1])
 
 
-def noticed(where: Path, fault: Fault, before: str) -> str:
+def noticed(where: Path, fault: Fault, before: str, far: bool) -> str:
     """The test that fails with this fault, or an empty text."""
     file = where / "poolgrad" / Path(fault.file).name
     source = "" if fault.native else file.read_text("utf-8")
@@ -215,7 +222,7 @@ def noticed(where: Path, fault: Fault, before: str) -> str:
     try:
         near = NEAR.get(Path(fault.file).name, KERNELS) if fault.native else CALLS
         known = [[before.split(" hangs")[0].split(" ends with")[0]]] if "::" in before else []
-        for what in (*known, near, ALL):
+        for what in (*known, near, *([ALL] if far else [])):
             bad, name = tests(where, fault, what)
             if bad:
                 return name
@@ -225,13 +232,13 @@ def noticed(where: Path, fault: Fault, before: str) -> str:
             file.write_text(source)
 
 
-def run(found: list[Fault], where: Path, again: bool) -> list[Fault]:
+def run(found: list[Fault], where: Path, again: bool, far: bool) -> list[Fault]:
     """Tries all faults, says how each went; returns those that nothing noticed."""
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() and not again else {}
     start, missed = time.monotonic(), []
     for done, fault in enumerate(found, 1):
         begun = time.monotonic()
-        name = noticed(where, fault, kept.get(fault.name, ""))
+        name = noticed(where, fault, kept.get(fault.name, ""), far)
         kept[fault.name] = name
         RESULTS.write_text(json.dumps(kept, indent=1, sort_keys=True))
         if not name:
@@ -247,6 +254,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="faults whose file or reason has this text")
     parser.add_argument("--list", action="store_true", help="print the faults")
+    parser.add_argument("--near", action="store_true", help="only the tests that are near to each fault")
     parser.add_argument("--again", action="store_true", help="forget which test noticed what")
     parser.add_argument(
         "--trusting", action="store_true", help="do not first make sure that all tests pass without a fault"
@@ -268,7 +276,7 @@ def main() -> int:
     if not given.trusting and (bad := tests(where, None, ALL))[0]:
         print(f"mutate: without a fault, {bad[1]} fails")
         return 2
-    missed = run(chosen, where, given.again)
+    missed = run(chosen, where, given.again, not given.near)
     share = 100 * (1 - len(missed) / max(len(chosen), 1))
     print(f"mutate: {len(chosen) - len(missed)} of {len(chosen)} faults noticed, {share:.1f} %")
     return 0 if share >= LEAST else 1

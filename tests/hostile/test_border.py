@@ -231,6 +231,14 @@ FOUND = {
         MemoryError,
         lambda: _core.Plan((0,), (0,), 0, 1, [(2**45, nothing(), nothing() + 1, None)]),
     ),
+    "sizes that wrap around to those of the shapes": (
+        ValueError,
+        lambda: _core.Plan((0,), (0,), 2**32, 2**32, [(1, nothing(), nothing() + 1, None)]),
+    ),
+    "an axis that wraps around": (
+        ValueError,
+        lambda: _core.Plan((0,), (0,), 2**20, 2**20, [(2**24, nothing(), nothing() + 1, None)]),
+    ),
     "a shape of words": (TypeError, lambda: _core.Plan("six", (1,), 1, 1, [(1, nothing(), nothing() + 1, None)])),
 }
 

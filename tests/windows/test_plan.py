@@ -192,3 +192,11 @@ def test_a_native_plan_refuses_shapes_of_other_sizes():
         _core.Plan((5,), (4,), 1, 1, [good()])
     with pytest.raises(ValueError, match="dest"):
         _core.Plan((4,), (-1, -4), 1, 1, [good()])
+
+
+def test_a_cut_keeps_lengths_before_edges_and_step():
+    _, part = clip(5, 3, 2, 1, 3).cut(0, 2)
+    assert part.span.tolist() == [3, 3]
+    assert part.count.tolist() == [2, 3]
+    _, part = Axis(9, [0, 1, 2], [5, 6, 7], step=2).cut(1, 3)
+    assert (part.step, part.count.tolist()) == (2, [3, 3])
