@@ -29,7 +29,7 @@ $(BIN)/python:
 
 test: .venv/frameworks lint install
 	$(BIN)/python tools/browser.py  # for tests/studio, which are skipped without one
-	$(BIN)/python -m pytest
+	$(BIN)/python tools/tests.py
 
 lint: install .venv/tools
 	$(BIN)/ruff check .
