@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -26,7 +27,7 @@ def folders() -> list[str]:
 
 def command(names: list[str], more: list[str]) -> list[str]:
     """The pytest call for some folders."""
-    return [sys.executable, "-m", "pytest", "-q", *more, *(f"tests/{name}" for name in names)]
+    return [sys.executable, "-m", "pytest", *more, *(f"tests/{name}" for name in names)]
 
 
 def report(what: str, status: int, start: float, text: str = "") -> int:
@@ -42,12 +43,12 @@ def main() -> int:
     known = folders()
     groups = [[name for name in group if name in known] for group in SIDE_BY_SIDE]
     alone = [name for name in known if not any(name in group for group in groups)]
-    second = subprocess.Popen(
-        command(groups[1], more), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    status = report(" ".join(groups[0]), subprocess.run(command(groups[0], more), cwd=ROOT).returncode, start)
-    text, _ = second.communicate()
-    status |= report(" ".join(groups[1]), second.returncode, start, text)
+    with tempfile.TemporaryFile("w+") as said:  # a pipe that nobody reads would stop it
+        second = subprocess.Popen(command(groups[1], more), cwd=ROOT, stdout=said, stderr=subprocess.STDOUT)
+        status = report(" ".join(groups[0]), subprocess.run(command(groups[0], more), cwd=ROOT).returncode, start)
+        second.wait()
+        said.seek(0)
+        status |= report(" ".join(groups[1]), second.returncode, start, said.read())
     start = time.monotonic()
     return status | report(" ".join(alone), subprocess.run(command(alone, more), cwd=ROOT).returncode, start)
 
