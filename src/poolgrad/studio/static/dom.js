@@ -43,6 +43,24 @@ export function fill(parent, ...children) {
   parent.replaceChildren(...children.filter((child) => child !== null));
 }
 
+/** What an element is called across redraws: a cell by its place, anything else by its label. @param {Element} element */
+function identity(element) {
+  const cell = /** @type {HTMLElement} */ (element).dataset.cell;
+  if (cell !== undefined) return `${element.closest('[data-tensor]')?.getAttribute('data-tensor')} ${cell}`;
+  return element.getAttribute('aria-label') ?? element.textContent;
+}
+
+/** Replaces all children; what had the focus has it again, if it is still there. @param {Element} parent
+ * @param {...(Node|string|null)} children */
+export function refill(parent, ...children) {
+  const held = document.activeElement;
+  const name = held && held !== parent && parent.contains(held) ? identity(held) : null;
+  fill(parent, ...children);
+  if (name === null || parent.contains(document.activeElement)) return;
+  const again = [...parent.querySelectorAll('button, input, [tabindex]')].find((element) => identity(element) === name);
+  if (again instanceof HTMLElement) again.focus({ preventScroll: true });
+}
+
 /** Whether keys typed now belong to a field. @param {EventTarget|null} target */
 export function isField(target) {
   return target instanceof HTMLElement && Boolean(target.closest('input, textarea, select, [contenteditable]'));

@@ -1,7 +1,8 @@
 // The right side: every tensor that a block links, one below the other, and the sentence for the cell pointed at.
 
 import { BigMap } from 'poolgrad/bigmap';
-import { el, fill } from 'poolgrad/dom';
+import { theme } from 'poolgrad/colour';
+import { el, fill, refill } from 'poolgrad/dom';
 import { HeatMap, panelStarts } from 'poolgrad/heatmap';
 import { linked } from 'poolgrad/relation';
 import { conservation, statsLine } from 'poolgrad/stats';
@@ -26,6 +27,8 @@ export class Inspector {
     /** @type {Record<string, number|'all'>} */ this.slices = {};
     this.maps = new Map();
     this.drawn = '';
+    this.look = '';
+    this.kept = new Map();
     this.body = el('div.body');
     this.says = el('div.sentence', { role: 'status', 'aria-live': 'polite', 'aria-label': 'Explanation' });
     this.element = el('aside.inspector', { 'aria-label': 'Inspector' }, this.body, this.says);
@@ -85,10 +88,13 @@ export class Inspector {
     const parts = this.parts();
     const same = this.marker() === this.drawn && parts.length && parts.length === this.maps.size && parts.every((p) => this.maps.get(p.tensor.key)?.tensor === p.tensor);
     if (!same) {
-      this.maps = new Map();
       const chips = this.chips(parts);
+      const look = JSON.stringify([this.slices, theme()]);
+      this.kept = look === this.look ? this.maps : new Map(); // pictures of tensors that did not change stay
+      this.look = look;
+      this.maps = new Map();
       this.drawn = this.marker();
-      fill(this.body, this.heading(parts), chips, el('div.cards', {}, ...parts.map((part) => this.card(part))), parts.length ? this.legend() : null);
+      refill(this.body, this.heading(parts), chips, el('div.cards', {}, ...parts.map((part) => this.card(part))), parts.length ? this.legend() : null);
     }
     this.conserve();
     this.pointing.refresh();
@@ -167,7 +173,8 @@ export class Inspector {
   map(tensor, side) {
     if (!tensor.values) return this.fetch(tensor);
     const { across } = plan(tensor.axes);
-    const view = this.isBig(tensor)
+    const old = this.kept.get(tensor.key);
+    const view = old instanceof BigMap && old.tensor === tensor && this.isBig(tensor) ? old : this.isBig(tensor)
       ? new BigMap(tensor, this.slices, { width: 200, turn: (letter, at) => this.turn(letter, at),
         visit: (flat, pin) => this.pointing[pin ? 'pin' : 'visit'](tensor.key, flat, this.node) })
       : this.cells(tensor, side, across < 0 ? 1 : tensor.shape[across], 312);

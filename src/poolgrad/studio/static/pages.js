@@ -1,6 +1,6 @@
 // The tabs: each page is a scope of its own.
 
-import { el, fill } from 'poolgrad/dom';
+import { el, refill } from 'poolgrad/dom';
 
 export class Pages {
   /** @param {import('poolgrad/store').Store} store @param {import('poolgrad/runner').Runner} runner @param {(text: string) => void} say */
@@ -18,7 +18,7 @@ export class Pages {
     if (marker === this.drawn) return;
     this.drawn = marker;
     const more = el('button.page.add', { text: '+', 'aria-label': 'New page', title: 'New page', onclick: () => this.add() });
-    fill(this.element, ...doc.pages.map((page, i) => this.tab(page, i)), more);
+    refill(this.element, ...doc.pages.map((page, i) => this.tab(page, i)), more);
   }
 
   tab(page, i) {

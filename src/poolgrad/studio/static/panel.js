@@ -1,6 +1,6 @@
 // The lower panel: problems with their repairs, the page as Python and JSON, and what happened.
 
-import { el, fill } from 'poolgrad/dom';
+import { el, fill, refill } from 'poolgrad/dom';
 import { onPage } from 'poolgrad/model';
 import { applyEdits } from 'poolgrad/repair';
 
@@ -48,7 +48,7 @@ export class Panel {
 
   draw() {
     const count = this.problems.length + this.warnings.length;
-    fill(this.bar, ...TABS.map((tab) => el('button.tab', {
+    refill(this.bar, ...TABS.map((tab) => el('button.tab', {
       role: 'tab', 'aria-selected': String(tab === this.tab), text: tab, onclick: () => this.show(tab),
     }, tab === 'Problems' && count ? el('span.count', { text: String(count), class: this.problems.length ? 'count bad' : 'count' }) : null)));
     if (this.tab === 'Problems') this.drawProblems();
@@ -58,7 +58,7 @@ export class Panel {
 
   drawProblems() {
     const all = [...this.problems.map((p) => this.card(p, 'problem')), ...this.warnings.map((p) => this.card(p, 'warning'))];
-    fill(this.body, ...(all.length ? all : [el('p.hint', { text: this.store.run ? 'No problems on this page.' : '' })]));
+    refill(this.body, ...(all.length ? all : [el('p.hint', { text: this.store.run ? 'No problems on this page.' : '' })]));
   }
 
   card(problem, kind) {

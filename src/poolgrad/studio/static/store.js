@@ -102,6 +102,7 @@ export class Store {
     this.selection = new Set();
     this.doc = doc;
     this.at = 0;
+    this.tell('opened');
     this.tell('page');
     this.tell('doc');
     this.tell('selection');

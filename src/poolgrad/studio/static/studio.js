@@ -42,6 +42,7 @@ class Studio {
     this.store.on('stale', (ids) => this.flow.fade(ids));
     this.store.on('page', () => this.pointing.release());
     this.store.on('repaired', () => { this.fitted = null; });
+    this.store.on('opened', () => { this.fitted = null; this.runner.counts.clear(); this.runner.survey(); });
     this.inspector.element.addEventListener('keydown', (event) => { if (event.key === 'Escape') this.flow.blocks.get(this.inspector.node)?.element.focus(); });
     this.flow.element.addEventListener('drop', (event) => this.drop(event));
     this.help = help();
@@ -80,7 +81,6 @@ class Studio {
     const doc = { ...start.graph, pages: start.graph.pages.map((page) => arrange(page, height)) };
     this.store.open(doc);
     if (start.name) this.say([`Opened ${start.name}.`, ...(start.notes ?? [])].join(' '));
-    this.runner.survey();
     this.store.on('run', () => this.firstFit());
   }
 
