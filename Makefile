@@ -3,10 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 
-.PHONY: demo test install lint docs bits soak sanitize fuzz coverage mutate clean wheel check-wheel check-sdist reproducible lock check-workflows
+.PHONY: demo studio test install lint docs bits soak sanitize fuzz coverage mutate clean wheel check-wheel check-sdist reproducible lock check-workflows
 
-demo: install
-	$(BIN)/poolgrad demo
+demo studio: install
+	$(BIN)/poolgrad $@
 
 install: .venv/installed
 

@@ -30,7 +30,7 @@ CORE = (
 )
 POOLS = ("geometry", "operators", "choice", "taps", "autodiff", "functional", "families", "picture")  # the pythonic API
 TOOLS = ("cli", "demo", "panels", "png", "files")  # what a person at a terminal uses: no part of the core
-WHY = ("links", "explain", "words", "reasons")  # why a cell has its value: reads what the core did, no part of it
+WHY = ("links", "why", "words", "reasons")  # why a cell has its value: reads what the core did, no part of it
 ADAPTERS = ("traced", "recipes", "autograd")  # what adapters share, and the one that is a file
 BUILD = ("CMakeLists.txt", "pyproject.toml", "Makefile")
 PROGRAMS = ("fuzz", "tools")  # what checks and writes the rest: no budget together, but files and functions have theirs

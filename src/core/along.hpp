@@ -68,6 +68,14 @@ class RowPerCount {
   Scratch<W> rows_;
 };
 
+/// Whether some row of windows reads no rows: what sticks out of those along the last axis is in no row either.
+inline bool some_row_is_empty(const Plan& plan) {
+  for (int a = 0; a + 1 < plan.rank; ++a)
+    for (int64_t j = 0; j < plan.axis[a].m; ++j)
+      if (plan.axis[a].length(j) == 0) return true;
+  return false;
+}
+
 /// Maxima, first along each source row, then over the rows that a window has: the first of equals wins, as in one pass.
 template <class T>
 bool select_along(const Plan& whole, const RowArrays<T, 1, 0>& a, Start start, Piece p) {
@@ -78,7 +86,7 @@ bool select_along(const Plan& whole, const RowArrays<T, 1, 0>& a, Start start, P
   const int64_t lanes = Phases<T>::full(comb.teeth), n = along.n, m = along.m;
   if (!along.fits || comb.P > 1 || start == Start::first) return false;
   // What sticks out is the lowest finite value where the windows say so.
-  if (start == Start::infinity && comb.cuts && comb.odd_cuts) return false;
+  if (start == Start::infinity && comb.cuts && (comb.odd_cuts || some_row_is_empty(along.plan))) return false;
   const W neutral = start_value<T>(start, comb.cuts), from = start_value<T>(start, false);
   Phases<T> phases(n, comb.S, comb.left, lanes + comb.reach(), neutral, a.source[0] + along.source_size());
   const int64_t size = phases.size() + lanes;

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 from . import _core as _core  # the first import: it refuses sub-interpreters before NumPy is loaded
 from . import raw_ops
 from .config import __version__, config, get_num_threads, set_kept_memory, set_num_threads, show_config, threads
-from .explain import explain
 from .windows import Axis, Plan, clip, edges, reach, whole
 
 if TYPE_CHECKING:
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from .operators import Linear
     from .picture import show
     from .taps import Taps, picking, unpool, unpooling
+    from .why import explain
 
 # The pythonic API is loaded when it is first asked for: those who came for raw_ops do not wait for it.
 _LATER = {
@@ -45,6 +45,7 @@ _LATER = {
     "operators": ("Linear",),
     "picture": ("show",),
     "taps": ("Taps", "picking", "unpool", "unpooling"),
+    "why": ("explain",),
 }
 
 

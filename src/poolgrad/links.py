@@ -48,6 +48,11 @@ class Links:
         """Who counts in a window: `share` all cells alike, `every` hit, or the `first` hit."""
         return "share" if self.verb in SHARED else "every" if self.verb is Verb.NEAR else "first"
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what was worked out."""
+        return self.windows.nbytes + sum(a.nbytes for a in (self.ptr, self.cell) if a is not None)
+
     def hits(self, k: int) -> list[int]:
         """The hits of the k-th window, as flat source cells."""
         assert self.ptr is not None

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from .errors import Problems
-from .explain import DEST, SOURCE, Explanation, Part, Subject, ask
 from .families import averaging, maximum
 from .functional import _array
 from .geometry import Geometry, Words, everything, share_out, understand
 from .rules import Rule, Verb, Windows
+from .why import DEST, SOURCE, Explanation, Part, Subject, ask
 
 POOLS = ("max_pool", "avg_pool", "adaptive_max_pool", "adaptive_avg_pool", "global_max_pool", "global_avg_pool")
 

@@ -90,6 +90,16 @@ def test_the_picture_lost_fifteen_of_eighteen_and_now_it_is_said() -> None:
     assert "3 of 4 windows lose theirs" in kept["sentence"]
 
 
+def test_a_tie_that_only_one_cell_takes_loses_and_repeats_nothing() -> None:
+    s = Scope.new_root_scope()
+    x = ops.Const(s.with_op_name("x"), "ones", shape="[1][2][4][1]")
+    sizes = ("1,2,2,1", "1,2,2,1", "SAME")
+    y = ops.MaxPool(s.with_op_name("y"), x, *sizes)
+    ops.MaxPoolGrad(s.with_op_name("dx"), x, y, ops.Const(s.with_op_name("g"), "3,4", shape="[1][1][2][1]"), *sizes)
+    kept = service.run(s.graph)["nodes"]["dx"]["conservation"]
+    assert (kept["equal"], kept["lost"], kept["extra"], kept["windows"]) == (True, 0, 0, [])
+
+
 def test_repaired_seed_003_keeps_all_of_the_gradient_and_gives_it_back() -> None:
     graph = next(e["graph"] for e in service.examples() if e["name"] == "seed 003 repaired")
     ran = service.run(graph)

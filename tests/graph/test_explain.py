@@ -15,10 +15,10 @@ from graph_pages import CASES, page_of
 from support import PACKAGE, Case, arguments
 
 import poolgrad as pg
-from poolgrad.explain import parts_of
 from poolgrad.graph import GraphError, Scope, ops, service
 from poolgrad.graph import report as reports
 from poolgrad.graph.session import execute
+from poolgrad.why import parts_of
 from poolgrad.words import number, phrases, say
 
 F32 = np.float32

@@ -136,6 +136,7 @@ def test_arrays_are_nested_flat_or_made() -> None:
     assert values("7", ()) == 7
     assert values("", (0, 3)) == []
     assert values("nan,-inf")[1] == -np.inf
+    assert values("inf,-inf", None, "float16") == [np.inf, -np.inf]
     assert (
         values("random(integers, 7)", (3,))
         == values("random(integers, 7)", (3,))
@@ -163,6 +164,15 @@ def test_arrays_are_nested_flat_or_made() -> None:
         ("{" * 99, None, "float32", 16),
         ("ones", (2**20, 2**20), "float32", 0),
         ("[[1,2],[3,4]]", (4,), "float32", 0),
+        ("1,1e39", None, "float32", 2),
+        ("1,1e400", None, "float64", 2),
+        ("1,70000", None, "float16", 2),
+        ("fill(1e39)", (2,), "float32", 5),
+        ("fill(300)", (2,), "int8", 5),
+        ("arange(0,300)", None, "uint8", 0),
+        ("arange(0,1,.5)", None, "int32", 0),
+        ("random(normal)", (2,), "int32", 0),
+        ("random(gauss)", (2,), "float32", 0),
     ],
 )
 def test_a_wrong_array_is_an_error_at_the_character(given_text: str, shape: Any, dtype: str, at: int) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from poolgrad import png
 from poolgrad.files import load
 from poolgrad.graph import Graph, GraphError, service
 
@@ -250,6 +251,22 @@ def test_a_wish_for_more_memory_than_there_is_is_a_problem() -> None:
         ("Random", {"shape": "[99999999][99999999][99]"}),
     ]:
         assert "cells" in problems(page({"id": "x", "op": op, "text": text}))[0]
+
+
+def test_numbers_that_do_not_suit_the_type_are_problems_with_a_repair() -> None:
+    for dist, dtype, repair in [
+        ("normal(0,1)", "DT_INT32", "Change to integers(0,9)"),
+        ("integers(-9,9)", "DT_UINT8", "Change to integers(0,9)"),
+        ("integers(0,300)", "DT_INT8", "Change to integers(0,9)"),
+        ("uniform(0,1e38)", "DT_FLOAT", None),
+    ]:
+        node = {"id": "r", "op": "Random", "text": {"shape": "2", "dist": dist, "dtype": dtype}}
+        (problem,) = service.check(page(node))["problems"]
+        assert (problem["pin"], (problem["repair"] or {}).get("label")) == ("dist", repair)
+    picture = service.embed("a.png", png.encode(np.zeros((2, 2), np.uint8)))
+    node = {"id": "p", "op": "Image", "text": {**picture["node"]["text"], "dtype": "DT_INT8"}}
+    (problem,) = service.check({**page(node), "data": picture["data"]})["problems"]
+    assert (problem["pin"], problem["repair"]["label"]) == ("dtype", "Change to DT_UINT8")
 
 
 def test_kinds_and_pages_that_do_not_exist_are_refused() -> None:

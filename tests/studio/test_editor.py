@@ -286,3 +286,22 @@ def test_another_document_replaces_this_one(page, tmp_path):
     page.get_by_label("Close seed 003 repaired").click()
     open_files(page, path)
     page.get_by_label("Page seed 003 repaired", exact=True).wait_for()
+
+
+def test_the_gradient_of_a_block_is_added_by_one_press(sheet):
+    two(sheet)
+    wire(sheet, "a.output", "b.input")
+    settled(sheet)
+    select(sheet, "b")
+    sheet.get_by_role("button", name="Add gradient db/da").click()
+    sheet.locator('.block[data-group="gradient"]').wait_for()
+    settled(sheet)
+    (gradient,) = (node for node in nodes(sheet).values() if node["op"] == "MaxPoolGrad")
+    assert in_block(sheet, f"{gradient['id']}.output") == {
+        "0,0,0,0": "0",
+        "0,0,1,0": "0",
+        "0,1,0,0": "0",
+        "0,1,1,0": "1",
+    }
+    sheet.keyboard.press("Control+z")
+    assert set(nodes(sheet)) == {"a", "b"}

@@ -77,8 +77,8 @@ CONTRACT: dict[str, set[str]] = {
     },
     "words": {"numpy"},
     "links": {"numpy", ".rules", ".windows"},
-    "reasons": {"numpy", ".errors", ".explain", ".families", ".functional", ".geometry", ".rules"},
-    "explain": {
+    "reasons": {"numpy", ".errors", ".why", ".families", ".functional", ".geometry", ".rules"},
+    "why": {
         "numpy",
         ".reasons",
         ".raw_ops",
@@ -118,7 +118,7 @@ FOLDERS: dict[str, set[str]] = {
         "errors",
         "arrays",
         "raw_ops",
-        "explain",
+        "why",
         "links",
         "words",
         "files",

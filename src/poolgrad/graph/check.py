@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -318,7 +318,9 @@ def _outputs(op: Op, call: Call, given: Mapping[str, Array]) -> dict[str, Spec]:
 def _infer_other(node: Node, seen: Seen, found: Checked, sources: Sources) -> None:
     values = seen.values
     try:
-        if node.op in ("Const", "File", "Image"):
+        if node.op == "Image" and values["dtype"] == "int8":
+            _blame(found, node.id, "dtype", "int8", "a type that holds 0 to 255", at=0, fix="DT_UINT8")
+        elif node.op in ("Const", "File", "Image"):
             value = literal(node.op, values, sources)
             seen.outputs["output"] = Spec(value.dtype.name, value.shape, value)
         elif node.op == "Placeholder" and (node.id in sources.feeds or values["feed"].strip()):
@@ -329,10 +331,20 @@ def _infer_other(node: Node, seen: Seen, found: Checked, sources: Sources) -> No
                 shape = f"shape {list(values['shape'])}"
                 raise TextError(0, len(node.text["shape"]), shape, f"at most {tensors.LARGEST} cells")
             seen.outputs["output"] = Spec(values["dtype"], values["shape"])
+            if node.op == "Random":
+                _judge(found, node, "dist", lambda: tensors.random(values["dist"], (0,), values["dtype"], 0))
         else:
             _infer_help(node, seen, found)
     except TextError as error:
         pin = {"Const": "val", "Random": "shape", "Placeholder": "feed"}.get(node.op, "file")
+        _blame_text(found, node.id, pin, error)
+
+
+def _judge(found: Checked, node: Node, pin: str, trial: Callable[[], object]) -> None:
+    """Notes what a trial says about a pin."""
+    try:
+        trial()
+    except TextError as error:
         _blame_text(found, node.id, pin, error)
 
 

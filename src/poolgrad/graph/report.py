@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..explain import Subject, cuts, subject
 from ..links import Links, cells, dimensions
 from ..table import Kind, Op
+from ..why import Subject, cuts, subject
 from ..words import number
 from .check import REFUSALS, Checked, Seen, Spec, arguments
 from .model import Json, Page, Problem
@@ -169,9 +169,9 @@ def relation(name: str, seen: Seen, ran: Ran, run: Run) -> tuple[Json | None, Js
         return None, None
     if cells(dimensions(made.plan), made.plan.dest) > MOST_LINKED:
         return None, None
-    if "links" not in ran.kept.notes:
-        ran.kept.notes["links"] = made.links()
-    links: Links = ran.kept.notes["links"]
+    links: Links = ran.kept.notes.get("links") or made.links()
+    if links.nbytes <= ran.kept.room:
+        ran.kept.notes["links"] = links
     op = seen.block.row if seen.block else None
     assert op is not None
     return _links(name, seen, made, links), conservation(op, made, links)

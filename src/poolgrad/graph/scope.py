@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ..arrays import as_array
 from ..errors import Problems, brief
-from ..explain import Explanation, ask
+from ..why import Explanation, ask
 from . import data, report, tensors, text
 from .blocks import BLOCKS, TYPED, WIRED, Block, Pin, optional
 from .check import FAILED, Checked, Seen, check, check_node

@@ -34,9 +34,14 @@ class Kept:
     notes: dict[str, Any] = field(default_factory=dict)  # what others have worked out about it
 
     @property
+    def room(self) -> int:
+        """Bytes that may be noted about it."""
+        return 8 * sum(array.nbytes for array in self.outputs.values()) + 4096
+
+    @property
     def nbytes(self) -> int:
-        """Bytes of the arrays."""
-        return sum(array.nbytes for array in self.outputs.values()) + 256
+        """Bytes of the arrays, and of what may be noted."""
+        return sum(array.nbytes for array in self.outputs.values()) + self.room
 
 
 class Cache:

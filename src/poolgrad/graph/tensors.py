@@ -74,7 +74,7 @@ def _shaped(text: str, array: Array, shape: Shape | None) -> Array:
 # ---- lists
 
 
-@lru_cache(64)
+@lru_cache(16)
 def _nested(text: str, dtype: np.dtype[Any]) -> Array:
     scan = Scanner(text)
     shape, values = _items(scan, "", dtype, 0)
@@ -114,11 +114,20 @@ def _items(scan: Scanner, close: str, dtype: np.dtype[Any], depth: int) -> tuple
 def _number(scan: Scanner, dtype: np.dtype[Any]) -> float | int:
     at = scan.at
     if dtype.kind not in "iu":
-        return real(scan.number(_FLOAT, "a number"))
+        token = scan.number(_FLOAT, "a number")
+        if abs(real(token)) > _most(dtype) and "inf" not in token.lower():
+            raise TextError(at, len(token), token, f"a number that {dtype.name} can hold")
+        return real(token)
     value, info = int(scan.number(_INT, f"an integer, for dtype {dtype.name}")[:24]), np.iinfo(dtype)
     if not info.min <= value <= info.max:
         raise TextError(at, scan.at - at, str(value), f"an integer from {info.min} to {info.max}, for {dtype.name}")
     return value
+
+
+@lru_cache(16)
+def _most(dtype: np.dtype[Any]) -> float:
+    """The largest finite number of a type."""
+    return float(np.iinfo(dtype).max if dtype.kind in "iu" else ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
 
 
 # ---- calls
@@ -132,12 +141,14 @@ def _called(text: str, made: re.Match[str], shape: Shape | None, dtype: np.dtype
         raise TextError(0, len(text), f"{name} without a shape", "a shape")
     if name == "random":
         kind, _, seed = (inner or "normal").partition(",")
-        return random(word(kind, _DISTRIBUTIONS), shape, dtype.name, integer(seed or "0", 0))
+        return random(kind.strip(), shape, dtype.name, integer(seed or "0", 0))
     value = {"ones": 1.0, "zeros": 0.0}.get(name)
     if value is None:
         value = _arguments(text, made, 1, 1)[0]
-    if dtype.kind in "iu" and not (value == int(value) and np.iinfo(dtype).min <= value <= np.iinfo(dtype).max):
-        raise TextError(made.start(2), max(len(inner or ""), 1), repr(inner), f"an integer, for dtype {dtype.name}")
+    whole = dtype.kind not in "iu" or (value == int(value) and np.iinfo(dtype).min <= value)
+    if not whole or abs(value) > _most(dtype):
+        wanted = f"{'an integer' if dtype.kind in 'iu' else 'a number'} that {dtype.name} can hold"
+        raise TextError(made.start(2), max(len(inner or ""), 1), repr(inner), wanted)
     return np.full(shape, value, dtype)
 
 
@@ -158,7 +169,13 @@ def _arange(text: str, made: re.Match[str], dtype: np.dtype[Any]) -> Array:
     start, stop, step = [(0.0, given[0], 1.0), (*given, 1.0), given][len(given) - 1]
     if step == 0 or not 0 <= (stop - start) / step <= LARGEST:
         raise TextError(made.start(1), len(made.group()), made.group().strip(), f"at most {LARGEST} numbers")
-    return np.arange(start, stop, step).astype(dtype)
+    low = np.iinfo(dtype).min if dtype.kind in "iu" else -_most(dtype)
+    numbers = np.arange(start, stop, step)
+    if numbers.size and not (low <= numbers.min() and numbers.max() <= _most(dtype)):
+        raise TextError(made.start(1), len(made.group()), made.group().strip(), f"numbers that {dtype.name} can hold")
+    if dtype.kind in "iu" and (numbers != np.trunc(numbers)).any():
+        raise TextError(made.start(1), len(made.group()), made.group().strip(), f"integers, for dtype {dtype.name}")
+    return numbers.astype(dtype)
 
 
 # ---- random numbers
@@ -183,19 +200,22 @@ def distribution(text: str) -> tuple[str, tuple[float, float]]:
 
 
 def random(dist: str, shape: Shape, dtype: str, seed: int) -> Array:
-    """Numbers that distribution, shape, type and seed decide; whole ones for integer types."""
+    """Numbers that distribution, shape, type and seed decide; integer types want integers that they can hold."""
     name, (a, b) = distribution(dist)
     rng, kind = np.random.default_rng(seed), numpy_type(dtype)
+    if name == "integers":
+        low, high = math.ceil(a), max(math.ceil(a), math.floor(b))
+        least = int(np.iinfo(kind).min) if kind.kind in "iu" else -(2**62)
+        if not least <= low <= high <= min(_most(kind), 2**62):
+            raise TextError(0, len(dist), dist, f"integers that {dtype} can hold", "integers(0,9)")
+        return rng.integers(low, high, shape, endpoint=True).astype(kind)
     if kind.kind in "iu":
-        info = np.iinfo(kind)
-        low, high = (a, b) if name == "integers" else (-9.0, 9.0)
-        low, high = max(math.ceil(low), int(info.min)), min(math.floor(high), int(info.max))
-        return rng.integers(low, max(low, high), shape, endpoint=True).astype(kind)
-    if name == "normal":
-        return (a + b * rng.standard_normal(shape)).astype(kind)
-    if name == "uniform":
-        return (a + (b - a) * rng.random(shape)).astype(kind)
-    return rng.integers(math.ceil(a), max(math.ceil(a), math.floor(b)), shape, endpoint=True).astype(kind)
+        raise TextError(0, len(dist), dist, f"integers(low,high), for dtype {dtype}", "integers(0,9)")
+    if max(abs(a), abs(b)) * 64 > _most(kind):
+        raise TextError(0, len(dist), dist, f"numbers that {dtype} can hold")
+    with np.errstate(over="ignore"):
+        drawn = a + b * rng.standard_normal(shape) if name == "normal" else a + (b - a) * rng.random(shape)
+    return np.asarray(drawn).astype(kind)
 
 
 # ---- and back to text

@@ -1,11 +1,11 @@
 // A tensor of more than 1,024 cells: one slice on a canvas, sliders for the others, the same lights.
 
-import { ink, scale } from 'poolgrad/colour';
+import { ODD, ink, pixels, scale } from 'poolgrad/colour';
 import { el } from 'poolgrad/dom';
 import { text } from 'poolgrad/explain';
 import { NUMBERS } from 'poolgrad/heatmap';
 import { Loupe } from 'poolgrad/loupe';
-import { axisName, cellName, plan, ravel, short, unravel } from 'poolgrad/tensor';
+import { axisName, cellName, plan, ravel, short, slice, unravel } from 'poolgrad/tensor';
 
 const STROKES = { window: '#2f7fd1', winner: '#e0561b', tie: '#b8860b', arrived: '#e0561b', reaches: '#2f7fd1', self: '' };
 const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
@@ -97,16 +97,7 @@ export class BigMap {
   draw() {
     const context = this.canvas.getContext('2d');
     const small = new OffscreenCanvas(this.columns, this.rows);
-    const pen = small.getContext('2d');
-    const image = pen.createImageData(this.columns, this.rows);
-    const data = image.data;
-    for (let row = 0, k = 0; row < this.rows; row++) {
-      for (let column = 0; column < this.columns; column++, k += 4) {
-        const rgb = this.colour(this.tensor.values[this.flat(row, column)]) ?? [214, 0, 130];
-        data[k] = rgb[0]; data[k + 1] = rgb[1]; data[k + 2] = rgb[2]; data[k + 3] = 255;
-      }
-    }
-    pen.putImageData(image, 0, 0);
+    small.getContext('2d').putImageData(pixels(this.tensor, slice(this.start, this.tensor.shape, this.tensor.axes)), 0, 0);
     context.imageSmoothingEnabled = false;
     context.drawImage(small, 0, 0, this.canvas.width, this.canvas.height);
     if (this.cell >= NUMBERS) this.numbers(context);
@@ -117,7 +108,7 @@ export class BigMap {
     for (let row = 0; row < this.rows; row++) {
       for (let column = 0; column < this.columns; column++) {
         const value = this.tensor.values[this.flat(row, column)];
-        context.fillStyle = ink(this.colour(value) ?? [214, 0, 130]);
+        context.fillStyle = ink(this.colour(value) ?? ODD);
         context.fillText(short(value, 4), (column + 0.5) * this.cell, (row + 0.5) * this.cell);
       }
     }

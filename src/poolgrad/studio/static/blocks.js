@@ -109,6 +109,17 @@ export class BlockView {
     this.dot.title = note || STATES[status];
   }
 
+  /** What may be typed or wired, and is wired, says where it comes from. @param {Map<string, string>} sources by pin */
+  showWired(sources) {
+    for (const pin of this.facts.pins.filter((p) => p.typed && p.wired)) {
+      const { field } = this.fields.get(pin.name) ?? {};
+      if (!field) continue;
+      const from = sources.get(pin.name);
+      field.classList.toggle('wired', Boolean(from));
+      field.placeholder = from ? `← ${from}` : pin.default || pin.example || '';
+    }
+  }
+
   /** Shapes beside the outputs, as far as they are known. @param {Record<string, {shape: number[], dtype: string}>} known */
   showShapes(known) {
     for (const [pin, label] of this.shapes) {

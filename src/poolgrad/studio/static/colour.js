@@ -42,6 +42,15 @@ export function theme() {
   return matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
 }
 
+/** From a number to its place along the map, 0 to 1. @param {'value'|'gradient'} role @param {number} min @param {number} max */
+function placer(role, min, max) {
+  const reach = Math.max(Math.abs(min), Math.abs(max)) || 1;
+  const span = max - min || 1;
+  if (role === 'gradient') return (v) => 0.5 + v / reach / 2;
+  // A map of one single value is drawn in its middle: neither extreme would be true.
+  return max === min ? () => 0.35 : (v) => (v - min) / span;
+}
+
 /**
  * From a number to its colour, for one tensor; what is not finite has no colour.
  * @param {'value'|'gradient'} role @param {number} min @param {number} max
@@ -49,9 +58,32 @@ export function theme() {
  */
 export function scale(role, min, max) {
   const stops = MAPS[theme()][role];
-  const reach = Math.max(Math.abs(min), Math.abs(max)) || 1;
-  const span = max - min || 1;
-  // A value map of one single value is drawn in its middle: neither extreme would be true.
-  const place = role === 'gradient' ? (v) => 0.5 + v / reach / 2 : (v) => (max === min ? 0.35 : (v - min) / span);
+  const place = placer(role, min, max);
   return (value) => (Number.isFinite(value) ? along(stops, place(value)) : null);
+}
+
+/** What is not a number, or infinite, wherever there is no room to say so. @type {Rgb} */
+export const ODD = [194, 0, 122];
+
+/**
+ * One slice of a tensor as pixels, by a table of colours: no allocation per cell.
+ * @param {import('poolgrad/tensor').Tensor} tensor @param {{first: number, rows: number, columns: number, down: number, across: number}} part
+ * where the slice begins, its size, and how far apart neighbours are
+ */
+export function pixels(tensor, { first, rows, columns, down, across }) {
+  const place = placer(tensor.role, tensor.stats.min ?? 0, tensor.stats.max ?? 0);
+  const stops = MAPS[theme()][tensor.role];
+  const pack = ([r, g, b]) => (255 << 24) | (b << 16) | (g << 8) | r; // as canvases store it
+  const table = Int32Array.from({ length: 512 }, (_, i) => pack(along(stops, i / 511)));
+  const odd = pack(ODD);
+  const image = new ImageData(columns, rows);
+  const target = new Int32Array(image.data.buffer);
+  const { values } = tensor;
+  for (let row = 0, k = 0; row < rows; row++) {
+    for (let column = 0, at = first + row * down; column < columns; column++, k++, at += across) {
+      const t = place(values[at]) * 511;
+      target[k] = Number.isFinite(t) ? table[Math.min(Math.max(Math.round(t), 0), 511)] : odd;
+    }
+  }
+  return image;
 }

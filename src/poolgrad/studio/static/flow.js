@@ -81,7 +81,7 @@ export class Flow {
       block.fill();
       if (this.store.run) this.resultsOf(block);
     }
-    if (blocks.length) requestAnimationFrame(() => this.fillIn(blocks));
+    if (blocks.length) requestAnimationFrame(() => setTimeout(() => this.fillIn(blocks))); // after the picture, not before
   }
 
   /** Shows what the last run or check said. */
@@ -108,6 +108,7 @@ export class Flow {
     block.state(node?.status ?? 'unknown', [...problems, ...warnings].map((p) => p.sentence).join('\n'));
     block.element.classList.toggle('warned', warnings.length > 0 && !problems.length);
     block.element.classList.toggle('stale', this.store.stale.has(id));
+    block.showWired(new Map(this.store.page.wires.filter(([, to]) => nodeOf(to) === id).map(([from, to]) => [pinOf(to), from])));
     block.showProblems([...problems, ...warnings]);
     block.showShapes(node?.outputs ?? {});
     const tensors = said ? this.store.tensors : null;

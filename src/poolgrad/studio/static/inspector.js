@@ -15,9 +15,10 @@ const LEGEND = [['window', 'window'], ['winner', 'winner'], ['tie', 'tie'], ['pa
 
 export class Inspector {
   /** @param {import('poolgrad/store').Store} store @param {import('poolgrad/pointing').Pointing} pointing
-   * @param {(tensor: Tensor) => Promise<void>} [load] fetches the numbers of a large tensor */
-  constructor(store, pointing, load) {
-    Object.assign(this, { store, pointing, load });
+   * @param {(tensor: Tensor) => Promise<void>} [load] fetches the numbers of a large tensor
+   * @param {(y: string, x: string) => void} [derive] adds the blocks of a derivative */
+  constructor(store, pointing, load, derive) {
+    Object.assign(this, { store, pointing, load, derive });
     this.node = null;
     /** @type {Record<string, number|'all'>} */ this.slices = {};
     this.maps = new Map();
@@ -98,7 +99,15 @@ export class Inspector {
     return el('header', {},
       el('h2', { text: own ? own.key : node.id }),
       el('span.facts', { text: own ? `${own.dtype} [${own.shape.join(',')}] · ${own.axes || 'scalar'}` : node.op }),
-      el('p.doc', { text: facts?.doc ?? '' }), ...this.sentences().map((text) => el('p.trouble', { text })));
+      el('p.doc', { text: facts?.doc ?? '' }), this.derivative(own), ...this.sentences().map((text) => el('p.trouble', { text })));
+  }
+
+  /** A button for the derivative of this block's result by what it pools. */
+  derivative(own) {
+    const by = own && linked(this.store.run, this.node).find((t) => t.side === 'source' && t.ref && t.ref !== own.key);
+    if (!this.derive || !by || own.role === 'gradient') return null;
+    const names = [own.key, by.ref].map((key) => key.replace(/\.output$/, ''));
+    return el('button.derive', { text: `Add gradient d${names[0]}/d${names[1]}`, title: 'Adds the blocks that compute it, with a gradient of ones', onclick: () => this.derive(own.key, by.ref) });
   }
 
   /** The problems of this block. */

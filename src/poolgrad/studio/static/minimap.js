@@ -1,13 +1,11 @@
 // A tensor inside a block: small, with numbers where they fit, and able to light up.
 
-import { ink, scale } from 'poolgrad/colour';
+import { ink, pixels, scale } from 'poolgrad/colour';
 import { el } from 'poolgrad/dom';
 import { preview } from 'poolgrad/geometry';
-import { ravel, short, unravel } from 'poolgrad/tensor';
+import { ravel, short, slice, strides, unravel } from 'poolgrad/tensor';
 
 /** @typedef {import('poolgrad/tensor').Tensor} Tensor */
-
-const ODD = [194, 0, 122]; // not a number, or infinite
 
 export class MiniMap {
   /** @param {Tensor} tensor */
@@ -88,17 +86,23 @@ export class MiniMap {
     const canvas = el('canvas', { width: columns, height: rows });
     canvas.style.width = `${width}px`;
     canvas.style.height = `${height}px`;
-    const context = canvas.getContext('2d');
-    const image = context.createImageData(columns, rows);
+    canvas.getContext('2d').putImageData(this.plan.rgb ? this.lights(start) : pixels(this.tensor, slice(start, this.tensor.shape, this.plan.axes)), 0, 0);
+    return canvas;
+  }
+
+  /** Three channels as the picture they are. */
+  lights(start) {
+    const { rows, columns, axes } = this.plan;
+    const step = strides(this.tensor.shape)[axes.indexOf('C')];
+    const part = slice(start, this.tensor.shape, axes);
+    const image = new ImageData(columns, rows);
     for (let row = 0, k = 0; row < rows; row++) {
-      for (let column = 0; column < columns; column++, k += 4) {
-        const rgb = this.plan.rgb ? this.light3(start, row, column) : this.colour(this.tensor.values[this.at(start, row, column)]) ?? ODD;
-        for (let c = 0; c < 3; c++) image.data[k + c] = rgb[c];
+      for (let column = 0, at = part.first + row * part.down; column < columns; column++, k += 4, at += part.across) {
+        for (let c = 0; c < 3; c++) image.data[k + c] = 255 * this.tensor.values[at + c * step];
         image.data[k + 3] = 255;
       }
     }
-    context.putImageData(image, 0, 0);
-    return canvas;
+    return image;
   }
 
   /** The three channels of a pixel, as light. */

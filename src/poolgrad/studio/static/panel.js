@@ -99,7 +99,7 @@ export function without(sentence, names) {
 
 /** Python with its strings, comments and words told apart. @param {string} text @returns {Array<Node|string>} */
 function colour(text) {
-  const kinds = /(#.*$)|("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|\b(import|from|as|for|in|if|print|def|return)\b/gm;
+  const kinds = /(#.*$)|("""[^]*?"""|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|\b(import|from|as|for|in|if|print|def|return)\b/gm;
   const parts = [];
   let from = 0;
   for (const match of text.matchAll(kinds)) {

@@ -1,6 +1,6 @@
 // A PNG of the page: blocks, wires and results drawn on a canvas.
 
-import { ink, scale } from 'poolgrad/colour';
+import { ODD, ink, scale } from 'poolgrad/colour';
 import { WIDTH, curve, preview } from 'poolgrad/geometry';
 import { nodeOf, pinOf } from 'poolgrad/model';
 import { short } from 'poolgrad/tensor';
@@ -94,7 +94,7 @@ function drawCells(pen, map, at, start, [left, top], colour) {
   for (let row = 0; row < at.rows; row++) {
     for (let column = 0; column < at.columns; column++) {
       const value = map.tensor.values[map.at(start, row, column)];
-      const rgb = at.rgb ? map.light3(start, row, column) : colour(value) ?? [214, 0, 130];
+      const rgb = at.rgb ? map.light3(start, row, column) : colour(value) ?? ODD;
       pen.fillStyle = `rgb(${rgb})`;
       pen.fillRect(left + column * at.cell, top + row * at.cell, at.cell - (at.picture ? -0.5 : 1), at.cell - (at.picture ? -0.5 : 1));
       if (at.numbers) write(pen, short(value, 4), left + (column + 0.5) * at.cell, top + (row + 0.5) * at.cell + 3.5, `10px ${MONO}`, ink(rgb), 'center');

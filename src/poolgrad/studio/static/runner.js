@@ -3,7 +3,7 @@
 import { nodeOf } from 'poolgrad/model';
 import { tensorsOf } from 'poolgrad/results';
 
-const PAUSE = 25; // milliseconds without another change
+const PAUSE = 15; // milliseconds without another change
 
 /** What a run depends on: everything but places. @param {import('poolgrad/model').Page} page */
 function meaning(page) {

@@ -2,7 +2,6 @@
 
 import { api } from 'poolgrad/api';
 import { el, isField } from 'poolgrad/dom';
-import { decode } from 'poolgrad/explain';
 import { Files } from 'poolgrad/files';
 import { Flow } from 'poolgrad/flow';
 import { Gestures } from 'poolgrad/gestures';
@@ -15,6 +14,7 @@ import { Pages } from 'poolgrad/pages';
 import { Palette } from 'poolgrad/palette';
 import { Panel } from 'poolgrad/panel';
 import { Pointing } from 'poolgrad/pointing';
+import { unpack } from 'poolgrad/results';
 import { Runner } from 'poolgrad/runner';
 import { Store } from 'poolgrad/store';
 import { themeButton } from 'poolgrad/theme';
@@ -30,7 +30,7 @@ class Studio {
     this.runner = new Runner(this.store, api, say);
     this.pages = new Pages(this.store, this.runner, say);
     this.pointing = new Pointing(this.store);
-    this.inspector = new Inspector(this.store, this.pointing, load);
+    this.inspector = new Inspector(this.store, this.pointing, load, (y, x) => this.derive(y, x));
     this.panel = new Panel(this.store, api, this.status, (id, pin) => this.goTo(id, pin));
     this.palette = new Palette(ops, (op, at) => this.place(op, at));
     this.files = new Files(this.store, this.flow, api, say);
@@ -86,6 +86,19 @@ class Studio {
     if (this.fitted === this.store.at) return;
     this.fitted = this.store.at;
     this.flow.fit();
+  }
+
+  /** Adds the blocks of a derivative. @param {string} y @param {string} x */
+  async derive(y, x) {
+    const { store } = this;
+    try {
+      const { graph } = await api.gradients(store.doc, store.page.name, y, x);
+      store.edit(graph);
+      this.fitted = null;
+      this.say(`Added the gradient of ${y} by ${x}.`);
+    } catch (error) {
+      this.say(error.message, true);
+    }
   }
 
   tidy() {
@@ -160,7 +173,7 @@ class Studio {
 
 /** Fetches the numbers of a tensor that is too large to come with a run. @param {import('poolgrad/tensor').Tensor} tensor */
 async function load(tensor) {
-  tensor.values = decode((await api.tensor(tensor.ref)).values);
+  tensor.values = unpack((await api.tensor(tensor.ref)).values);
 }
 
 async function main() {

@@ -27,6 +27,20 @@ export function ravel(index, shape) {
   return index.reduce((flat, i, axis) => flat * shape[axis] + i, 0);
 }
 
+/** How far apart neighbours along each axis are, in C order. @param {number[]} shape */
+export function strides(shape) {
+  return shape.map((_, axis) => size(shape.slice(axis + 1)));
+}
+
+/** The slice that begins at an index: where it is in memory. @param {number[]} start @param {number[]} shape @param {string} axes */
+export function slice(start, shape, axes) {
+  const { down, across } = plan(axes);
+  const step = strides(shape);
+  const along = (axis) => (axis < 0 ? [1, 0] : [shape[axis], step[axis]]);
+  const [[rows, downStep], [columns, acrossStep]] = [along(down), along(across)];
+  return { first: ravel(start, shape), rows, columns, down: downStep, across: acrossStep };
+}
+
 /** Index of a position in C order. @param {number} flat @param {number[]} shape */
 export function unravel(flat, shape) {
   const index = new Array(shape.length);

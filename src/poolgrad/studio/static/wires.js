@@ -4,6 +4,8 @@ import { svg } from 'poolgrad/dom';
 import { curve, pinPlace } from 'poolgrad/geometry';
 import { nodeOf, pinOf } from 'poolgrad/model';
 
+const SHORT = 72; // between blocks this near, a label would be hidden by them; the output says the shape too
+
 /** Middle of the curve between two places. */
 function middle([x1, y1], [x2, y2]) {
   return [(x1 + x2) / 2, (y1 + y2) / 2];
@@ -52,6 +54,7 @@ export class Wires {
       line.setAttribute('d', d);
       hit.setAttribute('d', d);
       const [x, y] = middle(start, end);
+      group.classList.toggle('short', Math.abs(end[0] - start[0]) < SHORT);
       label.setAttribute('x', x);
       label.setAttribute('y', y);
     };
