@@ -250,6 +250,12 @@ def test_what_fuzzing_found_is_refused(what):
         call()
 
 
+def test_an_axis_of_negative_length_is_called_that():
+    none = np.zeros(0, I64)
+    with pytest.raises(ValueError, match="negative length"):
+        _core.Plan((0,), (0,), 0, 1, [(-1, none, none, None)])
+
+
 def test_nothing_has_any_number_of_images_and_takes_no_time():
     empty, where = cells(0), cells(0, I64)
     assert _core.gather(2**40, False, empty, where, cells(0)) == -1

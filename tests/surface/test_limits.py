@@ -76,3 +76,11 @@ def test_output_lengths_of_a_fractional_pool_are_divided_in_float32():
     """11 over float32(1.1) is 10 in float32 and a little less in float64."""
     x = np.zeros((1, 11, 11, 1), np.float32)
     assert raw_ops.FractionalMaxPool(value=x, pooling_ratio=[1, 1.1, 1.1, 1]).output.shape == (1, 10, 10, 1)
+
+
+@pytest.mark.parametrize("dtype", ["uint32", "uint64", "int16", "float32"])
+def test_positions_of_another_type_are_refused_by_name(dtype):
+    x, grad = np.zeros((1, 2, 2, 1), np.float32), np.ones((1, 1, 1, 1), np.float32)
+    sizes = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}
+    with pytest.raises(TypeError, match=f"MaxPoolGradWithArgmax: argmax: got dtype {dtype}, wanted int32 or int64"):
+        raw_ops.MaxPoolGradWithArgmax(input=x, grad=grad, argmax=np.zeros(grad.shape, dtype), **sizes)
