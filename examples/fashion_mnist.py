@@ -1,7 +1,8 @@
 """Trains a small fractional-max-pooling network on Fashion-MNIST, beside the same network with 2x2 max-pooling.
 
-    python examples/fashion_mnist.py                      # about 4 minutes on 2 cores; part of the images
+    python examples/fashion_mnist.py                      # some minutes on 2 idle cores; part of the images
     python examples/fashion_mnist.py --images 60000       # all of them
+    python examples/fashion_mnist.py --images 4000 --test 2000 --threads 1    # the picture beside this file
 
 The networks have the same six convolutions. In Graham's style (2014) each is followed by a fractional max-pool that shrinks the
 image by the square root of 2, its windows disjoint or overlapping, drawn anew for every batch; the other has a 2x2 pool after

@@ -6,6 +6,7 @@ one that has such a rule; it takes the public functions into its graph as they a
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import torch
@@ -30,7 +31,7 @@ class Choose(torch.autograd.Function):
     @staticmethod
     def forward(x: Tensor, windows: Tensor | None, least: bool, geometry: Geometry) -> tuple[Tensor, Tensor]:
         """The values and the taps."""
-        return ops.choose(x, windows, least, *geometry)
+        return ops.direct(ops.choose, x)(x, windows, least, *geometry)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -83,7 +84,7 @@ class Apply(torch.autograd.Function):
         geometry: Geometry,
     ) -> Tensor:
         """The operator on v."""
-        return ops.apply(v, index, windows, kind, divisor, transposed, source, *geometry)
+        return ops.direct(ops.apply, v)(v, index, windows, kind, divisor, transposed, source, *geometry)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -117,3 +118,7 @@ class Apply(torch.autograd.Function):
         index = None if index is None else _first(index, in_dims[1], size)
         v = _first(v, in_dims[0], size)
         return Apply.apply(v, index, windows, kind, divisor, transposed, (size, *source), geometry), 0
+
+
+for _function in (Choose, Apply):  # torch asks for the signature in every call, and makes it anew unless it is there
+    _function.forward.__signature__ = inspect.signature(_function.forward)
