@@ -29,6 +29,21 @@ from poolgrad import _core  # noqa: E402
 from poolgrad.table import REALS  # noqa: E402
 
 Rng = np.random.Generator
+VERBS = (
+    "fold",
+    "spread",
+    "near",
+    "select",
+    "argmax",
+    "route",
+    "recall",
+    "gather",
+    "scatter",
+    "choose",
+    "pick",
+    "place",
+)
+VERBS += ("empty", "other")
 REFUSALS = (ValueError, TypeError, MemoryError, OverflowError)
 HUGE = (2**31, 2**32 - 1, 2**40, 2**58, 2**61, 2**62, 2**63 - 1, -1, -(2**63))
 ODD: tuple[Any, ...] = (
@@ -158,9 +173,7 @@ def call(rng: Rng) -> None:
     made, n, m = plan(rng)
     t = dtype_of(pick(rng, REALS))
     where = pick(rng, (np.int32, np.int64))
-    verb = pick(
-        rng, ("fold", "spread", "near", "select", "argmax", "route", "recall", "gather", "scatter", "empty", "other")
-    )
+    verb = pick(rng, VERBS)
     given = rng.random() < 0.7
     sizes: dict[str, list[int]] = {
         "fold": [n, m],
@@ -174,9 +187,9 @@ def call(rng: Rng) -> None:
         held = arrays(rng, *((size, t) for size in sizes[verb]))
         held = held if given else [*held[:-1], None]
         rules = {
-            "fold": [number(rng, 3)],
+            "fold": [number(rng, 5)],
             "select": [number(rng, 2)],
-            "spread": [number(rng, 2), bool(rng.random() < 0.5)],
+            "spread": [number(rng, 3), bool(rng.random() < 0.5)],
             "near": [1e-5],
         }
         if verb == "route" and rng.random() < 0.5:
@@ -186,6 +199,8 @@ def call(rng: Rng) -> None:
         _core.argmax(made, pick(rng, (1, max(n, 1), 0, -1, 2**62)), *arrays(rng, (n, t), (m, t), (m, where)))
     elif verb in ("gather", "scatter"):
         indexed(rng, verb, n, m, t, where)
+    elif verb in ("choose", "pick", "place"):
+        tapped(rng, verb, made, n, m, t)
     elif verb == "empty":
         _core.empty(pick(rng, ((3, 4), (0, 2**62, 2**62), (1 << 18, 8), [pick(rng, HUGE)], *ODD)), array(rng, 3, t))
     else:
@@ -199,6 +214,18 @@ def indexed(rng: Rng, verb: str, n: int, m: int, t: Any, where: Any) -> None:
     if isinstance(index, np.ndarray) and index.flags.writeable and index.dtype.kind == "i" and rng.random() < 0.8:
         index[...] = rng.integers(0, max(n, 1), index.shape)
     getattr(_core, verb)(items, bool(rng.random() < 0.5), v, index, out)
+
+
+def tapped(rng: Rng, verb: str, made: Any, n: int, m: int, t: Any) -> None:
+    """The verbs whose taps the caller supplies, or wants: some lead outside, some are of another type."""
+    kind = pick(rng, (np.uint8, np.uint8, np.uint8, np.uint32))
+    if verb == "choose":
+        _core.choose(made, *arrays(rng, (n, t), (m, t), (m, kind)))
+        return
+    v, taps, out = arrays(rng, (n if verb == "pick" else m, t), (m, kind), (m if verb == "pick" else n, t))
+    if isinstance(taps, np.ndarray) and taps.flags.writeable and taps.dtype.kind == "u" and rng.random() < 0.8:
+        taps[...] = rng.integers(0, int(pick(rng, (1, 2, 4, 9))), taps.shape)
+    getattr(_core, verb)(made, v, taps, out if rng.random() < 0.7 else None)
 
 
 def others(rng: Rng) -> None:

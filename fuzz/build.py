@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -14,7 +15,12 @@ KINDS = {
     "tsan": ("thread", "c++"),
     "fuzz": ("fuzzer", "clang++"),
     "coverage": ("coverage", "clang++"),
+    "faults": ("faults", "c++"),
 }
+
+# Tests of what is shipped: its speed, its size, the names that it exports. Other builds are not like that.
+SHIPPED = ("not_slower", "costs_at_most", "nothing_but_its_entry", "less_than_9_mb", "less_than_3_mb")
+OF_ANY_BUILD = ["-k", " and ".join(f"not {name}" for name in SHIPPED)]
 
 
 class Missing(RuntimeError):
@@ -29,13 +35,13 @@ def tool(*names: str) -> str:
     return found
 
 
-def build(kind: str) -> Path:
-    """Builds in a folder of its own, only what has changed; returns the folder."""
+def build(kind: str, root: Path = ROOT) -> Path:
+    """Builds in a folder of its own, only what has changed; returns the folder. `root` may be a copy of this tree."""
     flags, compiler = KINDS[kind]
     folder = ROOT / "build" / kind
     cmake, made = tool("cmake"), tool("ninja", "make")
     generator = "Ninja" if made.endswith("ninja") else "Unix Makefiles"
-    setup = [cmake, "-S", ROOT / "fuzz", "-B", folder, "-G", generator, f"-DPOOLGRAD_INSTRUMENT={flags}"]
+    setup = [cmake, "-S", root / "fuzz", "-B", folder, "-G", generator, f"-DPOOLGRAD_INSTRUMENT={flags}"]
     setup += [f"-DCMAKE_CXX_COMPILER={tool(compiler)}", f"-DPython_EXECUTABLE={sys.executable}"]
     jobs = os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL") or str(os.cpu_count() or 1)
     for command in (setup, [cmake, "--build", folder, "--parallel", jobs]):
@@ -47,12 +53,20 @@ def build(kind: str) -> Path:
 
 def package(folder: Path) -> Path:
     """The Python package with the folder's core in place of the installed one; returns what goes on PYTHONPATH."""
-    home = folder / "package"
+    home = (folder if folder.parent == ROOT / "build" else ROOT / "build" / "plain") / "package"
     shutil.rmtree(home, ignore_errors=True)
     shutil.copytree(ROOT / "src" / "poolgrad", home / "poolgrad", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     module = next(folder.glob("_core*.so"))
     shutil.copy2(module, home / "poolgrad")
     return home
+
+
+def installed() -> Path:
+    """The folder of the core that Python finds by itself."""
+    found = importlib.util.find_spec("poolgrad")  # not of the core, which would import the package
+    if found is None or found.origin is None:
+        raise Missing("needs poolgrad, which is not installed")
+    return Path(found.origin).parent
 
 
 def runtime(*names: str) -> str:

@@ -40,9 +40,9 @@ struct Result {
   int64_t wrong = -1;
 };
 
-enum class Verb : int { fold, spread, near, select, argmax, route, recall, gather, scatter, count };
+enum class Verb : int { fold, spread, near, select, argmax, route, recall, gather, scatter, choose, pick, place, count };
 inline const char* name_of(Verb verb) {
-  constexpr const char* names[] = {"fold", "spread", "near", "select", "argmax", "route", "recall", "gather", "scatter"};
+  constexpr const char* names[] = {"fold", "spread", "near", "select", "argmax", "route", "recall", "gather", "scatter", "choose", "pick", "place"};
   return names[static_cast<int>(verb)];
 }
 
@@ -63,7 +63,25 @@ struct Call {
   }
 };
 
-inline bool forward(Verb verb) { return verb == Verb::fold || verb == Verb::select || verb == Verb::argmax || verb == Verb::recall || verb == Verb::gather; }
+/// Whether the result has the destination's shape.
+inline bool forward(Verb verb) { return verb != Verb::spread && verb != Verb::near && verb != Verb::route && verb != Verb::scatter && verb != Verb::place; }
+
+/// Taps are bytes, or four of them where a window may have more than 256 cells.
+inline bool wide_taps(const Shape& shape) {
+  int64_t cells = 1;
+  for (const AxisData& axis : shape.axes) {
+    int64_t widest = 1;
+    for (size_t j = 0; j < axis.start.size(); ++j) widest = std::max(widest, axis.stop[j] - axis.start[j]);
+    cells *= widest;
+  }
+  return cells > 256;
+}
+
+/// The type of the positions, or taps, of a call.
+inline Dtype index_type(const Call& c) {
+  if (c.verb == Verb::choose || c.verb == Verb::pick || c.verb == Verb::place) return wide_taps(c.shape) ? Dtype::u32 : Dtype::u8;
+  return c.wide ? Dtype::i64 : Dtype::i32;
+}
 
 /// Whether the border would let this through: the verb exists for the type, and the rule for both.
 inline bool exists(const Verbs& verbs, const Call& c) {
@@ -92,12 +110,12 @@ inline int64_t by_index(const Verbs& verbs, const Call& c, const Arrays& a, cons
 /// Calls the verb over the plan, cut up in that way.
 inline Result run(const Verbs& verbs, const Call& c, const OwnedPlan& owned, Cutting how) {
   const int64_t cells = forward(c.verb) ? c.dest : c.source;
-  Result r{Buffer(cells * size_of(c.dtype)), Buffer(c.verb == Verb::argmax ? cells * (c.wide ? 8 : 4) : 0)};
+  Result r{Buffer(cells * size_of(c.dtype)), Buffer(c.verb == Verb::argmax || c.verb == Verb::choose ? cells * size_of(index_type(c)) : 0)};
   Arrays a;
-  a.x = c.x.get();
-  a.y = c.verb != Verb::route || c.given ? c.y.get() : nullptr;
-  a.g = c.verb == Verb::recall || c.verb == Verb::gather ? c.v.get() : c.g.get();
-  a.index = c.index.get();
+  a.x = c.verb == Verb::place ? nullptr : c.x.get();
+  a.y = c.verb != Verb::place && (c.verb != Verb::route || c.given) ? c.y.get() : nullptr;
+  a.g = c.verb == Verb::recall || c.verb == Verb::gather || c.verb == Verb::pick ? c.v.get() : c.g.get();
+  a.index = c.verb == Verb::route ? nullptr : c.index.get();
   a.out = r.out.get();
   a.out_index = r.index.get();
   const Plan &f = owned.forward(), &t = owned.transposed();
@@ -108,6 +126,9 @@ inline Result run(const Verbs& verbs, const Call& c, const OwnedPlan& owned, Cut
     case Verb::near: in_pieces(t, how, [&](Piece p) { verbs.near(t, a, c.eps, p); }); break;
     case Verb::select: in_pieces(f, how, [&](Piece p) { verbs.select(f, a, Start(c.rule), p); }); break;
     case Verb::argmax: in_pieces(f, how, [&](Piece p) { verbs.argmax(f, a, c.wide, std::max<int64_t>(c.source / (c.absolute ? 1 : f.outer), 1), p); }); break;
+    case Verb::choose: in_pieces(f, how, [&](Piece p) { verbs.choose(f, a, p); }); break;
+    case Verb::pick: in_pieces(f, how, [&](Piece p) { wrong.report(verbs.pick(f, a, p)); }); break;
+    case Verb::place:
     case Verb::route: in_pieces(t, how, [&](Piece p) { wrong.report(verbs.route(f, t, a, p)); }); break;
     case Verb::recall: in_pieces(f, how, [&](Piece p) { verbs.recall(f, a, p); }); break;
     default: wrong.report(by_index(verbs, c, a, f, how));
@@ -126,7 +147,7 @@ inline void agree(const Call& c, const Result& got, const Result& want, const ch
   if (got.wrong != want.wrong) fail(c, what, got.wrong);
   if (want.wrong >= 0) return;  // refused: the array is nobody's
   int64_t at = difference(c.dtype, got.out, want.out);
-  if (at < 0) at = difference(c.wide ? Dtype::i64 : Dtype::i32, got.index, want.index);
+  if (at < 0) at = difference(index_type(c), got.index, want.index);
   if (at >= 0) fail(c, what, at);
 }
 
@@ -140,6 +161,29 @@ inline Buffer positions(Bytes& in, Noise& noise, const Call& c, int64_t count) {
     const int32_t narrow = static_cast<int32_t>(at);
     if (c.wide) std::memcpy(static_cast<int64_t*>(buffer.get()) + k, &at, sizeof at);
     else std::memcpy(static_cast<int32_t*>(buffer.get()) + k, &narrow, sizeof narrow);
+  }
+  return buffer;
+}
+
+/// A tap inside its window for each cell, but for two or three that may be anything.
+inline Buffer taps(Bytes& in, Noise& noise, const Call& c, int64_t count) {
+  const bool wide = wide_taps(c.shape);
+  Buffer buffer(count * (wide ? 4 : 1));
+  const bool spoilt = in.rarely();
+  for (int64_t k = 0; k < count; ++k) {
+    int64_t rest = k / c.shape.inner, cells = 1;
+    for (size_t a = c.shape.axes.size(); a-- > 0;) {
+      const AxisData& axis = c.shape.axes[a];
+      const size_t j = static_cast<size_t>(rest) % axis.start.size();
+      cells *= axis.stop[j] - axis.start[j];
+      rest /= static_cast<int64_t>(axis.start.size());
+    }
+    const uint64_t drawn = noise.next();
+    const bool any = cells == 0 || (spoilt && (drawn >> 32) % static_cast<uint64_t>(count) < 3);
+    const auto tap = static_cast<uint32_t>(any ? drawn : drawn % static_cast<uint64_t>(cells));
+    const auto narrow = static_cast<uint8_t>(tap);
+    if (wide) std::memcpy(static_cast<uint32_t*>(buffer.get()) + k, &tap, sizeof tap);
+    else std::memcpy(static_cast<uint8_t*>(buffer.get()) + k, &narrow, sizeof narrow);
   }
   return buffer;
 }
@@ -176,7 +220,7 @@ inline Call decode(Bytes& in, const Shape& shape, const OwnedPlan& plan, VerbTab
          n,
          m};
   const uint64_t flags = in.take(1);
-  c.rule = static_cast<int>(in.below(c.verb == Verb::fold ? 4 : 3));
+  c.rule = static_cast<int>(in.below(c.verb == Verb::fold ? 6 : c.verb == Verb::spread ? 4 : 3));
   c.reversed = flags & 1;
   c.wide = flags & 2;
   c.given = flags & 4;
@@ -190,6 +234,7 @@ inline Call decode(Bytes& in, const Shape& shape, const OwnedPlan& plan, VerbTab
     in_pieces(plan.forward(), {}, [&](Piece p) { table(dtype)->select(plan.forward(), a, Start::first, p); });
   }
   if (c.verb == Verb::gather || c.verb == Verb::scatter) c.index = positions(in, noise, c, m);
+  if (c.verb == Verb::pick || c.verb == Verb::place) c.index = taps(in, noise, c, m);
   return c;
 }
 

@@ -74,6 +74,17 @@ inline int64_t best_of(const Call& c, const Window& w, int64_t base, Start start
   return found;
 }
 
+/// The number of a cell in its window.
+inline int64_t tap_of(const Window& w, int64_t cell) { return std::find(w.cells.begin(), w.cells.end(), cell) - w.cells.begin(); }
+
+/// Reads at a tap; false if it is outside its window.
+inline bool picked(const Call& c, const Window& w, int64_t base, int64_t to, const Result& r) {
+  const uint64_t tap = bits_at(index_type(c), c.index, to);
+  if (!w.cells.empty() && tap >= w.cells.size()) return false;
+  put(c.dtype, r.out, to, w.cells.empty() ? 0 : bits_at(c.dtype, c.v, base + w.cells[tap] * c.shape.inner));
+  return true;
+}
+
 inline void one_cell(const Call& c, const Window& w, int64_t base, int64_t to, int64_t modulo, const Result& r) {
   uint64_t best = 0;
   if (c.verb == Verb::recall) {
@@ -82,22 +93,27 @@ inline void one_cell(const Call& c, const Window& w, int64_t base, int64_t to, i
         return put(c.dtype, r.out, to, bits_at(c.dtype, c.v, base + cell * c.shape.inner));
     return put(c.dtype, r.out, to, 0);
   }
-  const int64_t cell = best_of(c, w, base, c.verb == Verb::argmax ? Start::first : Start(c.rule), best);
+  const int64_t cell = best_of(c, w, base, c.verb == Verb::select ? Start(c.rule) : Start::first, best);
   put(c.dtype, r.out, to, best);
-  if (c.verb == Verb::argmax) put(c.wide ? Dtype::i64 : Dtype::i32, r.index, to, static_cast<uint64_t>((base + cell * c.shape.inner) % modulo));
+  if (c.verb == Verb::choose) put(index_type(c), r.index, to, w.cells.empty() ? 0 : static_cast<uint64_t>(tap_of(w, cell)));
+  if (c.verb == Verb::argmax) put(index_type(c), r.index, to, static_cast<uint64_t>((base + cell * c.shape.inner) % modulo));
 }
 
 /// What the call should give, if it only compares and copies. The first cell of a window without cells is nobody's promise.
 inline std::optional<Result> expected(const Call& c) {
-  if (c.verb != Verb::select && c.verb != Verb::argmax && c.verb != Verb::recall) return std::nullopt;
+  if (c.verb != Verb::select && c.verb != Verb::argmax && c.verb != Verb::recall && c.verb != Verb::choose && c.verb != Verb::pick) return std::nullopt;
   const int64_t outer = c.shape.outer, inner = c.shape.inner, modulo = std::max<int64_t>(c.source / (c.absolute ? 1 : std::max<int64_t>(outer, 1)), 1);
-  Result r{Buffer(c.dest * size_of(c.dtype)), Buffer(c.verb == Verb::argmax ? c.dest * (c.wide ? 8 : 4) : 0)};
+  Result r{Buffer(c.dest * size_of(c.dtype)), Buffer(c.verb == Verb::argmax || c.verb == Verb::choose ? c.dest * size_of(index_type(c)) : 0)};
   const int64_t cells = outer > 0 && inner > 0 ? c.dest / (outer * inner) : 0, item = outer ? c.source / outer : 0;
   for (int64_t k = 0; k < cells; ++k) {
     const Window w = window(c.shape, k);
-    if (w.cells.empty() && (c.verb == Verb::argmax || Start(c.rule) == Start::first)) return std::nullopt;
+    if (w.cells.empty() && (c.verb == Verb::argmax || (c.verb == Verb::select && Start(c.rule) == Start::first))) return std::nullopt;
     for (int64_t o = 0; o < outer; ++o)
-      for (int64_t i = 0; i < inner; ++i) one_cell(c, w, o * item + i, (o * cells + k) * inner + i, modulo, r);
+      for (int64_t i = 0; i < inner; ++i) {
+        const int64_t to = (o * cells + k) * inner + i;
+        if (c.verb != Verb::pick) one_cell(c, w, o * item + i, to, modulo, r);
+        else if (!picked(c, w, o * item + i, to, r) && (r.wrong < 0 || to < r.wrong)) r.wrong = to;
+      }
   }
   return r;
 }

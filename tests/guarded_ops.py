@@ -84,6 +84,11 @@ def guarded_verbs(at_end: bool = True) -> SimpleNamespace:
         _core.argmax(verbs.native(plan), modulo, moved(x, at_end), y, where)
         return y, where
 
+    def choose(plan: Any, x: Any) -> Any:
+        y, taps = guarded(plan.dest, x.dtype, at_end), guarded(plan.dest, verbs.tap_type(plan), at_end)
+        _core.choose(verbs.native(plan), moved(x, at_end), y, taps)
+        return y, taps
+
     def by_index(name: str, to_source: bool) -> Any:
         def run(plan: Any, items: int, absolute: bool, v: Any, index: Any) -> Any:
             out = guarded(plan.source if to_source else plan.dest, v.dtype, at_end)
@@ -94,13 +99,14 @@ def guarded_verbs(at_end: bool = True) -> SimpleNamespace:
 
         return run
 
-    found = {name: simple(name) for name in ("fold", "select", "recall")}
-    found |= {name: simple(name, to_source=True) for name in ("spread", "near")}
+    found = {name: simple(name) for name in ("fold", "select", "recall", "pick")}
+    found |= {name: simple(name, to_source=True) for name in ("spread", "near", "place")}
     return SimpleNamespace(
         **found,
         # y may be missing: then it is no array, and stays what it is.
         route=lambda plan, x, g, y=None: simple("route", to_source=True)(plan, x, g, y),
         argmax=argmax,
+        choose=choose,
         scatter=by_index("scatter", True),
         gather=by_index("gather", False),
     )

@@ -230,6 +230,7 @@ def plain_verbs() -> SimpleNamespace:
         return run
 
     names = ("fold", "spread", "near", "select", "argmax", "route", "recall", "scatter", "gather")
+    names += ("choose", "pick", "place")
     return SimpleNamespace(**{name: generic(getattr(verbs, name)) for name in names})
 
 

@@ -2,9 +2,11 @@
 
     python tools/bits.py                  # every op and dtype: some minutes
     python tools/bits.py --quick          # two dtypes an op, each setting against the plainest: what `make test` runs
-    python tools/bits.py AvgPool MaxPool  # these ops
+    python tools/bits.py AvgPool choose   # these ops and verbs
+    python tools/bits.py --write          # the table goes into docs/bits.md, with date and machine
 
-A row's hash covers the op's results on all its dtypes and geometries. All NaN count as one.
+A row's hash covers the op's results on all its dtypes and geometries. All NaN count as one. The verbs that no op reaches have
+rows of their own, for the layouts that verbs take.
 """
 
 from __future__ import annotations
@@ -13,12 +15,17 @@ import argparse
 import hashlib
 import json
 import os
+import platform
+import re
 import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,15 +33,26 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "oracle")]
 
 from geometry import large  # noqa: E402
-from support import FAST, Case, arguments, outputs  # noqa: E402
+from support import FAST, Case, arguments, draw, outputs, rng_of  # noqa: E402
 
 import poolgrad  # noqa: E402
-from poolgrad import _core  # noqa: E402
-from poolgrad.table import ARRAYS, OPS  # noqa: E402
+from poolgrad import _core, verbs, windows  # noqa: E402
+from poolgrad.rules import Mean, Share  # noqa: E402
+from poolgrad.table import ARRAYS, FLOATS, OPS, REALS  # noqa: E402
+from poolgrad.windows import Plan  # noqa: E402
 
+PAGE = ROOT / "docs" / "bits.md"
+HEAD = """# The same bits
+
+One hash per op over threads, instruction sets, memory layouts and runs, by `python tools/bits.py --write` on {date}, {machine}.
+A hash covers the op's results on all its dtypes and geometries, special numbers included. The last rows are verbs that no op
+reaches; they take arrays that are contiguous already.
+"""
 THREADS = (1, 2, 3, 7, 64)
+TAKEN = ("C", "one element on", "read-only")  # by verbs, which see what the ops have made contiguous
 RUNS = 2
 Array = np.ndarray
+Calls = Callable[[Callable[[Array], Array]], list[Callable[[], Any]]]
 
 
 def shifted(a: Array, by: int) -> Array:
@@ -115,17 +133,63 @@ def counts(layout: str, quick: bool) -> tuple[int, ...]:
     return THREADS if layout == "C" or not quick else (3,)
 
 
+def calls(name: str, quick: bool) -> Calls:
+    """What the op is to do: the calls on arrays that a layout has laid out."""
+    if name in VERBS:
+        made = [(plan, arrays) for plan in plans() for arrays in cells(name, plan, quick)]
+        return lambda lay: [partial(VERBS[name], plan, *map(lay, arrays)) for plan, arrays in made]
+    given = [arguments(case) for case in cases(name, quick)]
+    arrays = {p.name for p in OPS[name].params if p.kind in ARRAYS}
+    return lambda lay: [
+        partial(FAST[name], **{k: lay(v) if k in arrays and np.ndim(v) else v for k, v in args.items()})
+        for args in given
+    ]
+
+
+def plans() -> list[Plan]:
+    """Arrays that are worth several threads: inner lanes long and short, many images, long windows."""
+    return [
+        Plan((3, 61, 64, 24), {1: windows.clip(61, 3, 2, 1, 31), 2: windows.clip(64, 3, 2, 0, 32)}),
+        Plan((18, 127, 131, 1), {1: windows.clip(127, 3, 1, 1, 127), 2: windows.clip(131, 3, 1, 1, 131)}),
+        Plan((999, 18, 19, 1), {1: windows.clip(18, 2, 2, 0, 9), 2: windows.clip(19, 3, 2, 1, 10)}),
+        Plan((2, 150, 160, 8), {1: windows.clip(150, 21, 1, 10, 150), 2: windows.clip(160, 17, 1, 8, 160)}),
+    ]
+
+
+def cells(name: str, plan: Plan, quick: bool) -> list[tuple[Array, ...]]:
+    """A verb's arrays, for all its dtypes."""
+    dtypes = FLOATS if name.split()[0] in ("fold", "spread") else REALS
+    made = []
+    for dtype in ("float32", dtypes[0]) if quick else dtypes:
+        rng = rng_of(f"{plan.source}{dtype}")
+        x, g = draw(rng, dtype, plan.source, "wild"), draw(rng, dtype, plan.dest, "wild")
+        taps = verbs.choose(plan, x)[1] if name in ("pick", "place") else x
+        of_verb = {"pick": (x, taps), "place": (g, taps), "spread whole": (g,)}
+        made.append(of_verb.get(name, (x,)))
+    return made
+
+
+VERBS: dict[str, Callable[..., Any]] = {
+    "choose": verbs.choose,
+    "pick": verbs.pick,
+    "place": verbs.place,
+    "fold total": lambda plan, x: verbs.fold(plan, Mean.TOTAL, x),
+    "fold once": lambda plan, x: verbs.fold(plan, Mean.ONCE, x),
+    "spread whole": lambda plan, g: verbs.spread(plan, Share.WHOLE, False, g),
+}
+
+
 def measure(name: str, quick: bool) -> dict[tuple[int, str, int], str]:
     """The op's hash by threads, layout and run, at this process's instruction set."""
-    made = [arguments(case) for case in cases(name, quick)]
-    arrays = {p.name for p in OPS[name].params if p.kind in ARRAYS}
-    found = {}
+    made, found = calls(name, quick), {}
     for layout, lay in LAYOUTS.items():
-        laid = [{k: lay(v) if k in arrays and np.ndim(v) else v for k, v in args.items()} for args in made]
+        if name in VERBS and layout not in TAKEN:
+            continue
+        laid = made(lay)
         for threads in counts(layout, quick):
             with poolgrad.threads(threads):
                 for run in range(RUNS if layout == "C" else 1):
-                    results = b"".join(digest(outputs(FAST[name](**args))) for args in laid)
+                    results = b"".join(digest(outputs(call())) for call in laid)
                     found[threads, layout, run] = hashlib.sha256(results).hexdigest()[:16]
     return found
 
@@ -157,24 +221,39 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="op")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--write", action="store_true")
     parser.add_argument("--as-json", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
-    names = options.names or list(OPS)
+    names = options.names or [*OPS, *VERBS]
     if options.as_json:
         json.dump({name: list(measure(name, options.quick).items()) for name in names}, sys.stdout)
         return 0
     levels = {level: of_level(level, names, options.quick) for level in _core.isa_levels()}
-    layouts = ", ".join(LAYOUTS)
-    print(f"threads {', '.join(map(str, THREADS))}; levels {', '.join(levels)}; layouts {layouts}; C {RUNS} times\n")
-    print("| op | hash | settings | hashes |\n|---|---|---|---|")
+    lines = [
+        f"threads {', '.join(map(str, THREADS))}; levels {', '.join(levels)}; layouts {', '.join(LAYOUTS)}; C {RUNS} times",
+        "",
+        "| op | hash | settings | hashes |",
+        "|---|---|---|---|",
+    ]
     all_one = True
     for name in names:
         found = {(isa, *key): value for isa, rows in levels.items() for key, value in rows[name].items()}
         line, one = verdict(name, found)
         all_one &= one
-        print(line)
-    print(f"\n{'every op has one hash' if all_one else 'AN OP HAS MORE THAN ONE HASH'}")
+        lines.append(line)
+    lines += ["", "every op has one hash" if all_one else "AN OP HAS MORE THAN ONE HASH"]
+    print("\n".join(lines))
+    if options.write:
+        PAGE.write_text(f"{HEAD.format(date=date.today(), machine=machine())}\n" + "\n".join(lines) + "\n")
     return 0 if all_one else 1
+
+
+def machine() -> str:
+    """The processor, as the system names it."""
+    path = Path("/proc/cpuinfo")
+    text = path.read_text() if path.exists() else ""
+    named = re.search(r"^model name\s*: (.*)$", text, re.MULTILINE)
+    return named[1] if named else platform.processor() or platform.machine()
 
 
 if __name__ == "__main__":

@@ -19,9 +19,9 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-MOST_BYTES = 3_000_000
+MOST_BYTES = 3_300_000
 NATIVE = re.compile(r"poolgrad/_core\.(abi3|cpython-\w+|cp\w+-\w+|cpython-[\w-]+)?\.?(so|pyd)")
-PLAIN = re.compile(r"poolgrad/([a-z_]+/)*(\w+\.pyi?|py\.typed|workloads\.json|picture\.png|onednn\.cpp)")
+PLAIN = re.compile(r"poolgrad/([a-z_]+/)*([\w.-]+\.(pyi?|js|css|html|svg|json)|py\.typed|picture\.png|onednn\.cpp)")
 RUNTIMES = re.compile(r"lib(stdc\+\+|gcc_s|c|m|pthread)\.so\.\d+|ld-linux-[\w-]+\.so\.\d+")
 
 

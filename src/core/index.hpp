@@ -45,22 +45,30 @@ void choose_piece(const Plan& plan, const T* x, T* y, Tap* taps, Piece piece) {
   });
 }
 
-/// out[i] = v at tap i; 0 where the window is empty. Returns the first cell whose tap is outside its window, or -1.
+/// out[i] = v at tap i; 0 where the window is empty. T is unsigned: bits are moved. Returns the first cell whose tap is outside
+/// its window, or -1.
 template <class T, class Tap>
 int64_t pick_piece(const Plan& plan, const T* v, const Tap* given, T* out, Piece piece) {
+  constexpr int64_t kFew = 32;  // cells of a window that are sooner looked at by vectors than followed one by one
   TapRows<T, Tap> rows(plan);
   const int64_t size = plan.axis[0].n * plan.source_slab(), per = plan.rows_per_item(), out_row = plan.last().m * plan.inner;
-  Scratch<Tap> taps(out_row);
+  const bool few = sizeof(Tap) == 1 && !plan.plain && Rows::capacity(plan) * plan.last().widest <= kFew;
+  Scratch<Tap> taps(few ? 0 : out_row);
   int64_t wrong = -1;
   each_row(plan, piece, [&](int64_t i, int64_t u, int64_t j0, int64_t j1) {
     if (wrong >= 0) return;
     const int64_t row = (i * per + u) * out_row, begin = j0 * plan.inner, count = (j1 - j0) * plan.inner;
-    std::memcpy(taps.get() + begin, given + row + begin, static_cast<size_t>(count) * sizeof(Tap));
-    clear(out + row + begin, count);
+    if (!few) std::memcpy(taps.get() + begin, given + row + begin, static_cast<size_t>(count) * sizeof(Tap));
     rows.seek(u);
-    const int64_t lane = rows.astray(taps.get(), j0, j1);
-    if (lane >= 0) wrong = row + lane;
-    else rows.each(taps.get(), j0, j1, [&](int64_t k, int64_t at) { out[row + k] = v[i * size + at]; });
+    const int64_t lane = rows.astray(few ? given + row : taps.get(), j0, j1);
+    if (lane >= 0) {
+      wrong = row + lane;
+      return;
+    }
+    if constexpr (sizeof(Tap) == 1)
+      if (few) return rows.blend(v + i * size, given + row, out + row, j0, j1);
+    clear(out + row + begin, count);
+    rows.each(taps.get(), j0, j1, [&](int64_t k, int64_t at) { out[row + k] = v[i * size + at]; });
   });
   return wrong;
 }

@@ -69,8 +69,9 @@ void recall_any(const Plan& plan, const Arrays& a, Piece p) {
 template <class T>
 void near_any(const Plan& plan, const Arrays& a, double eps, Piece p) {
   const RowArrays<T, 2, 1> arrays{{in<T>(a.y), in<T>(a.g)}, {in<T>(a.x)}, out<T>(a.out)};
-  if (!plan.plain && slides(plan, 12)) near_sliding<T>(plan, arrays, eps, p);
-  else near_piece<T>(plan, arrays, eps, p);
+  if constexpr (is_real<T>)  // integers have no gradients: the code is not worth its room
+    if (!plan.plain && slides(plan, 12)) return near_sliding<T>(plan, arrays, eps, p);
+  near_piece<T>(plan, arrays, eps, p);
 }
 
 template <class T>
@@ -112,16 +113,35 @@ Verbs make() {
   return v;
 }
 
+// Instrumented builds take long, and compile the types in two parts, side by side.
+#if defined(PG_PART)
+#if PG_PART == 1
+#define PG_OTHER
+#else
+#define PG_OTHER extern
+#endif
+PG_OTHER template Verbs make<float>();
+PG_OTHER template Verbs make<double>();
+PG_OTHER template Verbs make<int32_t>();
+PG_OTHER template Verbs make<uint32_t>();
+PG_OTHER template Verbs make<int64_t>();
+PG_OTHER template Verbs make<uint64_t>();
+#endif
+
+#if !defined(PG_PART) || PG_PART == 0
 const Verbs* table(Dtype dtype) {
   static const Verbs verbs[] = {make<f16>(),     make<bf16>(),     make<float>(),   make<double>(),   make<int8_t>(),  make<uint8_t>(),
                                 make<int16_t>(), make<uint16_t>(), make<int32_t>(), make<uint32_t>(), make<int64_t>(), make<uint64_t>()};
   return &verbs[static_cast<int>(dtype)];
 }
+#endif
 
 }  // namespace PG_ISA
 
+#if !defined(PG_PART) || PG_PART == 0
 #define PG_JOIN2(a, b) a##b
 #define PG_JOIN(a, b) PG_JOIN2(a, b)
 const Verbs* PG_JOIN(verbs_, PG_ISA)(Dtype dtype) { return PG_ISA::table(dtype); }
+#endif
 
 }  // namespace poolgrad

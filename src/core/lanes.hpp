@@ -238,9 +238,14 @@ PG_INLINE Vec<W, L> larger(Vec<W, L> best, Vec<W, L> v) {
 template <int L, class W>
 PG_INLINE Vec<W, L> where_tap(const uint8_t* taps, uint8_t tap, Vec<W, L> v) {
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
-  if constexpr (L == 16 && std::is_same_v<W, float>) {
-    const __mmask16 mine = _mm_cmpeq_epi8_mask(_mm_loadu_si128(reinterpret_cast<const __m128i*>(taps)), _mm_set1_epi8(static_cast<char>(tap)));
+  const __m128i wanted = _mm_set1_epi8(static_cast<char>(tap));
+  if constexpr (L == 16 && sizeof(W) == 4) {
+    const __mmask16 mine = _mm_cmpeq_epi8_mask(_mm_loadu_si128(reinterpret_cast<const __m128i*>(taps)), wanted);
     return bitcast<Vec<W, L>>(_mm512_maskz_mov_ps(mine, bitcast<__m512>(v)));
+  }
+  if constexpr (L == 8 && sizeof(W) == 8) {
+    const __mmask16 mine = _mm_cmpeq_epi8_mask(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(taps)), wanted);
+    return bitcast<Vec<W, L>>(_mm512_maskz_mov_pd(static_cast<__mmask8>(mine & 0xff), bitcast<__m512d>(v)));
   }
 #endif
   using Count = typename UintOf<sizeof(W)>::type;

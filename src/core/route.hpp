@@ -228,11 +228,11 @@ inline bool wide_taps(const Plan& plan) { return Rows::capacity(plan) * plan.las
 /// A piece of the transposed plan: dx = g put where x has its maxima, or where the taps say, which then stand in for x. If y is
 /// given it must be the pooled x; the first flat position where it is not, or whose tap is outside its window, is returned, else -1.
 template <class T>
-int64_t route_piece(const Plan& plan, const Plan& transposed, const T* x, const T* y, const T* g, const void* taps, T* dx, Piece p) {
+int64_t route_piece(const Plan& plan, const Plan& transposed, const T* x, const T* y, const T* g, const void* taps, T* dx, Piece p, bool one_by_one = false) {
   const Axis& axis = plan.axis[0];
   const int64_t slab = plan.source_slab(), d_slab = plan.dest_slab(), item = axis.n * slab, d_item = axis.m * d_slab;
   const bool asks = claimable(plan, transposed), slide = has_keys<T> && !y && !taps && !plan.plain && keyed(plan), wide = wide_taps(plan);
-  const int64_t group = y || (slide && long_rows(plan)) || (taps && !asks) ? 1 : side_by_side<T>(plan, p.i1 - p.i0);
+  const int64_t group = y || (slide && long_rows(plan)) || (taps && !asks) || one_by_one ? 1 : side_by_side<T>(plan, p.i1 - p.i0);
   const auto go = [&](const Strip<T>& s) {
     if (taps) return wide ? hand_out<T, uint32_t>(s, false) : hand_out<T, uint8_t>(s, asks);
     if constexpr (has_keys<T>)
@@ -268,7 +268,9 @@ int64_t route_piece(const Plan& plan, const Plan& transposed, const T* x, const 
         wrong = go(s);
         td.write(dx + i * item, item, a * slab, (b - a) * slab, valid);
       }
-      if (wrong >= 0) return place + (group == 1 ? wrong : wrong % group * d_item + wrong / group);
+      if (wrong < 0) continue;
+      if (group == 1) return place + wrong;
+      return route_piece<T>(plan, transposed, x, y, g, taps, dx, Piece{i, i + valid, p.h0, p.h1}, true);  // side by side, another image's cell may come first
     }
   }
   return -1;

@@ -93,6 +93,13 @@ void recall_piece(const Plan& plan, const RowArrays<T, 2, 1>& arrays, Piece piec
   });
 }
 
+/// The taps of some lanes, and what was found at them.
+template <class T, int L>
+struct Blend {
+  const uint8_t* taps;
+  Vec<T, L> found;
+};
+
 /// Row after row of taps, and where each tap is in the source.
 template <class T, class Tap>
 class TapRows {
@@ -113,16 +120,31 @@ class TapRows {
     });
   }
 
+  /// out = v at the taps of this row, every cell of a window looked at: for windows of few cells.
+  void blend(const T* v_item, const uint8_t* taps, T* out, int64_t j0, int64_t j1) {
+    runner_.run(reach_, {{v_item}, {}, out}, j0, j1, [&](const Reach& w, const auto& a, int64_t at, int64_t lanes) {
+      const T* v = a.source[0];
+      T* to = a.out;
+      const uint8_t* here = taps + at;
+      reduce<T, Order::rows>(
+          w, lanes, [=](auto lane, int64_t c, int64_t) { return Blend<T, decltype(lane)::count>{here + c, {}}; },
+          [v](auto lane, auto& s, int64_t place, int64_t k) {
+            constexpr int L = decltype(lane)::count;
+            s.found += where_tap<L, T>(s.taps, static_cast<uint8_t>(k), load<L>(v + place));
+          },
+          [to](auto lane, auto& s, int64_t c) { store<decltype(lane)::count>(to + c, s.found); });
+    });
+  }
+
   /// The first lane of cells j0 to j1 - 1 of this row whose tap is outside its window, or -1; an empty window has none to miss.
   int64_t astray(const Tap* taps, int64_t j0, int64_t j1) const {
     const Axis& axis = plan_.last();
-    for (int64_t j = j0; j < j1;) {
-      const int64_t begin = j, cells = axis.length(j) * reach_.nrows;
-      while (j < j1 && axis.length(j) * reach_.nrows == cells) ++j;
-      const auto most = static_cast<Tap>(cells - 1);
-      bool inside = true;
-      for (int64_t lane = begin * plan_.inner; lane < j * plan_.inner; ++lane) inside &= taps[lane] <= most;
-      for (int64_t lane = begin * plan_.inner; !inside && lane < j * plan_.inner; ++lane)
+    for (int64_t j = j0, end; j < j1; j = end) {
+      end = alike(j, j1);
+      const auto most = static_cast<Tap>(axis.length(j) * reach_.nrows - 1);
+      Tap top = 0;
+      for (int64_t lane = j * plan_.inner; lane < end * plan_.inner; ++lane) top = taps[lane] > top ? taps[lane] : top;
+      for (int64_t lane = j * plan_.inner; top > most && lane < end * plan_.inner; ++lane)
         if (taps[lane] > most) return lane;
     }
     return -1;
@@ -133,16 +155,17 @@ class TapRows {
   PG_INLINE void each(const Tap* taps, int64_t j0, int64_t j1, F&& f) {
     const Axis& axis = plan_.last();
     const int64_t inner = plan_.inner;
-    for (int64_t j = j0; j < j1; ++j) {
-      const int64_t width = axis.length(j), base = axis.from(j) * inner;
-      if (width * reach_.nrows == 0) continue;
-      const Tap* here = taps + j * inner;
-      if (width * reach_.nrows > kTable) {
-        for (int64_t c = 0; c < inner; ++c) f(j * inner + c, base + place(here[c], width) + c);
-        continue;
-      }
-      if (width != width_) tabulate(width);
-      for (int64_t c = 0; c < inner; ++c) f(j * inner + c, base + jump_[static_cast<int64_t>(here[c])] + c);
+    for (int64_t j = j0, end; j < j1; j = end) {
+      const int64_t width = axis.length(j), cells = width * reach_.nrows;
+      end = alike(j, j1);
+      if (cells == 0) continue;
+      if (cells <= kTable && width != width_) tabulate(width);
+      const int64_t* const jump = jump_.get();
+      if (cells <= kTable && inner == 1)
+        for (; j < end; ++j) f(j, axis.from(j) + jump[static_cast<int64_t>(taps[j])]);
+      for (; j < end; ++j)
+        for (int64_t c = 0, k = j * inner, base = axis.from(j) * inner; c < inner; ++c, ++k)
+          f(k, base + (cells <= kTable ? jump[static_cast<int64_t>(taps[k])] : place(taps[k], width)) + c);
     }
   }
 
@@ -151,6 +174,14 @@ class TapRows {
   static int64_t table_size(const Plan& plan) {
     const int64_t most = Rows::capacity(plan) * plan.last().widest;
     return most < kTable ? most : kTable;
+  }
+  /// Where windows end to be as long as window j.
+  PG_INLINE int64_t alike(int64_t j, int64_t j1) const {
+    const Axis& axis = plan_.last();
+    if (axis.lo <= j && j < axis.hi) return axis.hi < j1 ? axis.hi : j1;  // where they repeat nobody need look
+    const int64_t width = axis.length(j);
+    while (++j < j1 && axis.length(j) == width) {}
+    return j;
   }
   PG_INLINE int64_t place(Tap tap, int64_t width) const {
     const int64_t k = static_cast<int64_t>(tap);

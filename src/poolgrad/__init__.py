@@ -1,30 +1,67 @@
 """Pooling operators and their derivatives, with TensorFlow's numbers and without TensorFlow."""
 
+from typing import TYPE_CHECKING, Any
+
 from . import _core as _core  # the first import: it refuses sub-interpreters before NumPy is loaded
 from . import raw_ops
-from .autodiff import Var, grad, jvp, vjp
 from .config import __version__, config, get_num_threads, set_kept_memory, set_num_threads, show_config, threads
-from .families import (
-    adaptive_avg_pool,
-    adaptive_max_pool,
-    averaging,
-    fractional_avg_pool,
-    fractional_max_pool,
-    global_avg_pool,
-    global_max_pool,
-    global_min_pool,
-    global_sum_pool,
-    like,
-    maximum,
-    minimum,
-    plan,
-    summing,
-)
-from .functional import avg_pool, lp_pool, max_pool, min_pool, sum_pool
-from .geometry import adaptive, fractional_windows, output_shape
-from .operators import Linear
-from .taps import Taps, unpool, unpooling
 from .windows import Axis, Plan, clip, edges, reach, whole
+
+if TYPE_CHECKING:
+    from .autodiff import Var, grad, jvp, vjp
+    from .families import (
+        adaptive_avg_pool,
+        adaptive_max_pool,
+        averaging,
+        fractional_avg_pool,
+        fractional_max_pool,
+        global_avg_pool,
+        global_max_pool,
+        global_min_pool,
+        global_sum_pool,
+        like,
+        maximum,
+        minimum,
+        plan,
+        summing,
+    )
+    from .functional import avg_pool, lp_pool, max_pool, min_pool, sum_pool
+    from .geometry import adaptive, fractional_windows, output_shape
+    from .operators import Linear
+    from .picture import show
+    from .taps import Taps, picking, unpool, unpooling
+    from .why import explain
+
+# The pythonic API is loaded when it is first asked for: those who came for raw_ops do not wait for it.
+_LATER = {
+    "autodiff": ("Var", "grad", "jvp", "vjp"),
+    "families": (
+        *("adaptive_avg_pool", "adaptive_max_pool", "fractional_avg_pool", "fractional_max_pool"),
+        *("global_avg_pool", "global_max_pool", "global_min_pool", "global_sum_pool"),
+        *("averaging", "like", "maximum", "minimum", "plan", "summing"),
+    ),
+    "functional": ("avg_pool", "lp_pool", "max_pool", "min_pool", "sum_pool"),
+    "geometry": ("adaptive", "fractional_windows", "output_shape"),
+    "operators": ("Linear",),
+    "picture": ("show",),
+    "taps": ("Taps", "picking", "unpool", "unpooling"),
+    "why": ("explain",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    for module, names in _LATER.items():
+        if name in names:
+            value = globals()[name] = getattr(import_module(f".{module}", __name__), name)
+            return value
+    raise AttributeError(f"module 'poolgrad' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 __all__ = [
     "Axis",
@@ -41,6 +78,7 @@ __all__ = [
     "clip",
     "config",
     "edges",
+    "explain",
     "fractional_avg_pool",
     "fractional_max_pool",
     "fractional_windows",
@@ -58,11 +96,13 @@ __all__ = [
     "min_pool",
     "minimum",
     "output_shape",
+    "picking",
     "plan",
     "raw_ops",
     "reach",
     "set_kept_memory",
     "set_num_threads",
+    "show",
     "show_config",
     "sum_pool",
     "summing",

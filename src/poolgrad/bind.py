@@ -150,7 +150,7 @@ class _Binder:
             for name, array in self._of(*kinds):
                 if array.shape != wanted:
                     why = f"the shape of the {side} for {self.source_name} {list(source)}"
-                    self.problems.add(name, f"shape {list(array.shape)}", f"{list(wanted)}, {why}")
+                    self.problems.add(name, f"shape {list(array.shape)}", f"{list(wanted)}, {why}", shape=wanted)
 
     def _afford(self, source: Shape, dest: Shape) -> None:
         verb = self.op.rule.verb

@@ -37,8 +37,8 @@ def has_nan(x: Array) -> bool:
     if x.dtype.itemsize == 2:
         infinity = 0x7C00 if x.dtype == np.float16 else 0x7F80
         return bool(((x.view(np.uint16) & 0x7FFF).max()) > infinity)
-    with np.errstate(invalid="ignore"):
-        return bool(np.isnan(np.min(x)))
+    least = x.min()
+    return bool(least != least)
 
 
 def keys(x: Array, least: bool, nan_wins: bool | None) -> Array:
@@ -91,8 +91,28 @@ def _choose_last(plan: Plan, x: Array) -> tuple[Array, Array]:
     return np.ascontiguousarray(y[flip]), (cells(plan) - 1 - taps[flip]).astype(taps.dtype)
 
 
-def _lowest_start(plan: Plan, x: Array) -> Array:
-    return forth_by(plan, lambda part, v: verbs.select(part, Start.LOWEST, v), x)
+def _uncut(plan: Plan) -> Plan:
+    """The plan without the memory of padding, kept with it: so a maximum starts from minus infinity in every window."""
+    kept: Plan | None = plan.__dict__.get("_whole")
+    if kept is None:
+        axes = {
+            d: Axis(a.length, a.start, a.stop, step=a.step) for d, a in enumerate(plan.by_dimension) if a is not None
+        }
+        kept = Plan(plan.source, axes)
+        object.__setattr__(plan, "_whole", kept)
+    return kept
+
+
+def _maxima(plan: Plan, x: Array, start: Start) -> Array:
+    return forth_by(_uncut(plan), lambda part, v: verbs.select(part, start, v), x)
+
+
+def best_values(plan: Plan, x: Array, least: bool, nan: Nan) -> Array:
+    """The best of each window where nobody asks which cell it is: no taps are made."""
+    if nan != "tf" and has_nan(x):
+        return extreme(plan, x, range(x.ndim), least, "first", nan)[0]
+    y = _maxima(plan, keys(x, least, None), Start.LOWEST if nan == "tf" else Start.INFINITY)
+    return keys(y, least, None)
 
 
 def extreme(plan: Plan, x: Array, order: Sequence[int], least: bool, ties: Ties, nan: Nan) -> tuple[Array, Ordered]:
@@ -101,9 +121,8 @@ def extreme(plan: Plan, x: Array, order: Sequence[int], least: bool, ties: Ties,
     rank = keys(x, least, seen)
     y, taps = (_choose_last if ties == "last" else _choose)(plan, rank)
     picking = Picking(plan, taps, order)
-    if nan == "tf" and x.dtype.kind not in "iu":
-        y = _lowest_start(plan, rank)
-        y = -y if least else y
+    if nan == "tf":
+        y = keys(_maxima(plan, rank, Start.LOWEST), least, None)
     elif rank is not x:
         y = picking._forth(x)
     if ties in ("first", "last"):

@@ -1,4 +1,4 @@
-"""The command line: `poolgrad ops`, `run`, `try`, `demo`, `config`."""
+"""The command line: `poolgrad ops`, `run`, `try`, `demo`, `config`, and pages of blocks by `check`, `explain`, `export`, `studio`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ import numpy.typing as npt
 
 from . import __version__, demo, problem, raw_ops, reference, show_config
 from .files import arguments, closest, describe, find, save
+from .graph import commands as pages
 from .problem import short
+from .studio import command as studio
 from .table import OPS, REQUIRED, Kind, Op
 
 Array = npt.NDArray[Any]
@@ -94,14 +96,19 @@ def _plain(value: Any) -> Any:
 
 
 def _run_options(parser: Parser) -> None:
-    parser.add_argument("op", help="the op's name")
+    parser.add_argument("op", help="the op's name, or a page of blocks: page.json, flow.svg")
     parser.add_argument("words", nargs="*", metavar="name=value", help="arrays as .npy files, everything else as text")
+    parser.add_argument("--page", metavar="NAME", help="which page of the file (default: the first)")
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="where the result goes: .npy (a file per output) or .npz"
     )
 
 
 def _run(options: Options) -> int:
+    if pages.is_page(options.op):
+        return pages.run_page(options)
+    if options.page is not None:
+        raise ValueError(f"--page: got {options.page!r} with the op {options.op!r}, wanted it with a file of pages")
     op = find(options.op)
     given = arguments(op, options.words)
     result = getattr(raw_ops, op.name)(**given)
@@ -230,7 +237,9 @@ _EXAMPLES = {
     "run": """
 poolgrad run MaxPool input=x.npy ksize=1,2,2,1 strides=1,2,2,1 padding=SAME -o y.npy
 poolgrad run AvgPoolGrad orig_input_shape=1,4,4,2 grad=g.npy ksize=1,2,2,1 strides=1,2,2,1 padding=VALID
-poolgrad run FractionalMaxPool value=x.npy:bfloat16 pooling_ratio=1,1.44,1.44,1 overlapping=true -o y.npz""",
+poolgrad run FractionalMaxPool value=x.npy:bfloat16 pooling_ratio=1,1.44,1.44,1 overlapping=true -o y.npz
+poolgrad run page.json -o arrays.npz
+poolgrad run page.json placeholder=x.npy""",
     "try": f"""
 poolgrad try "max f32 nhwc x=2x9x9x5 k=3x3 s=2x2 pad=same grad"
 poolgrad try "favg f64 x=1x8x8x1 ratio=1.5x1.5 overlapping seed=7"
@@ -238,15 +247,19 @@ poolgrad try "favg f64 x=1x8x8x1 ratio=1.5x1.5 overlapping seed=7"
 {problem.__doc__}""",
     "demo": "poolgrad demo\npoolgrad demo -o page.png",
     "config": "poolgrad config\nPOOLGRAD_ISA=x86-64-v2 poolgrad config",
+    **pages.EXAMPLES,
+    "studio": studio.EXAMPLES,
     "bench": "poolgrad bench --quick\npoolgrad bench --only resnet_stem --dtype float32\npoolgrad bench guard",
 }
 
 COMMANDS = (
     Command("ops", "list the operators, or tell all about one", _ops_options, _ops),
-    Command("run", "any operator on .npy files", _run_options, _run),
+    Command("run", "any operator on .npy files, or a page of blocks", _run_options, _run),
     Command("try", "a problem in one line, on random data, checked", _try_options, _try),
     Command("demo", "pool a picture, and draw where the gradients go", _demo_options, _demo),
     Command("config", "version, instruction sets, threads, compiler", _no_options, _config),
+    *(Command(*words) for words in pages.COMMANDS),
+    Command("studio", "wire blocks and point at cells, in the browser", studio.options, studio.run),
     Command("bench", "race every installed peer on the same work", _bench_options, _bench),
 )
 

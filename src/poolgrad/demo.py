@@ -147,5 +147,6 @@ def run(target: str | Path) -> str:
         table([head, *(step.row() for step in five)]), "",
         "The first three hand on all of g: the sums agree. MaxPool3DGrad gives g to every tie of a window, so it gives",
         "some of it more than once. MaxPoolGradGrad goes forward: it takes a change of x and returns the change of y.",
-        f"{target}: the picture, the pooled picture, and where the gradients go.", "", "Three things to try:", tries,
+        f"{target}: the picture, the pooled picture, and where the gradients go.", "", "Three things to try:", tries, "",
+        "Why is one cell zero and its neighbour not? Point at it: `poolgrad studio`, or `make studio` where you ran `make demo`.",
     ])  # fmt: skip

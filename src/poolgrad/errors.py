@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NoReturn
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong with a call; shape is the shape that was wanted, where it is one."""
+
+    argument: str
+    got: str
+    wanted: str
+    kind: type[Exception] = ValueError
+    shape: tuple[int, ...] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.argument}: got {self.got}, wanted {self.wanted}"
 
 
 class Problems:
@@ -18,24 +33,33 @@ class Problems:
 
     def __init__(self, op: str) -> None:
         self.op = op
-        self._found: list[tuple[str, str, type[Exception]]] = []
+        self.found: list[Finding] = []
 
-    def add(self, argument: str, got: object, wanted: object, kind: type[Exception] = ValueError) -> None:
+    def add(
+        self,
+        argument: str,
+        got: object,
+        wanted: object,
+        kind: type[Exception] = ValueError,
+        shape: tuple[int, ...] | None = None,
+    ) -> None:
         """Notes a problem; an argument that is already blamed is not blamed again."""
         if not self.blames(argument):
-            self._found.append((argument, f"{argument}: got {got}, wanted {wanted}", kind))
+            self.found.append(Finding(argument, str(got), str(wanted), kind, shape))
 
     def blames(self, *arguments: str) -> bool:
         """Whether any of these arguments has been blamed."""
-        return any(argument in arguments for argument, _, _ in self._found)
+        return any(finding.argument in arguments for finding in self.found)
 
     def __bool__(self) -> bool:
-        return bool(self._found)
+        return bool(self.found)
 
     def settle(self) -> None:
-        """Raises if anything was found; the first problem decides the type."""
-        if self._found:
-            raise self._found[0][2](f"{self.op}: " + "; ".join(text for _, text, _ in self._found))
+        """Raises if anything was found; the first problem decides the type, and all are the error's `findings`."""
+        if self.found:
+            error = self.found[0].kind(f"{self.op}: " + "; ".join(map(str, self.found)))
+            error.findings = tuple(self.found)  # type: ignore[attr-defined]
+            raise error
 
     def fail(self, argument: str, got: object, wanted: object, kind: type[Exception] = ValueError) -> NoReturn:
         """Adds a last problem and raises."""

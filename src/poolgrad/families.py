@@ -25,6 +25,7 @@ from .geometry import (
     fractional_windows,
     pooled_axes,
     share_out,
+    sizes,
     understand,
 )
 from .operators import Linear
@@ -37,22 +38,22 @@ def plan(shape: Sequence[int], window: Windows, stride: Ints | None = None, **wo
     >>> plan((4, 4), 2).dest
     (2, 2)
     """
-    return understand(Problems("plan"), tuple(shape), Words(window, stride, **words)).plan
+    return understand(Problems("plan"), sizes(Problems("plan"), shape), Words(window, stride, **words)).plan
 
 
-def _of(windows: Plan) -> Geometry:
+def _of(op: str, windows: Plan) -> Geometry:
     if not isinstance(windows, Plan):
-        Problems("windows").fail("windows", brief(windows), "a Plan, as poolgrad.plan makes", TypeError)
+        Problems(op).fail("windows", brief(windows), "a Plan, as poolgrad.plan makes", TypeError)
     return Geometry(tuple(d for d, axis in enumerate(windows.by_dimension) if axis is not None), windows)
 
 
 def _selecting(op: str, x: Any, windows: Plan, least: bool, ties: Ties, nan: Nan) -> tuple[Any, Linear]:
     problems = Problems(op)
     judge(problems, ties, nan)
-    array = _array(problems, x)
+    array, geometry = _array(problems, x), _of(op, windows)
     if array.shape != windows.source:
         problems.fail("x", f"shape {list(array.shape)}", f"{list(windows.source)}, as the windows")
-    source = _source(problems, x, array, _of(windows))
+    source = _source(problems, x, array, geometry)
     y, operator = extreme(source.plan, source.array, source.order, least, ties, nan)
     operator.name = op
     y = operator.restore(y)
@@ -97,14 +98,14 @@ def summing(windows: Plan) -> Linear:
 
 
 def _folding(op: str, windows: Plan, how: Division) -> Linear:
-    blank = np.broadcast_to(np.zeros((), np.float32), windows.source)
-    order = tuple(range(blank.ndim))
-    return folding(op, functional.Source(blank, _of(windows).plan, order, (), None), how)
+    plan = _of(op, windows).plan
+    blank = np.broadcast_to(np.zeros((), np.float32), plan.source)
+    return folding(op, functional.Source(blank, plan, tuple(range(blank.ndim)), (), None), how)
 
 
 def _drawn(op: str, x: Any, ratio: Any, size: Any, draw: dict[str, Any], axes: Any, layout: Any) -> tuple[Words, Any]:
     """Fractional windows over the pooled axes of x."""
-    problems, shape = Problems(op), _shape(x)
+    problems, shape = Problems(op), _shape(op, x)
     several = next((len(v) for v in (ratio, size) if isinstance(v, (list, tuple, np.ndarray))), None)
     found = pooled_axes(problems, len(shape), axes, layout, several)
     made = fractional_windows(tuple(shape[d] for d in found), ratio, size=size, **draw)
@@ -144,7 +145,7 @@ def fractional_max_pool(
     """
     draw = {"seed": seed, "pseudo_random": pseudo_random, "overlapping": overlapping}
     words, made = _drawn("fractional_max_pool", x, ratio, size, draw, axes, layout)
-    geometry = understand(Problems("fractional_max_pool"), _shape(x), words)
+    geometry = understand(Problems("fractional_max_pool"), _shape("fractional_max_pool", x), words)
     best = _best("fractional_max_pool", x, geometry, False, Options(ties, nan, return_taps, out))
     return _with_windows(best, made, return_windows)
 
@@ -172,7 +173,7 @@ def fractional_avg_pool(
     """
     draw = {"seed": seed, "pseudo_random": pseudo_random, "overlapping": overlapping}
     words, made = _drawn("fractional_avg_pool", x, ratio, size, draw, axes, layout)
-    geometry = understand(Problems("fractional_avg_pool"), _shape(x), words)
+    geometry = understand(Problems("fractional_avg_pool"), _shape("fractional_avg_pool", x), words)
     how = Division(True, nan=nan, dtype=dtype, rounding=rounding, out=out)
     return _with_windows(_folded("fractional_avg_pool", x, geometry, how), made, return_windows)
 
@@ -193,7 +194,7 @@ def adaptive_max_pool(
     >>> adaptive_max_pool(np.arange(7), 3).tolist()
     [2, 4, 6]
     """
-    geometry = share_out(Problems("adaptive_max_pool"), _shape(x), size, axes, layout)
+    geometry = share_out(Problems("adaptive_max_pool"), _shape("adaptive_max_pool", x), size, axes, layout)
     return _best("adaptive_max_pool", x, geometry, False, Options(ties, nan, return_taps, out))
 
 
@@ -213,14 +214,15 @@ def adaptive_avg_pool(
     >>> adaptive_avg_pool(np.arange(7.0), 3).tolist()
     [1.0, 3.0, 5.0]
     """
-    geometry = share_out(Problems("adaptive_avg_pool"), _shape(x), size, axes, layout)
+    geometry = share_out(Problems("adaptive_avg_pool"), _shape("adaptive_avg_pool", x), size, axes, layout)
     return _folded("adaptive_avg_pool", x, geometry, Division(True, nan=nan, dtype=dtype, rounding=rounding, out=out))
 
 
 def _over_all(op: str, x: Any, axes: Any, layout: Any, keepdims: bool, run: Callable[[Geometry], Any]) -> Any:
-    geometry = everything(Problems(op), _shape(x), axes, layout)
+    shape = _shape(op, x)
+    geometry = everything(Problems(op), shape, axes, layout)
     y = run(geometry)
-    kept = tuple(n for d, n in enumerate(_shape(x)) if d not in geometry.axes)
+    kept = tuple(n for d, n in enumerate(shape) if d not in geometry.axes)
     return y if keepdims else y.reshape(kept)
 
 
@@ -321,7 +323,7 @@ def like(library: str) -> Any:
         pool, extra = getattr(functional, name), _CONVENTIONS[library].get(name, {})
 
         def pooled(x: Any, window: Windows, stride: Ints | None = None, **words: Any) -> Any:
-            rank = len(_shape(x))
+            rank = len(_shape(name, x))
             if "axes" not in words and "layout" not in words:
                 words["axes"] = tuple(range(1, rank - 1) if library == "tensorflow" else range(2, rank))
             stride = 1 if stride is None and library == "onnx" else stride

@@ -103,7 +103,7 @@ def load(what: str, text: str) -> Array:
     try:
         with open(path, "rb") as file:
             array = np.lib.format.read_array(file, allow_pickle=False)
-    except (OSError, ValueError, EOFError, MemoryError) as error:
+    except Exception as error:  # a header is Python text: a damaged one raises whatever Python's tokenizer does
         raise ValueError(f"{what}: got {brief(path)}, wanted a .npy file ({_why(error)})") from None
     if array.dtype.kind == "V" and array.dtype.itemsize == 2 and not array.dtype.names:
         if not colon:

@@ -8,19 +8,21 @@ axes are pooled: `axes`, or `layout` such as "NHWC", or all of them. Windows are
 from __future__ import annotations
 
 from functools import lru_cache
+from math import prod
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import Array, as_array, ready
+from .arrays import Array, afford, as_array, ready
 from .autodiff import Var, lift
-from .choice import Nan, Ties, cells, extreme, has_nan, judge
+from .choice import Nan, Ties, best_values, cells, extreme, has_nan, judge
 from .errors import Problems, brief
 from .geometry import Geometry, Ints, Padding, Windows, Words, understand
 from .operators import Folding, Linear, Masked, Picking, put
 from .taps import Taps
-from .windows import Plan
+from .windows import Axis, Plan
 
 Rounding: TypeAlias = Literal["nearest", "floor", "ceil", "toward_zero"]
 
@@ -37,8 +39,8 @@ class Source(NamedTuple):
     given: Any
 
 
-def _shape(x: Any) -> tuple[int, ...]:
-    return tuple(x.shape) if hasattr(x, "shape") else np.shape(x)
+def _shape(op: str, x: Any) -> tuple[int, ...]:
+    return x.shape if isinstance(x, (np.ndarray, Var)) else _array(Problems(op), x).shape
 
 
 def _array(problems: Problems, x: Any) -> Array:
@@ -50,6 +52,8 @@ def _array(problems: Problems, x: Any) -> Array:
 
 def _memory_order(x: Array, axes: tuple[int, ...]) -> tuple[int, ...]:
     """The axes by falling stride if the array is contiguous that way and the pooled axes keep their order, else as they are."""
+    if x.flags.c_contiguous:
+        return tuple(range(x.ndim))
     order = tuple(sorted(range(x.ndim), key=lambda d: (-x.strides[d], d)))
     kept = [d for d in order if d in axes]
     return order if kept == sorted(kept) and x.transpose(order).flags.c_contiguous else tuple(range(x.ndim))
@@ -67,33 +71,39 @@ def _understood(op: str, shape: tuple[int, ...], words: Words) -> Geometry:
 
 
 def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, (list, tuple, np.ndarray)) else value
+    """The value as part of a key; TypeError if another value could be equal to it, as True is to 1."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_frozen, value))
+    if value is None or type(value) in (int, str, Axis):
+        return value
+    raise TypeError("no key")
 
 
-def _geometry(op: str, shape: tuple[int, ...], words: Words) -> Geometry:
+def _geometry(op: str, x: Any, words: Words) -> Geometry:
+    shape = _shape(op, x)
     try:
-        return _understood(op, shape, Words(*map(_frozen, words)))
-    except TypeError as error:
-        if "unhashable" not in str(error):
-            raise
+        key = Words(*map(_frozen, words._replace(ceil_mode=None)))._replace(ceil_mode=bool(words.ceil_mode))
+    except TypeError:
         return understand(Problems(op), shape, words)
+    return _understood(op, shape, key)
 
 
 def _source(problems: Problems, x: Any, array: Array, geometry: Geometry) -> Source:
     array = array.view(np.uint8) if array.dtype == np.bool_ else array
     order = _memory_order(array, geometry.axes)
     plan = geometry.plan if order == tuple(range(len(order))) else _ordered_plan(geometry.plan, order)
-    if array.dtype.name not in _DTYPES:
+    needed = prod(plan.dest) * array.dtype.itemsize
+    if needed > array.nbytes:
+        afford(problems, "window", needed, f"a result of shape {list(geometry.plan.dest)}")
+    if array.dtype not in _DTYPES:
         problems.fail("x", f"dtype {array.dtype}", "a real floating, integer or boolean dtype", TypeError)
     return Source(ready(problems, "x", array.transpose(order)), plan, order, geometry.axes, x)
 
 
-_DTYPES = {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)} | {
-    "float16",
-    "bfloat16",
-    "float32",
-    "float64",
-}
+_NAMES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
+_DTYPES = {np.dtype(name) for name in _NAMES} | {np.dtype(ml_dtypes.bfloat16)}
 
 
 class Options(NamedTuple):
@@ -112,10 +122,13 @@ def _best(op: str, x: Any, geometry: Geometry, least: bool, options: Options) ->
         problems.fail("return_taps", True, f"ties='first' or 'last': {options.ties!r} chooses no single cell")
     array = _array(problems, x)
     source = _source(problems, x, array, geometry)
+    back = tuple(sorted(range(array.ndim), key=source.order.__getitem__))
+    if not options.return_taps and not isinstance(x, Var):
+        y = best_values(source.plan, source.array, least, options.nan).transpose(back)
+        return put(problems, y.view(array.dtype), options.out)
     y, operator = extreme(source.plan, source.array, source.order, least, options.ties, options.nan)
     operator.name = f"{op} operator"
-    result = operator.restore(y)
-    result = result.view(np.bool_) if array.dtype == np.bool_ else result
+    result = y.transpose(back).view(array.dtype)
     pooled = lift(operator, x, result) if isinstance(x, Var) else put(problems, result, options.out)
     if not options.return_taps:
         return pooled
@@ -149,7 +162,7 @@ def max_pool(
     [7.0, 7.0, 7.0]
     """
     words = Words(window, stride, padding, dilation, axes, layout, ceil_mode)
-    return _best("max_pool", x, _geometry("max_pool", _shape(x), words), False, Options(ties, nan, return_taps, out))
+    return _best("max_pool", x, _geometry("max_pool", x, words), False, Options(ties, nan, return_taps, out))
 
 
 def min_pool(
@@ -173,7 +186,7 @@ def min_pool(
     [[1, 0]]
     """
     words = Words(window, stride, padding, dilation, axes, layout, ceil_mode)
-    return _best("min_pool", x, _geometry("min_pool", _shape(x), words), True, Options(ties, nan, return_taps, out))
+    return _best("min_pool", x, _geometry("min_pool", x, words), True, Options(ties, nan, return_taps, out))
 
 
 class Division(NamedTuple):
@@ -223,11 +236,23 @@ def folding(op: str, source: Source, how: Division) -> Linear:
     return operator
 
 
+def _dtype(problems: Problems, value: Any) -> np.dtype[Any]:
+    try:
+        dtype: np.dtype[Any] = np.dtype(value)
+    except TypeError:
+        problems.fail("dtype", brief(value), "the name of a dtype", TypeError)
+    if dtype not in _DTYPES:
+        problems.fail("dtype", brief(value), "a real floating or integer dtype", TypeError)
+    return dtype
+
+
 def _folded(op: str, x: Any, geometry: Geometry, how: Division) -> Any:
     problems = Problems(op)
     array = _array(problems, x)
     if how.rounding not in _ROUNDINGS:
         problems.fail("rounding", brief(how.rounding), "'nearest', 'floor', 'ceil' or 'toward_zero'")
+    dtype = None if how.dtype is None else _dtype(problems, how.dtype)
+    how = how._replace(dtype=dtype)
     whole = array.dtype.kind in "iub"
     if whole:
         array = array.astype(np.uint64 if array.dtype == np.uint64 else np.int64)
@@ -288,7 +313,7 @@ def avg_pool(
     >>> avg_pool(np.array([1, 2, 4, 4], np.uint8), 2, dtype=np.uint8, rounding="floor").tolist()
     [1, 4]
     """
-    geometry = _geometry("avg_pool", _shape(x), Words(window, stride, padding, dilation, axes, layout, ceil_mode))
+    geometry = _geometry("avg_pool", x, Words(window, stride, padding, dilation, axes, layout, ceil_mode))
     return _folded("avg_pool", x, geometry, Division(True, count_include_pad, divisor, nan, dtype, rounding, out))
 
 
@@ -311,7 +336,7 @@ def sum_pool(
     >>> sum_pool(np.array([1, 2, 3, 4]), 3, stride=1).tolist()
     [6, 9]
     """
-    geometry = _geometry("sum_pool", _shape(x), Words(window, stride, padding, dilation, axes, layout, ceil_mode))
+    geometry = _geometry("sum_pool", x, Words(window, stride, padding, dilation, axes, layout, ceil_mode))
     return _folded("sum_pool", x, geometry, Division(False, nan=nan, dtype=dtype, out=out))
 
 

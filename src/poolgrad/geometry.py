@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
+from .arrays import afford
 from .errors import Problems, brief
 from .philox import Philox, sequence
 from .windows import Axis, Plan, edges, same_length, whole
@@ -72,19 +73,20 @@ def _from_numbers(problems: Problems, ndim: int, axes: Ints) -> tuple[int, ...]:
 
 
 def _integers(
-    problems: Problems, name: str, value: Any, count: int | None, least: int | None = None
+    problems: Problems, name: str, value: Any, count: int | None, least: int | None = None, said: Any = None
 ) -> tuple[int, ...]:
-    """One integer for all, or one per axis."""
+    """One integer for all, or one per axis; `said` is what the caller said, if that is not the value."""
+    said = value if said is None else said
     wanted = f"an integer{'' if least is None else f' of at least {least}'}" + (
         f", or {count} of them" if count else ""
     )
-    values = [value] * (count or 1) if np.ndim(value) == 0 else list(value)
+    values = list(value) if _several(value) else [value] * (count or 1)
     if any(isinstance(v, (bool, np.bool_)) or not isinstance(v, (int, np.integer)) for v in values):
-        problems.fail(name, brief(value), wanted, TypeError)
+        problems.fail(name, brief(said), wanted, TypeError)
     if (count is not None and len(values) != count) or any(least is not None and v < least for v in values):
-        problems.fail(name, brief(value), wanted)
+        problems.fail(name, brief(said), wanted)
     if any(abs(int(v)) > 2**62 for v in values):
-        problems.fail(name, brief(value), "integers within 62 bits")
+        problems.fail(name, brief(said), "integers within 62 bits")
     return tuple(int(v) for v in values)
 
 
@@ -93,15 +95,27 @@ def _pads(problems: Problems, padding: Any, count: int) -> str | list[tuple[int,
         if padding.lower() not in _STRINGS:
             problems.fail("padding", repr(padding), "'valid', 'same', 'same_lower', an integer, or a pair per axis")
         return padding.lower()
-    if np.ndim(padding) == 0:
+    said = padding
+    if not _several(padding):
         padding = [padding] * count
     if len(padding) != count:
         problems.fail("padding", brief(padding), f"an integer, or {count} of them, or {count} pairs (before, after)")
-    pairs = [(p, p) if np.ndim(p) == 0 else tuple(p) for p in padding]
+    pairs = [tuple(p) if _several(p) else (p, p) for p in padding]
     if any(len(pair) != 2 for pair in pairs):
         problems.fail("padding", brief(padding), "pairs (before, after)")
-    flat = _integers(problems, "padding", [p for pair in pairs for p in pair], 2 * count, 0)
+    flat = _integers(problems, "padding", [p for pair in pairs for p in pair], 2 * count, 0, said)
     return list(zip(flat[::2], flat[1::2], strict=True))
+
+
+def how_many(n: int, k: int, s: int, d: int, pads: tuple[int, int], ceil_mode: bool) -> int:
+    """The number of windows; in ceil_mode the last may stick out, but none begins behind the array.
+
+    >>> how_many(6, 3, 2, 1, (0, 0), False), how_many(6, 3, 2, 1, (0, 0), True)
+    (2, 3)
+    """
+    over = n + sum(pads) - d * (k - 1) - 1
+    m = max((-(-over // s) if ceil_mode else over // s) + 1, 0)
+    return min(m, -(-(n + pads[0]) // s)) if ceil_mode else m
 
 
 @lru_cache(4096)
@@ -112,16 +126,23 @@ def slide(n: int, k: int, s: int, d: int, pads: tuple[int, int], ceil_mode: bool
     ([(0, 2), (1, 4), (3, 5)], [(0, 3), (2, 5)])
     """
     before, after = pads
-    over = n + before + after - d * (k - 1) - 1
-    m = (-(-over // s) if ceil_mode else over // s) + 1 if over >= 0 or ceil_mode else 0
-    m = max(m, 0)
-    if m and ceil_mode and (m - 1) * s >= n + before:
-        m -= 1  # the last window would begin behind the array
+    d, m = 1 if k == 1 else d, how_many(n, k, s, d, pads, ceil_mode)
     first = np.arange(m) * s - before
     last = first + d * (k - 1) + 1
     span = -(-(np.minimum(last, n + after) - first) // d)
-    start = np.where(first < 0, first + -(first // d) * d, first)
-    return Axis(n, np.minimum(start, n), np.maximum(np.minimum(last, n), np.minimum(start, n)), span, d)
+    start = np.where(first < 0, first - first // d * d, first)
+    empty = np.flatnonzero(start >= np.minimum(last, n))
+    if len(empty):
+        raise Empty(int(empty[0]))
+    return Axis(n, start, np.minimum(last, n), span, d)
+
+
+class Empty(ValueError):
+    """A window, by its number, that has no cell of the array."""
+
+    def __init__(self, window: int) -> None:
+        super().__init__(f"window {window} has no cell")
+        self.window = window
 
 
 def _same(n: int, k: int, s: int, d: int, lower: bool) -> tuple[int, int]:
@@ -169,7 +190,7 @@ def fractional_windows(
         edges(length, sequence(length, m, pseudo_random, source), overlapping)
         for length, m in zip(lengths, sizes, strict=True)
     )
-    return made[0] if np.ndim(n) == 0 else made
+    return made if _several(n) else made[0]
 
 
 def _fraction_sizes(problems: Problems, lengths: tuple[int, ...], ratio: Any, size: Any) -> tuple[int, ...]:
@@ -177,7 +198,7 @@ def _fraction_sizes(problems: Problems, lengths: tuple[int, ...], ratio: Any, si
         problems.fail("ratio", brief(ratio), "either ratio or size")
     if ratio is None:
         return _integers(problems, "size", size, len(lengths), 1)
-    ratios = [ratio] * len(lengths) if np.ndim(ratio) == 0 else list(ratio)
+    ratios = list(ratio) if _several(ratio) else [ratio] * len(lengths)
     real = all(isinstance(r, (int, float, np.integer, np.floating)) and not isinstance(r, bool) for r in ratios)
     if not real or len(ratios) != len(lengths) or not all(1 <= r < np.inf for r in ratios):
         problems.fail("ratio", brief(ratio), f"a number of at least 1, or {len(lengths)} of them")
@@ -188,7 +209,7 @@ def _seeds(problems: Problems, seed: Any) -> tuple[int, int]:
     if seed is None:
         fresh = np.random.SeedSequence().generate_state(2, np.uint32)
         return int(fresh[0]), int(fresh[1])
-    pair = (seed, 0) if np.ndim(seed) == 0 else tuple(seed)
+    pair = tuple(seed) if _several(seed) else (seed, 0)
     if len(pair) != 2:
         problems.fail("seed", brief(seed), "an integer, or a pair (seed, seed2)")
     first, second = _integers(problems, "seed", pair, 2)
@@ -200,10 +221,15 @@ def boundaries(problems: Problems, n: int, given: Any) -> Axis:
     if isinstance(given, Axis):
         axis = given
     else:
-        pairs = np.asarray(given)
+        try:
+            pairs = np.asarray(given)
+        except ValueError:  # lists of different lengths
+            pairs = np.zeros(0)
         if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
             problems.fail("window", brief(given), "an integer, an Axis, or pairs (start, stop)", TypeError)
         axis = Axis(n, pairs[:, 0], pairs[:, 1])
+    if (axis.count == 0).any():
+        problems.fail("window", f"window {int(np.argmin(axis.count))} without a cell", "windows with at least one cell")
     if axis.length != n:
         problems.fail("window", f"windows over {axis.length} cells", f"windows over {n} cells, as the axis has")
     return axis
@@ -218,21 +244,28 @@ class Words(NamedTuple):
     dilation: Any = 1
     axes: Any = None
     layout: str | None = None
-    ceil_mode: bool = False
+    ceil_mode: bool | None = False
 
 
 def understand(problems: Problems, shape: Sequence[int], words: Words) -> Geometry:
     """Words about windows, as axes and a plan; refuses windows without a cell."""
     window = words.window
-    several = isinstance(window, (list, tuple, np.ndarray))
+    several = _several(window)
     axes = pooled_axes(problems, len(shape), words.axes, words.layout, len(window) if several else None)
     count = len(axes)
     windows = list(window) if several else [window] * count
     if len(windows) != count:
         problems.fail("window", brief(window), f"one window, or {count}, one per pooled axis")
     given = [w if _is_boundary(w) else None for w in windows]
-    sizes = _integers(problems, "window", [1 if _is_boundary(w) else w for w in windows], count, 1)
-    strides = sizes if words.stride is None else _integers(problems, "stride", words.stride, count, 1)
+    lengths = _integers(
+        problems,
+        "window",
+        [1 if _is_boundary(w) else w for w in windows],
+        count,
+        1,
+        [window] if window is None else window,
+    )
+    strides = lengths if words.stride is None else _integers(problems, "stride", words.stride, count, 1)
     dilations = _integers(problems, "dilation", words.dilation, count, 1)
     pads = _pads(problems, words.padding, count)
     pooled: dict[int, Axis] = {}
@@ -240,16 +273,23 @@ def understand(problems: Problems, shape: Sequence[int], words: Words) -> Geomet
         if given[i] is not None:
             pooled[d] = boundaries(problems, shape[d], given[i])
             continue
-        pair = _pair(shape[d], sizes[i], strides[i], dilations[i], pads if isinstance(pads, str) else pads[i])
-        if shape[d] + sum(pair) > 2**40:
-            problems.fail("padding", brief(words.padding), "padding of a length that can be held")
-        pooled[d] = slide(shape[d], sizes[i], strides[i], dilations[i], pair, bool(words.ceil_mode))
-    _refuse_empty(problems, pooled)
+        pair = _pair(shape[d], lengths[i], strides[i], dilations[i], pads if isinstance(pads, str) else pads[i])
+        spelled = (shape[d], lengths[i], strides[i], dilations[i], pair, bool(words.ceil_mode))
+        count = how_many(*spelled)
+        afford(problems, "padding", 64 * count, f"{count} windows along axis {d}")
+        try:
+            pooled[d] = slide(*spelled)
+        except Empty as empty:
+            _refuse(problems, empty.window, d)
     return Geometry(axes, Plan(shape, pooled))
 
 
+def _several(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim > 0)
+
+
 def _is_boundary(window: Any) -> bool:
-    return isinstance(window, Axis) or np.ndim(window) > 0
+    return isinstance(window, Axis) or _several(window)
 
 
 def _pair(n: int, k: int, s: int, d: int, pads: str | tuple[int, int]) -> tuple[int, int]:
@@ -258,20 +298,15 @@ def _pair(n: int, k: int, s: int, d: int, pads: str | tuple[int, int]) -> tuple[
     return pads
 
 
-def _refuse_empty(problems: Problems, pooled: dict[int, Axis]) -> None:
-    for d, axis in pooled.items():
-        bad = np.flatnonzero(axis.count == 0)
-        if len(bad):
-            problems.fail(
-                "padding",
-                f"window {bad[0]} of axis {d} without a cell of the array",
-                "less padding than the window is long",
-            )
+def _refuse(problems: Problems, window: int, d: int) -> NoReturn:
+    problems.fail(
+        "padding", f"window {window} of axis {d} without a cell of the array", "less padding than the window is long"
+    )
 
 
 def share_out(problems: Problems, shape: Sequence[int], size: Any, axes: Any, layout: str | None) -> Geometry:
     """The windows of adaptive pooling: so many per pooled axis; None leaves an axis as it is."""
-    several = isinstance(size, (list, tuple, np.ndarray))
+    several = _several(size)
     found = pooled_axes(problems, len(shape), axes, layout, len(size) if several else None)
     sizes = list(size) if several else [size] * len(found)
     if len(sizes) != len(found):
@@ -294,13 +329,19 @@ def everything(problems: Problems, shape: Sequence[int], axes: Any, layout: str 
     return Geometry(found, Plan(shape, {d: whole(shape[d]) for d in found}))
 
 
+def sizes(problems: Problems, shape: Any) -> tuple[int, ...]:
+    """A shape: sizes that are not negative."""
+    return _integers(problems, "shape", shape, None, 0)
+
+
 def output_shape(shape: Sequence[int], window: Windows, stride: Ints | None = None, **words: Any) -> tuple[int, ...]:
     """The shape of what the pools return for an array of that shape.
 
     >>> output_shape((1, 5, 5, 3), 2, layout="NHWC", ceil_mode=True)
     (1, 3, 3, 3)
     """
-    return understand(Problems("output_shape"), tuple(shape), Words(window, stride, **words)).plan.dest
+    problems = Problems("output_shape")
+    return understand(problems, sizes(problems, shape), Words(window, stride, **words)).plan.dest
 
 
 def phases(plan: Plan) -> Iterable[tuple[tuple[Any, ...], tuple[Any, ...], Plan]]:

@@ -37,8 +37,11 @@ class Linear:
 
     @property
     def T(self) -> Linear:
-        """The transposed map."""
-        return Transposed(self)
+        """The transposed map, made once."""
+        kept: Linear | None = self.__dict__.get("_transposed")
+        if kept is None:
+            kept = self.__dict__["_transposed"] = Transposed(self)
+        return kept
 
     def forth(self, v: Array) -> Array:
         """The map."""

@@ -143,6 +143,31 @@ def _positions(op: str, index: Any, plan: Plan) -> Array:
     return array.astype(np.int64)
 
 
+def picking(windows: Plan, taps: Any) -> Linear:
+    """The operator that picks one cell of each window, by its number in the window: that of `maximum`, from stored taps.
+
+    >>> import poolgrad as pg
+    >>> P = pg.picking(pg.plan((4,), 2), np.array([1, 0], np.uint8))
+    >>> P(np.array([5.0, 6.0, 7.0, 8.0])).tolist(), P.T(np.array([1.0, 2.0])).tolist()
+    ([6.0, 7.0], [0.0, 1.0, 2.0, 0.0])
+    """
+    problems = Problems("picking")
+    if not isinstance(windows, Plan):
+        problems.fail("windows", brief(windows), "a Plan, as poolgrad.plan makes", TypeError)
+    array, wanted = as_array(problems, "taps", taps), np.dtype(tap_type(windows))
+    problems.settle()
+    assert array is not None
+    if array.dtype.kind not in "iu":
+        problems.fail("taps", f"dtype {array.dtype}", "integers", TypeError)
+    if array.shape != windows.dest:
+        problems.fail("taps", f"shape {list(array.shape)}", f"{list(windows.dest)}, one per window")
+    if array.dtype != wanted and array.size and not 0 <= array.min() <= array.max() <= np.iinfo(wanted).max:
+        problems.fail("taps", "a tap outside its window", "the number of a cell of the window")
+    operator = Picking(windows, np.ascontiguousarray(array, wanted), range(array.ndim))
+    operator.name = "picking"
+    return operator
+
+
 def check_unpool(problems: Problems, reduce: Any, shape: Sequence[int] | None, known: Sequence[int] | None) -> None:
     """Refuses what is no way to reduce, and another shape than the taps know."""
     if reduce not in ("sum", "assign"):

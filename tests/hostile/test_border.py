@@ -11,7 +11,7 @@ from support import python
 import poolgrad
 from poolgrad import _core, raw_ops
 
-F32, I64 = np.float32, np.int64
+F32, I64, U8 = np.float32, np.int64, np.uint8
 
 
 def plan() -> _core.Plan:
@@ -46,6 +46,9 @@ VERBS = {
     "near": lambda x, y: _core.near(plan(), 1e-5, x, y, cells(Y), cells(X)),
     "route": lambda x, y: _core.route(plan(), x, None, y, cells(X)),
     "recall": lambda x, y: _core.recall(plan(), x, y, cells(X), cells(Y)),
+    "choose": lambda x, y: _core.choose(plan(), x, y, cells(Y, U8)),
+    "pick": lambda x, y: _core.pick(plan(), x, cells(Y, U8), y),
+    "place": lambda x, y: _core.place(plan(), y, cells(Y, U8), x),
 }
 SOURCES = {
     "short": lambda: cells(X - 1),
@@ -67,7 +70,9 @@ SOURCES = {
 }
 
 
-@pytest.mark.parametrize(("verb", "how"), [(v, h) for v in VERBS for h in SOURCES if (v, h) != ("spread", "None")])
+@pytest.mark.parametrize(
+    ("verb", "how"), [(v, h) for v in VERBS for h in SOURCES if h != "None" or v not in ("spread", "place")]
+)
 def test_a_source_is_refused_that_is(verb, how):
     with pytest.raises((ValueError, TypeError)):
         VERBS[verb](SOURCES[how](), cells(Y))
@@ -90,6 +95,9 @@ OUTPUTS = {
     "near": lambda out: _core.near(plan(), 1e-5, cells(X), cells(Y), cells(Y), out(X)),
     "route": lambda out: _core.route(plan(), cells(X), None, cells(Y), out(X)),
     "recall": lambda out: _core.recall(plan(), cells(X), cells(Y), cells(X), out(Y)),
+    "choose": lambda out: _core.choose(plan(), cells(X), out(Y), cells(Y, U8)),
+    "pick": lambda out: _core.pick(plan(), cells(X), cells(Y, U8), out(Y)),
+    "place": lambda out: _core.place(plan(), cells(Y), cells(Y, U8), out(X)),
     "gather": lambda out: _core.gather(1, False, cells(X), cells(Y, I64), out(Y)),
     "scatter": lambda out: _core.scatter(1, False, cells(Y), cells(Y, I64), out(X)),
 }
@@ -122,10 +130,47 @@ def test_an_output_that_shares_memory_with_an_input_is_refused():
         lambda: _core.recall(plan(), cells(X), cells(Y), v, back),
         lambda: _core.gather(1, False, v, cells(Y, I64), back),
         lambda: _core.scatter(1, False, g, cells(Y, I64), out),
+        lambda: _core.choose(plan(), x, y, cells(Y, U8)),
+        lambda: _core.pick(plan(), v, cells(Y, U8), back),
+        lambda: _core.place(plan(), g, cells(Y, U8), out),
     ]
     for call in calls:
         with pytest.raises(ValueError, match="shares memory"):
             call()
+
+
+def test_taps_that_share_memory_with_anything_are_refused():
+    memory = np.zeros(64, F32)
+    taps = memory.view(U8)[:Y]
+    for call in (
+        lambda: _core.choose(plan(), cells(X), memory[:Y], taps),
+        lambda: _core.choose(plan(), memory[:X], cells(Y), taps),
+        lambda: _core.pick(plan(), cells(X), taps, memory[:Y]),
+        lambda: _core.place(plan(), cells(Y), taps, memory[:X]),
+    ):
+        with pytest.raises(ValueError, match="shares memory"):
+            call()
+
+
+@pytest.mark.parametrize("n", [256, 257])
+def test_taps_are_of_one_type(n):
+    whole = _core.Plan((n,), (1,), 1, 1, [(n, np.array([0]), np.array([n]), None)])
+    right = U8 if n == 256 else np.uint32
+    _core.choose(whole, cells(n), cells(1), cells(1, right))
+    calls = (
+        lambda taps: _core.choose(whole, cells(n), cells(1), taps),
+        lambda taps: _core.pick(whole, cells(n), taps, cells(1)),
+        lambda taps: _core.place(whole, cells(1), taps, cells(n)),
+    )
+    for wrong, call in itertools.product({U8, np.uint32, np.int8, np.uint16, np.uint64, np.int32} - {right}, calls):
+        with pytest.raises(TypeError, match="taps: must be uint"):
+            call(cells(1, wrong))
+
+
+def test_a_tap_outside_its_window_is_named_and_nothing_is_read_there():
+    taps = np.array([0, 1, 0, 2, 1, 255], U8)
+    assert _core.pick(plan(), cells(X), taps, cells(Y)) == 3
+    assert _core.place(plan(), cells(Y), taps, cells(X)) == 3
 
 
 def test_positions_that_share_memory_with_the_values_are_refused():
@@ -135,10 +180,10 @@ def test_positions_that_share_memory_with_the_values_are_refused():
 
 
 BAD_NUMBERS = {
-    "mean": lambda: _core.fold(plan(), 4, cells(X), cells(Y)),
+    "mean": lambda: _core.fold(plan(), 6, cells(X), cells(Y)),
     "negative mean": lambda: _core.fold(plan(), -1, cells(X), cells(Y)),
     "start": lambda: _core.select(plan(), 7, cells(X), cells(Y)),
-    "share": lambda: _core.spread(plan(), 3, False, cells(Y), cells(X)),
+    "share": lambda: _core.spread(plan(), 4, False, cells(Y), cells(X)),
     "integers not as quotients": lambda: _core.spread(plan(), 0, False, cells(Y, np.int32), cells(X, np.int32)),
     "modulo": lambda: _core.argmax(plan(), 0, cells(X), cells(Y), cells(Y, I64)),
     "index type": lambda: _core.argmax(plan(), 12, cells(X), cells(Y), cells(Y, np.uint64)),

@@ -66,7 +66,7 @@ def test_examples_give_what_is_printed(path: Path) -> None:
 
 
 def test_the_readmes_eight_lines_print_what_follows_them() -> None:
-    code, printed = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL).groups()  # type: ignore[union-attr]
+    code, printed = re.search(r"```python\n([^`]*)```\n\n```text\n(.*?)```", README, re.DOTALL).groups()  # type: ignore[union-attr]
     assert len([line for line in code.splitlines() if line]) == 8
     out = io.StringIO()
     with contextlib.redirect_stdout(out):

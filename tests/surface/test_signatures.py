@@ -10,6 +10,8 @@ import pytest
 from support import Case, arguments, python
 
 import poolgrad
+import poolgrad.graph
+import poolgrad.studio
 from poolgrad import raw_ops, rules, table
 from poolgrad.table import OPS, Kind
 
@@ -151,7 +153,9 @@ def test_every_public_name_has_a_docstring():
 
 
 def modules() -> list[str]:
-    return [f"poolgrad.{m.name}" for m in pkgutil.iter_modules(poolgrad.__path__) if not m.ispkg and m.name[0] != "_"]
+    folders = {"poolgrad": poolgrad, "poolgrad.graph": poolgrad.graph, "poolgrad.studio": poolgrad.studio}
+    found = ((name, m) for name, folder in folders.items() for m in pkgutil.iter_modules(folder.__path__))
+    return [f"{name}.{m.name}" for name, m in found if not m.ispkg and m.name[0] != "_"]
 
 
 @pytest.mark.parametrize("module", modules())

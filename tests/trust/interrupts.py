@@ -88,6 +88,7 @@ def right_again() -> bool:
 def interrupt(call: Call, delay: float) -> float | None:
     """Seconds from the signal to KeyboardInterrupt, or None if the call was done before the signal."""
     sent: list[float] = []
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which a job in the background of a shell does not have
 
     def send() -> None:
         time.sleep(delay)

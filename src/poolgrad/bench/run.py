@@ -94,12 +94,11 @@ def measure(cell: Cell, arrays: Arrays, peers: Iterable[Peer], copier: Copier, s
             found["error"] = entry.error
         else:
             found |= {"best": entry.best, "times": [float(f"{t:.4g}") for t in entry.times]}
-    index_size = arrays.index.itemsize if arrays.index is not None else 8
     return {
         "name": cell.name, "workload": cell.workload, "kind": cell.kind, "layout": cell.layout, "dtype": cell.dtype,
         "overlapping": cell.overlapping, "x": list(cell.x),
         "window": list(cell.ksize) or [math.ceil(r) for r in cell.ratio[1:-1]],
-        "channels_first": cell.first, "traffic": cell.traffic, "traffic_given": cell.traffic_given(index_size),
+        "channels_first": cell.first, "traffic": cell.traffic, "traffic_given": cell.traffic_given(1),
         "copy": copier.rate(cell.traffic), "others": foreign, "contestants": contestants,
     }  # fmt: skip
 

@@ -1,10 +1,9 @@
-"""poolgrad itself: the op as a user calls it, and the verb that is given the positions of the maxima."""
+"""poolgrad itself: the op as a user calls it, and the operator that is given the taps of the maxima."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from ... import __version__, raw_ops, verbs
+from ...operators import Picking
 from ..cells import Cell
 from ..data import Arrays, arguments, windows_of
 from .base import Peer, Run
@@ -32,7 +31,7 @@ class Ours:
 
 
 class OursGiven(Ours):
-    """With positions that were computed before."""
+    """With taps that were computed before."""
 
     name = "poolgrad"
     given = True
@@ -42,22 +41,14 @@ class OursGiven(Ours):
         return None if cell.maximal and cell.op.order else "needs no positions"
 
     def prepare(self, cell: Cell, arrays: Arrays) -> Run:
-        """The public op where there is one, so that its checks count as the peers' do; elsewhere the verb alone."""
-        if cell.layout == "NHWC" and not cell.fractional:
-            function = getattr(raw_ops, f"{cell.kind}WithArgmax")
-            given: dict[str, Any] = {
-                "input": arrays.x,
-                "grad": arrays.g if cell.op.order == 1 else arrays.v,
-                "argmax": arrays.index,
-            }
-            given |= {"ksize": cell.every(cell.ksize), "strides": cell.every(cell.strides), "padding": cell.padding}
-            return Run(lambda: function(**given))
-        plan, index, items = windows_of(cell, arrays).plan, arrays.index, cell.x[0]
+        """The operator of the maxima, as a user of the pythonic API holds it, checks of the taps included."""
+        plan = windows_of(cell, arrays).plan
         assert plan is not None
-        assert index is not None
+        _, taps = verbs.choose(plan, arrays.x)
+        operator = Picking(plan, taps, range(arrays.x.ndim))
         if cell.op.order == 1:
-            return Run(lambda: verbs.scatter(plan, items, False, arrays.g, index))
-        return Run(lambda: verbs.gather(plan, items, False, arrays.v, index))
+            return Run(lambda: operator.T(arrays.g))
+        return Run(lambda: operator(arrays.v))
 
 
 def peers() -> list[Peer]:

@@ -1,0 +1,196 @@
+"""Random calls of the verbs on random plans against the reference: all rules, taps, and what the ops never ask for.
+
+    python fuzz/verbs.py --seconds 60 [--jobs 2] [--seed 1] [--op place]
+
+Windows come from makers, from sequences, or rise as they like, empty ones among them. Each call goes the fast way, the generic
+one, and the fast one on several threads.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "fuzz")]
+
+import workers  # noqa: E402
+from support import difference, draw, plain_verbs  # noqa: E402
+
+import poolgrad  # noqa: E402
+from poolgrad import reference, verbs, windows  # noqa: E402
+from poolgrad.rules import Mean, Share, Start  # noqa: E402
+from poolgrad.table import FLOATS, FLOATS_AND_LONG, INTEGERS, REALS  # noqa: E402
+from poolgrad.windows import Axis, Plan  # noqa: E402
+
+Rng = np.random.Generator
+Made = tuple[str, tuple[Any, ...]]  # a verb and its arguments after the plan
+LONG = 64  # cells: sums of more are added up in any order
+PLAIN = plain_verbs()
+
+
+def pick(rng: Rng, values: Any) -> Any:
+    """One of these."""
+    return values[int(rng.integers(len(values)))]
+
+
+def axis(rng: Rng, most: int) -> Axis:
+    """Windows over an axis."""
+    n, how = int(rng.integers(1, most + 1)), rng.random()
+    if how < 0.6:
+        k, s = int(rng.integers(1, min(n, 9) + 3)), int(rng.integers(1, 4))
+        m = windows.same_length(n, s)
+        return windows.clip(n, k, s, max(windows.same_pad(n, k, s), 0), m)
+    if how < 0.8:
+        inner = np.sort(rng.choice(np.arange(1, n), int(rng.integers(0, n)), replace=False))
+        return windows.edges(n, [0, *inner.tolist(), n], overlapping=bool(rng.random() < 0.5))
+    m = int(rng.integers(1, 6))
+    start = np.sort(rng.integers(0, n + 1, m))
+    return Axis(n, start, np.maximum(start, np.sort(rng.integers(0, n + 1, m))))
+
+
+def plan(rng: Rng) -> tuple[tuple[int, ...], dict[int, Axis]]:
+    """Shape and axes, few of them long."""
+    rank = int(rng.integers(1, 4))
+    axes = [axis(rng, (70, 14, 6)[rank - 1]) for _ in range(rank)]
+    outer, inner = int(pick(rng, (1, 1, 2, 3, 33))), int(pick(rng, (1, 1, 2, 3, 17, 33)))
+    while prod(a.length for a in axes) * outer * inner > 3000:
+        outer, inner = max(outer // 2, 1), inner // 2
+        if inner == 0:
+            return plan(rng)
+    return (outer, *(a.length for a in axes), inner), {d + 1: a for d, a in enumerate(axes)}
+
+
+def widest(axes: tuple[Axis, ...]) -> int:
+    """Cells of the largest window."""
+    return prod(int(a.count.max(initial=0)) for a in axes)
+
+
+def empties(axes: tuple[Axis, ...]) -> bool:
+    """Whether a window has no cells."""
+    return any((a.count == 0).any() for a in axes)
+
+
+def call(rng: Rng, made: Plan, name: str) -> Made | None:
+    """A verb with arguments, or none if nobody promises what it gives on this plan."""
+    long = widest(made.axes) > LONG or widest(tuple(a.transpose() for a in made.axes)) > LONG
+    data = "ties" if long else pick(rng, ("ties", "wild", "bits"))
+    types = {"fold": FLOATS + tuple(t for t in INTEGERS if t not in ("uint32", "uint64")), "spread": FLOATS_AND_LONG}
+    dtype = pick(rng, types.get(name, REALS))
+    whole = dtype in INTEGERS
+    source, dest = (partial(draw, rng, dtype, shape, data) for shape in (made.source, made.dest))
+    if name in ("argmax", "route") and empties(made.axes):
+        return None
+    match name:
+        case "fold":
+            mean = pick(rng, [m for m in Mean if whole or m is not Mean.WIDE])
+            return (name, (mean, source())) if not empties(made.axes) or mean is Mean.TOTAL else None
+        case "spread":
+            share = Share.QUOTIENT if whole else pick(rng, list(Share))
+            return None if long and dtype == "float64" else (name, (share, bool(rng.random() < 0.5), dest()))
+        case "select":
+            return name, (pick(rng, (Start.LOWEST, Start.INFINITY)), source())
+        case "argmax":
+            return name, (prod(made.source), pick(rng, ("int32", "int64")), source())
+        case "route":
+            return name, (source(), dest())
+        case "recall":
+            return name, (source(), dest(), source())
+        case "near":
+            return name, (1e-5, source(), dest(), dest())
+        case "choose":
+            return name, (source(),)
+    return name, ((source if name == "pick" else dest)(), taps(rng, made))
+
+
+def taps(rng: Rng, made: Plan) -> np.ndarray:
+    """Taps inside their windows, but now and then for a few."""
+    count = np.ones((), np.int64)
+    for a in made.axes:
+        count = np.multiply.outer(count, a.count)
+    shape = (made.outer, *count.shape, made.inner)
+    most = np.broadcast_to(np.maximum(count, 1)[None, ..., None], shape)
+    found = rng.integers(0, most).astype(verbs.tap_type(made)).reshape(made.dest)
+    if rng.random() < 0.2 and found.size:
+        at = rng.integers(0, found.size, 3)
+        found.reshape(-1)[at] = rng.integers(0, 1 + np.iinfo(found.dtype).max, 3)
+    return found
+
+
+def outcome(verb: Callable[..., Any], made: Plan, args: tuple[Any, ...]) -> Any:
+    """What a verb gives: arrays, or what it names as wrong."""
+    try:
+        with np.errstate(all="ignore"):
+            return verb(made, *args)
+    except verbs.Astray as error:
+        return f"Astray {error}"
+
+
+def unlike(got: Any, want: Any) -> str:
+    """How two outcomes differ, or an empty text."""
+    if isinstance(got, str) or isinstance(want, str):
+        same = isinstance(got, str) and isinstance(want, str) and got == want
+        return "" if same else f"got {str(got)[:80]}, wanted {str(want)[:80]}"
+    with np.errstate(all="ignore"):
+        return difference(got, want)
+
+
+NAMES = ("fold", "spread", "select", "argmax", "route", "recall", "near", "choose", "pick", "place")
+NEW = (
+    "choose",
+    "pick",
+    "place",
+    "fold",
+    "spread",
+)  # what no op reaches, or not under every rule: most of the time is theirs
+
+
+def one(rng: Rng, names: tuple[str, ...], counts: Counter[str]) -> str:
+    """One plan and a call on it, every way; what is wrong."""
+    shape, axes = plan(rng)
+    made = Plan(shape, axes)
+    found = call(rng, made, pick(rng, names))
+    if found is None:
+        counts["nobody's promise"] += 1
+        return ""
+    name, args = found
+    want = outcome(getattr(reference, name), made, args)
+    counts["refused" if isinstance(want, str) else "worked"] += 1
+    threads = int(rng.integers(1, 5))
+    ways = {"generic": (PLAIN, 1), "fast": (verbs, 1), f"fast on {threads} threads": (verbs, threads)}
+    for way, (module, number) in ways.items():
+        counts["calls"] += 1
+        with poolgrad.threads(number):
+            text = unlike(outcome(getattr(module, name), Plan(shape, axes), args), want)
+        if text:
+            rules = [a for a in args if not isinstance(a, np.ndarray)]
+            types = [a.dtype.name for a in args if isinstance(a, np.ndarray)]
+            return f"{name} {rules} {types}, {way}: {text}\n    Plan({shape}, {axes})"
+    return ""
+
+
+def run(given: Any, progress: workers.Progress) -> Counter[str]:
+    """Cases until the time is over or one fails."""
+    counts: Counter[str] = Counter()
+    names = tuple(given.op or NAMES + 2 * NEW)
+    end, number = time.monotonic() + given.seconds, given.first
+    while time.monotonic() < end and not counts["failed"]:
+        progress.at(number, counts["calls"])
+        if text := one(np.random.default_rng([given.seed, number]), names, counts):
+            print(f"case {given.seed}:{number}: {text}", flush=True)
+            counts["failed"] += 1
+        number += 1
+    progress.at(number, counts["calls"])
+    return counts
+
+
+if __name__ == "__main__":
+    sys.exit(workers.main("verbs", __doc__ or "", run))

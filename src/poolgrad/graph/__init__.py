@@ -1,0 +1,24 @@
+"""Pooling ops as blocks on pages: built, checked, run, explained, saved and exported."""
+
+from . import service
+from .client import Session
+from .derive import gradients
+from .model import Graph, GraphError, Problem, Repair
+from .scope import Attrs, Operation, Output, Scope, ops
+from .session import Cache
+
+__all__ = [
+    "Attrs",
+    "Cache",
+    "Graph",
+    "GraphError",
+    "Operation",
+    "Output",
+    "Problem",
+    "Repair",
+    "Scope",
+    "Session",
+    "gradients",
+    "ops",
+    "service",
+]

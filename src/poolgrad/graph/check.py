@@ -1,0 +1,392 @@
+"""All problems of a page at once: texts, wires, then shapes and types by the same binder that runs the ops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..bind import FORWARD, Call, bind
+from ..errors import Problems
+from ..files import closest
+from ..rules import Verb
+from ..table import ARRAYS, Kind, Op
+from . import tensors
+from .blocks import BLOCKS, EITHER, TYPED, WIRED, Block, optional
+from .data import Sources
+from .model import Node, Page, Problem
+from .text import TextError
+
+Array = npt.NDArray[Any]
+REFUSALS = (ValueError, TypeError, NotImplementedError, MemoryError)
+OK, FAILED, BLOCKED, UNKNOWN = "ok", "failed", "blocked", "unknown"
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What is known of an array before anything runs; nothing at all if dtype is None."""
+
+    dtype: str | None = None
+    shape: tuple[int, ...] | None = None
+    value: Array | None = None
+
+    @property
+    def known(self) -> bool:
+        """Whether shape and type are known."""
+        return self.dtype is not None and self.shape is not None
+
+    def stand_in(self) -> Array:
+        """An array of that shape and type that takes no memory."""
+        if self.value is not None:
+            return self.value
+        assert self.dtype is not None
+        assert self.shape is not None
+        return np.broadcast_to(np.zeros((), tensors.numpy_type(self.dtype)), self.shape)
+
+
+@dataclass
+class Seen:
+    """What was found out about one block."""
+
+    block: Block | None = None
+    status: str = OK
+    values: dict[str, Any] = field(default_factory=dict)  # its texts, read; the optional attributes by their names
+    sources: dict[str, str] = field(default_factory=dict)  # pin: node.pin
+    outputs: dict[str, Spec] = field(default_factory=dict)
+
+
+@dataclass
+class Checked:
+    """What was found out about a page."""
+
+    seen: dict[str, Seen] = field(default_factory=dict)
+    order: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+    def spec(self, end: str) -> Spec:
+        """What is known of `node.pin`."""
+        node, _, pin = end.partition(".")
+        return self.seen[node].outputs.get(pin, Spec()) if node in self.seen else Spec()
+
+    def sort(self) -> None:
+        """Problems in the order of the blocks, and of the pins of each."""
+        places = {name: i for i, name in enumerate(self.seen)}
+
+        def place(problem: Problem) -> tuple[int, int]:
+            block = self.seen[problem.node].block if problem.node in self.seen else None
+            pins = [pin.name for pin in block.pins] if block else []
+            return places.get(problem.node or "", -1), pins.index(problem.pin) if problem.pin in pins else -1
+
+        self.problems.sort(key=place)
+
+
+def check(page: Page, sources: Sources) -> Checked:
+    """Every block of a page, in an order in which it could run."""
+    found = Checked({name: Seen(BLOCKS.get(node.op)) for name, node in page.nodes.items()})
+    _wires(page, found)
+    _order(found)
+    for name in found.order:
+        check_node(page.nodes[name], found, sources)
+    for fetch in page.fetch:
+        node, _, pin = fetch.partition(".")
+        block = found.seen[node].block if node in found.seen else None
+        if node not in found.seen or (block is not None and pin not in block.outputs):
+            found.problems.append(Problem(None, "fetch", repr(fetch), "an output of a block on the page"))
+    found.sort()
+    return found
+
+
+# ---- wires
+
+
+def _wires(page: Page, found: Checked) -> None:
+    for source, target in page.wires:
+        (origin, out), (node, pin) = source.split("."), target.split(".")
+        if node not in found.seen:
+            found.problems.append(Problem(None, None, f"a wire to {target}", "a block on the page"))
+            continue
+        block, seen = found.seen[node].block, found.seen[node]
+        if block is None:
+            continue
+        wanted = block.pin(pin)
+        if wanted is None or wanted.kind == TYPED:
+            takes = [p.name for p in block.pins if p.kind != TYPED]
+            expected = f"a wire to one of {', '.join(takes)}" if takes else f"no wire: {block.op} takes none"
+            _blame(found, node, pin, f"a wire from {source}", expected)
+        elif pin in seen.sources:
+            _blame(found, node, pin, f"a second wire, from {source}", "one wire")
+        elif origin not in found.seen:
+            _blame(found, node, pin, f"a wire from {source}", "a wire from a block on the page")
+        else:
+            seen.sources[pin] = source
+            giver = found.seen[origin].block
+            if giver is not None and out not in giver.outputs:
+                expected = f"one of {origin}'s outputs: {', '.join(giver.outputs)}"
+                _blame(found, node, pin, f"a wire from {source}", expected)
+
+
+def _blame(found: Checked, node: str, pin: str | None, got: str, expected: str, **more: Any) -> None:
+    found.problems.append(Problem(node, pin, got, expected, **more))
+    found.seen[node].status = FAILED
+
+
+def _order(found: Checked) -> None:
+    """Blocks after those that they are wired to; what is left over stands in a circle."""
+    waiting = {name: {s.partition(".")[0] for s in seen.sources.values()} for name, seen in found.seen.items()}
+    users: dict[str, list[str]] = {name: [] for name in waiting}
+    for name, givers in waiting.items():
+        for giver in givers:
+            users[giver].append(name)
+    ready = [name for name, givers in waiting.items() if not givers]
+    for name in ready:
+        found.order.append(name)
+        for user in users[name]:
+            waiting[user].discard(name)
+            if not waiting[user]:
+                ready.append(user)
+    for name in found.seen:
+        if waiting[name]:
+            circle = ", ".join(sorted(waiting[name]))
+            _blame(
+                found, name, None, f"wires in a circle, by way of {circle}", "blocks that do not wait for themselves"
+            )
+
+
+# ---- one block
+
+
+def check_node(node: Node, found: Checked, sources: Sources) -> None:
+    """Texts, then inputs, then what comes out."""
+    seen = found.seen[node.id]
+    if seen.block is None:
+        near = closest(node.op, BLOCKS)
+        expected = "the name of a block" + (near if "did you mean" in near else "")
+        _blame(found, node.id, None, f"op {node.op!r}"[:80], expected)
+        return
+    noted = _texts(node, seen, found) | _inputs(node, seen, found)
+    seen.outputs = dict.fromkeys(seen.block.outputs, Spec())
+    givers = {found.seen[s.partition(".")[0]].status for s in seen.sources.values()}
+    if seen.status == OK and givers & {FAILED, BLOCKED}:
+        seen.status = BLOCKED
+    if seen.block.row is not None:
+        _infer_op(node, seen, found, noted)
+    elif not noted:
+        _infer_other(node, seen, found, sources)
+    if seen.status == OK and not all(spec.known for spec in seen.outputs.values()):
+        seen.status = UNKNOWN
+    if seen.status != OK:
+        seen.outputs = dict.fromkeys(seen.block.outputs, Spec())
+
+
+def _texts(node: Node, seen: Seen, found: Checked) -> set[str]:
+    """Reads every text; returns the pins that are already blamed."""
+    block, noted = seen.block, set()
+    assert block is not None
+    for name in node.text:
+        pin = block.pin(name)
+        if pin is None or pin.kind == WIRED:
+            texts = [p.name for p in block.pins if p.kind != WIRED]
+            _blame(found, node.id, name[:80], "a text", f"no such text{closest(name, texts) if texts else ''}")
+    for pin in block.pins:
+        given = node.text.get(pin.name, "")
+        if pin.kind == WIRED or pin.name in seen.sources or pin.read is None:
+            continue
+        if not given.strip() and pin.required:
+            wanted = f"a text like {pin.example}" if pin.example else f"a text: {pin.doc}"
+            _blame(found, node.id, pin.name, "nothing", wanted + (", or a wire" if pin.kind == EITHER else ""), at=0)
+            noted.add(pin.name)
+            continue
+        try:
+            value = pin.read(given if given.strip() else pin.blank)
+        except TextError as error:
+            _blame_text(found, node.id, pin.name, error)
+            noted.add(pin.name)
+            continue
+        seen.values.update(value if pin.type == "attrs" else {pin.name: value})
+    return noted
+
+
+def _blame_text(found: Checked, node: str, pin: str, error: TextError) -> None:
+    _blame(found, node, pin, error.got, error.wanted, at=error.at, length=error.length, fix=error.fix)
+
+
+def _inputs(node: Node, seen: Seen, found: Checked) -> set[str]:
+    """Pins without a wire, and pins whose array is not known."""
+    noted = set()
+    assert seen.block is not None
+    for pin in seen.block.pins:
+        if pin.kind == WIRED and pin.name not in seen.sources:
+            if not any(p.node == node.id and p.pin == pin.name for p in found.problems):
+                _blame(found, node.id, pin.name, "no wire", f"a wire: {pin.doc}")
+            noted.add(pin.name)
+        elif pin.name in seen.sources and not found.spec(seen.sources[pin.name]).known:
+            noted.add(pin.name)
+    return noted
+
+
+# ---- ops of the table
+
+
+def arguments(op: Op, seen: Seen, arrays: Mapping[str, Array]) -> tuple[dict[str, Array], dict[str, Any]]:
+    """What `bind` takes: arrays by wire or by text, and attributes."""
+    given: dict[str, Array] = {}
+    attrs: dict[str, Any] = {}
+    for p in op.params:
+        value = seen.values.get(p.name)
+        if p.name in arrays and p.kind is Kind.SIZES_TENSOR:
+            attrs[p.name] = arrays[p.name]
+        elif p.name in arrays:
+            given[p.name] = arrays[p.name]
+        elif value is None:
+            continue
+        elif p.kind is Kind.RANGE:
+            given[p.name] = np.array(value[0] if len(value) == 1 else value, np.float32)
+        elif p.kind in ARRAYS:
+            given[p.name] = np.array(value, p.dtype)
+        else:
+            attrs[p.name] = value
+    return given, attrs
+
+
+def _infer_op(node: Node, seen: Seen, found: Checked, noted: set[str]) -> None:
+    assert seen.block is not None
+    op = seen.block.row
+    assert op is not None
+    arrays: dict[str, Array] = {}
+    for pin, source in seen.sources.items():
+        spec, param = found.spec(source), next((p for p in op.params if p.name == pin), None)
+        if pin in noted or param is None:
+            continue
+        if spec.value is None and param.kind in (Kind.SHAPE, Kind.SEQUENCE, Kind.SIZES_TENSOR):
+            noted.add(pin)  # its numbers are not known before it runs
+            continue
+        arrays[pin] = spec.stand_in()
+    if "attrs" in noted:
+        return  # what the layout is decides about everything else
+    given, attrs = arguments(op, seen, arrays)
+    problems = Problems(node.id)
+    for pin in noted:
+        problems.add(pin, "", "")
+    try:
+        call = bind(op, given, attrs, problems)
+    except REFUSALS as error:
+        if not hasattr(error, "findings"):
+            raise
+        blame(node, op, seen, found, error, noted, arrays)
+        return
+    seen.outputs = _outputs(op, call, given)
+
+
+def blame(node: Node, op: Op, seen: Seen, found: Checked, error: Exception, noted: set[str],
+          arrays: Mapping[str, Array]) -> None:  # fmt: skip
+    """Turns what the binder found into problems at pins."""
+    for finding in getattr(error, "findings", ()):
+        if finding.argument in noted:
+            continue
+        pin, at, length = finding.argument, None, 0
+        if pin in optional(op):
+            at = node.text.get("attrs", "").find(pin)
+            pin, at, length = "attrs", max(at, 0), len(pin) if at >= 0 else 0
+        elif pin in node.text and pin not in seen.sources:
+            at, length = 0, len(node.text[pin])
+        got_shape = tuple(arrays[pin].shape) if finding.shape is not None and pin in arrays else None
+        _blame(found, node.id, pin, finding.got, finding.wanted, at=at, length=length, expected_shape=finding.shape,
+               got_shape=got_shape)  # fmt: skip
+
+
+def _outputs(op: Op, call: Call, given: Mapping[str, Array]) -> dict[str, Spec]:
+    """Shapes and types of what a call returns; sequences are drawn by then, so their numbers are known."""
+    dtype = next(given[p.name].dtype.name for p in op.params if p.kind in (Kind.SOURCE, Kind.DEST))
+    shape = call.dest if op.rule.verb in FORWARD else call.source
+    specs = {op.outputs[0]: Spec(dtype, shape)}
+    if op.rule.verb is Verb.ARGMAX:
+        specs[op.outputs[1]] = Spec(call.index, shape)
+    elif call.drawn:
+        specs |= {name: Spec("int64", s.shape, s) for name, s in zip(op.outputs[1:], call.drawn, strict=False)}
+    for name in op.outputs[len(specs) :]:
+        specs[name] = Spec("float32", ())
+    return specs
+
+
+# ---- what brings arrays in
+
+
+def _infer_other(node: Node, seen: Seen, found: Checked, sources: Sources) -> None:
+    values = seen.values
+    try:
+        if node.op == "Image" and values["dtype"] == "int8":
+            _blame(found, node.id, "dtype", "int8", "a type that holds 0 to 255", at=0, fix="DT_UINT8")
+        elif node.op in ("Const", "File", "Image"):
+            value = literal(node.op, values, sources)
+            seen.outputs["output"] = Spec(value.dtype.name, value.shape, value)
+        elif node.op == "Placeholder" and (node.id in sources.feeds or values["feed"].strip()):
+            value = _fed(node, values, sources)
+            seen.outputs["output"] = Spec(value.dtype.name, value.shape, value)
+        elif node.op in ("Random", "Placeholder"):
+            if values["shape"] is not None and math.prod(values["shape"]) > tensors.LARGEST:
+                shape = f"shape {list(values['shape'])}"
+                raise TextError(0, len(node.text["shape"]), shape, f"at most {tensors.LARGEST} cells")
+            seen.outputs["output"] = Spec(values["dtype"], values["shape"])
+            if node.op == "Random":
+                _judge(found, node, "dist", lambda: tensors.random(values["dist"], (0,), values["dtype"], 0))
+        else:
+            _infer_help(node, seen, found)
+    except TextError as error:
+        pin = {"Const": "val", "Random": "shape", "Placeholder": "feed"}.get(node.op, "file")
+        _blame_text(found, node.id, pin, error)
+
+
+def _judge(found: Checked, node: Node, pin: str, trial: Callable[[], object]) -> None:
+    """Notes what a trial says about a pin."""
+    try:
+        trial()
+    except TextError as error:
+        _blame_text(found, node.id, pin, error)
+
+
+def _fed(node: Node, values: Mapping[str, Any], sources: Sources) -> Array:
+    """What a placeholder is fed with: by the caller, or by its own text."""
+    if node.id not in sources.feeds:
+        return tensors.parse(values["feed"], values["shape"], values["dtype"], sources.lookup)
+    value = np.asarray(sources.feeds[node.id])
+    if isinstance(sources.feeds[node.id], (list, tuple, int, float)):
+        value = value.astype(tensors.numpy_type(values["dtype"]))
+    if value.dtype.name != values["dtype"]:
+        raise TextError(0, 0, f"an array of dtype {value.dtype.name}", f"{values['dtype']}, as in dtype")
+    if values["shape"] is not None and value.shape != values["shape"]:
+        raise TextError(0, 0, f"an array of shape {list(value.shape)}", f"{list(values['shape'])}, as in shape")
+    return value
+
+
+def literal(op: str, values: Mapping[str, Any], sources: Sources) -> Array:
+    """The array of a Const, File or Image."""
+    if op == "Const":
+        return tensors.parse(values["val"], values["shape"], values["dtype"], sources.lookup)
+    if op == "File":
+        return sources.load(values["file"], ".npy")
+    pixels, dtype = sources.load(values["file"], ".png"), tensors.numpy_type(values["dtype"])
+    picture = pixels.reshape(1, *pixels.shape[:2], -1)
+    if dtype.kind in "iu":
+        return picture.astype(dtype)
+    scaled: Array = (picture / np.float32(255)).astype(dtype)
+    return scaled
+
+
+def _infer_help(node: Node, seen: Seen, found: Checked) -> None:
+    specs = {pin: found.spec(source) for pin, source in seen.sources.items()}
+    if node.op == "Shape":
+        shape = specs["input"].shape
+        assert shape is not None
+        value = np.array(shape, seen.values["out_type"])
+        seen.outputs["output"] = Spec(value.dtype.name, value.shape, value)
+        return
+    x, y = specs["x"], specs["y"]
+    if (x.dtype, x.shape) != (y.dtype, y.shape):
+        got, wanted = (f"{s.dtype} {list(s.shape or ())}" for s in (y, x))
+        _blame(found, node.id, "y", got, f"{wanted}, as x", expected_shape=x.shape, got_shape=y.shape)
+        return
+    seen.outputs["output"] = replace(x, value=None)

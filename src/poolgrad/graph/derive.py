@@ -1,0 +1,169 @@
+"""gradients(y, x): adds the blocks that compute a derivative, to any order, as the table relates the ops.
+
+    MaxPool -> MaxPoolGrad -> MaxPoolGradGrad -> MaxPoolGrad -> ...        AvgPool -> AvgPoolGrad -> AvgPool -> ...
+
+The choice of a maximum is piecewise constant, so nothing flows through orig_input and orig_output.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..rules import Verb, Windows
+from ..table import Kind, Op, Param
+from . import tensors, text
+from .blocks import optional
+from .kin import relative
+from .model import GraphError
+from .scope import Operation, Output, Scope, Tensor, as_output, ops
+
+_KEPT = (Kind.FORMAT, Kind.PADS, Kind.FLAG)
+
+
+def gradients(y: Tensor, x: Tensor, grad_y: Tensor | None = None) -> Output:
+    """The derivative of y, weighed with grad_y (ones unless given), with respect to x.
+
+    >>> s = Scope.new_root_scope()
+    >>> x = ops.Const(s.with_op_name("x"), [[[[1.0], [5.0]], [[2.0], [3.0]]]])
+    >>> y = ops.MaxPool(s.with_op_name("y"), x, [1, 2, 2, 1], [1, 2, 2, 1], "VALID")
+    >>> dx = gradients(y, x)
+    >>> s.page.nodes[dx.node].op, dx.shape
+    ('MaxPoolGrad', (1, 2, 2, 1))
+    """
+    target, source = as_output(y), as_output(x)
+    scope = target.scope.with_op_name("")
+    if source.scope.page is not scope.page or (grad_y is not None and as_output(grad_y).scope.page is not scope.page):
+        raise GraphError("gradients: got outputs of two pages, wanted y, x and grad_y on one page")
+    return _Chain(scope, source).back(target, None if grad_y is None else as_output(grad_y))
+
+
+class _Chain:
+    """Walks back from y to x, one block after the other."""
+
+    def __init__(self, scope: Scope, x: Output) -> None:
+        self.scope, self.x = scope, x
+        self.reached = self._descendants()
+
+    def _descendants(self) -> set[str]:
+        """Blocks that depend on x."""
+        seen = self.scope.checked.seen
+        found: set[str] = set()
+        for name in self.scope.checked.order:
+            sources = seen[name].sources.values()
+            if any(s == self.x.name or s.partition(".")[0] in found for s in sources):
+                found.add(name)
+        return found
+
+    def back(self, y: Output, g: Output | None) -> Output:
+        if y.name != self.x.name and y.node not in self.reached:
+            raise GraphError(f"gradients: got {y.name}, wanted an output that depends on {self.x.name}")
+        arrived = {y.name: g if g is not None else self._filled("ones", y, f"{y.node}_ones")}
+        for name in reversed(list(self.scope.checked.order)):
+            node = self.scope.page.nodes[name]
+            block = self.scope.checked.seen[name].block
+            ends = [f"{name}.{pin}" for pin in block.outputs] if block else []
+            if name not in self.reached or not any(end in arrived for end in ends):
+                continue
+            if any(end in arrived for end in ends[1:]):
+                raise GraphError(f"gradients: {name}: got {ends[1]}, wanted {ends[0]}: positions have no derivative")
+            if node.op == "Add":
+                flows: dict[str, Output] = dict.fromkeys(("x", "y"), arrived[ends[0]])
+            else:
+                flows = self._through(name, arrived[ends[0]])
+            for pin, flow in flows.items():
+                self._add(arrived, self.scope.checked.seen[name].sources[pin], flow)
+        return arrived.get(self.x.name) or self._filled("zeros", self.x, f"{self.x.node}_zeros")
+
+    def _filled(self, words: str, like: Output, name: str) -> Output:
+        if like.shape is None or like.dtype is None:
+            raise GraphError(f"gradients: {like.name}: got a shape that is not known yet, wanted one: give it a shape")
+        sizes, dtype = tensors.bracketed(like.shape), text.enumerator(like.dtype)
+        return as_output(ops.Const(self.scope.with_op_name(name), words, shape=sizes, dtype=dtype))
+
+    def _add(self, arrived: dict[str, Output], end: str, flow: Output) -> None:
+        """Adds up what comes by several ways."""
+        node = end.partition(".")[0]
+        if end != self.x.name and node not in self.reached:
+            return
+        if end in arrived:
+            flow = as_output(ops.Add(self.scope.with_op_name(f"{node}_sum"), arrived[end], flow))
+        arrived[end] = flow
+
+    # ---- one op
+
+    def _through(self, name: str, g: Output) -> dict[str, Output]:
+        """What a block hands on to the one input in which it is linear."""
+        seen = self.scope.checked.seen[name]
+        op = seen.block.row if seen.block else None
+        if op is None:
+            return {}
+        pin = linear(op)
+        if pin is None or pin not in seen.sources:
+            raise GraphError(f"gradients: {name}: {op.name} has no derivative: there is no block for it")
+        end = seen.sources[pin]
+        if end != self.x.name and end.partition(".")[0] not in self.reached:
+            return {}  # only the choice depends on x, and that is piecewise constant
+        derivative = derivative_of(op)
+        if derivative is None:
+            message = f"{op.name} has no derivative with respect to {pin}: there is no block for it"
+            raise GraphError(f"gradients: {name}: {message}")
+        return {pin: self._block(name, op, derivative, g)}
+
+    def _block(self, name: str, op: Op, to: Op, g: Output) -> Output:
+        seen, node = self.scope.checked.seen[name], self.scope.page.nodes[name]
+        given: dict[str, Any] = {}
+        for p in to.params:
+            value = self._argument(name, op, to, p, g)
+            if value is not None:
+                given[p.name] = value
+        padding = seen.values.get("padding")
+        if padding is not None and padding not in to.paddings:
+            raise GraphError(
+                f"gradients: {name}: {to.name} has no padding {padding}, so this {op.name} has no derivative"
+            )
+        kept = {n: v for n, v in seen.values.items() if n in optional(to) and optional(to)[n].kind in _KEPT}
+        made = getattr(ops, to.name)(
+            self.scope.with_op_name(f"{node.id}_grad"), **given, attrs=text.written_attrs(kept)
+        )
+        assert isinstance(made, Operation)
+        return as_output(made)
+
+    def _argument(self, name: str, op: Op, to: Op, p: Param, g: Output) -> Any:
+        """Where an argument of the derivative comes from."""
+        seen, node = self.scope.checked.seen[name], self.scope.page.nodes[name]
+        if p.name == linear(to):
+            return g
+        if p.kind is Kind.SOURCE:
+            return self.scope.output(seen.sources[next(q.name for q in op.params if q.kind is Kind.SOURCE)])
+        if p.kind is Kind.DEST:  # orig_output
+            return self.scope.output(seen.sources.get(p.name, f"{name}.{op.outputs[0]}"))
+        if p.kind is Kind.SHAPE:
+            x = self.scope.output(seen.sources[linear(op) or ""])
+            return ops.Shape(self.scope.with_op_name(f"{x.node}_shape"), x, out_type=text.enumerator(p.dtype))
+        if p.kind in (Kind.INDEX, Kind.SEQUENCE):
+            return self.scope.output(seen.sources.get(p.name, f"{name}.{p.name}"))
+        if p.name in seen.sources:
+            return self.scope.output(seen.sources[p.name])
+        return node.text.get(p.name)
+
+
+def linear(op: Op) -> str | None:
+    """The input in which an op is linear once its choices are made: the pooled one, or the gradient."""
+    if op.family.startswith("q"):
+        return None
+    return [p.name for p in op.params if p.kind in (Kind.SOURCE, Kind.DEST)][-1]
+
+
+def derivative_of(op: Op) -> Op | None:
+    """The op that is the adjoint of this one, if there is one.
+
+    >>> from poolgrad.table import OPS
+    >>> [derivative_of(OPS[n]).name for n in ("MaxPool3D", "MaxPool3DGrad", "MaxPool3DGradGrad", "AvgPoolGrad")]
+    ['MaxPool3DGrad', 'MaxPool3DGradGrad', 'MaxPool3DGrad', 'AvgPool']
+    >>> derivative_of(OPS["FractionalMaxPoolGrad"])
+    """
+    if op.order != 1:
+        return relative(op, 1)
+    if op.rule.verb is Verb.SPREAD:
+        return None if op.rule.windows is Windows.EDGES else relative(op, 0)  # a fractional mean draws its own windows
+    return relative(op, 2)

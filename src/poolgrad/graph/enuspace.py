@@ -1,0 +1,245 @@
+"""Pages of enuSpace for TensorFlow as graphs: its .svg with the .dat beside it, or the .json that its plug-in runs.
+
+A page is XML in UTF-16: a block is `<use xlink:href="#MaxPool">` with a `<pg-set-pin>` per pin, a wire is a `<pg-link>`. Its run file
+lists the same as `object`s with `input`s. Results that were saved with the page are left out: they go stale. A session block becomes
+the list of what is fetched. Whatever has no place here is said in the notes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+from pathlib import PurePath
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..errors import brief
+from . import data, tensors, text
+from .blocks import BLOCKS, WIRED
+from .model import FORMAT, Graph, GraphError, Node, Page
+from .text import TextError
+
+_MOST_BYTES = 2**26
+_SAME = {"Const_ex": "Const", "Input": "Const", "Tensor": "Const"}
+_TYPES = {"float": "float32", "double": "float64", "int": "int32"}
+_MOVED = re.compile(r"translate\(\s*(-?[\d.]+)[\s,]+(-?[\d.]+)\s*\)")
+
+
+@dataclass
+class _Pin:
+    name: str
+    value: str = ""
+    shape: str = ""
+    type: str = ""
+    place: int | None = None  # of its bytes in the .dat file
+
+
+@dataclass
+class _Block:
+    id: str
+    op: str
+    pins: list[_Pin] = field(default_factory=list)
+    at: tuple[float, float] | None = None
+
+
+_Link = tuple[str, str, str, str]
+
+
+def load(given: Mapping[str, bytes]) -> tuple[Graph, list[str]]:
+    """The graph in these files, and what could not be taken over."""
+    by_kind = {PurePath(name.replace("\\", "/")).suffix.lower(): name for name in given}
+    main = by_kind.get(".svg") or by_kind.get(".json")
+    if main is None or len(given) > 2 or (len(given) == 2 and ".dat" not in by_kind):
+        names = ", ".join(map(brief, given)) or "no file"
+        _refuse(names, "one .json, or one .svg with its .dat")
+    if len(given[main]) > _MOST_BYTES:
+        _refuse(f"{len(given[main])} bytes", f"at most {_MOST_BYTES}")
+    name = PurePath(main.replace("\\", "/")).stem
+    if main == by_kind.get(".svg"):
+        return _Importer(name, given.get(by_kind.get(".dat", ""), b"")).graph(*_drawn(given[main]))
+    plain = _decoded(given[main])
+    try:
+        found = json.loads(plain)
+    except (ValueError, RecursionError) as error:
+        _refuse(brief(str(error), 100), "JSON")
+    if isinstance(found, dict) and found.get("format") == FORMAT:
+        return Graph.from_json(plain), []
+    return _Importer(name, given.get(by_kind.get(".dat", ""), b"")).graph(*_listed(found))
+
+
+def _refuse(got: str, wanted: str) -> NoReturn:
+    raise GraphError(f"import: got {got}, wanted {wanted}")
+
+
+def _decoded(raw: bytes) -> str:
+    code = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    try:
+        return raw.decode(code)
+    except UnicodeDecodeError as error:
+        _refuse(f"bytes that are no {code} ({error.reason})", "a text in UTF-16 or UTF-8")
+
+
+# ---- the two kinds of files
+
+
+def _drawn(raw: bytes) -> tuple[list[_Block], list[_Link]]:
+    """Blocks and links of a page."""
+    plain = _decoded(raw)
+    if "<!DOCTYPE" in plain or "<!ENTITY" in plain:
+        _refuse("XML that declares entities", "a page without them")
+    try:
+        root = ET.fromstring(re.sub(r"^\s*<\?xml[^>]*\?>", "", plain))
+    except ET.ParseError as error:
+        _refuse(f"XML with an error ({error})", "a page of enuSpace")
+    blocks, links = [], []
+    for element in root.iter():
+        kind = element.tag.rpartition("}")[2]
+        if kind == "use":
+            blocks.append(_used(element))
+        elif kind == "pg-link":
+            ends = (element.get(key, "").lstrip("#") for key in ("from-id", "param-from", "to-id", "param-to"))
+            links.append(tuple(ends))
+    return blocks, links  # type: ignore[return-value]
+
+
+def _used(element: ET.Element) -> _Block:
+    named = next((v for k, v in element.attrib.items() if k.rpartition("}")[2] == "href"), "")
+    moved = _MOVED.search(element.get("transform", ""))
+    at = (float(moved.group(1)), float(moved.group(2))) if moved else None
+    block = _Block(element.get("id", ""), named.lstrip("#"), [], at)
+    for child in element:
+        if child.tag.rpartition("}")[2] == "pg-set-pin":
+            place = next((v for k, v in child.attrib.items() if "pos" in k or "offset" in k), "")
+            block.pins.append(
+                _Pin(child.get("variable", "").lstrip("#"), child.get("value", ""), child.get("shape", ""),
+                     child.get("var-type", ""), int(place) if place.isdigit() and len(place) < 12 else None)
+            )  # fmt: skip
+    return block
+
+
+def _listed(found: Any) -> tuple[list[_Block], list[_Link]]:
+    """Blocks and links of a run file."""
+    objects = found.get("object") if isinstance(found, dict) else None
+    if not isinstance(objects, list):
+        _refuse(brief(found), f'"format": {FORMAT!r}, or the list "object" of an enuSpace run file')
+    blocks: list[_Block] = []
+    links: list[_Link] = []
+    for entry in objects:
+        if not isinstance(entry, dict) or not isinstance(entry.get("input", []), list):
+            _refuse(brief(entry), 'objects with "symbol-name", "id" and "input"')
+        block = _Block(_word(entry, "id"), _word(entry, "symbol-name").lstrip("#"))
+        blocks.append(block)
+        for pin in entry.get("input", []):
+            if not isinstance(pin, dict):
+                _refuse(brief(pin), 'inputs with "pin-name"')
+            name = _word(pin, "pin-name")
+            kind = _word(pin, "pin-datatype") or _word(pin, "pin-type")
+            block.pins.append(_Pin(name, _word(pin, "pin-initial"), _word(pin, "pin-shape"), kind))
+            if _word(pin, "in-symbol-id"):
+                links.append((_word(pin, "in-symbol-id"), _word(pin, "in-symbol-pin-name"), block.id, name))
+    return blocks, links
+
+
+def _word(entry: Mapping[str, Any], key: str) -> str:
+    value = entry.get(key, "")
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+# ---- what becomes of them
+
+
+class _Importer:
+    def __init__(self, name: str, held: bytes) -> None:
+        self.page = Page(name if name.isprintable() and name.strip() else "page")
+        self.held, self.out, self.notes = held, Graph([self.page]), list[str]()
+        self.names: dict[str, str] = {}
+        self.sessions: set[str] = set()
+
+    def graph(self, blocks: list[_Block], links: list[_Link]) -> tuple[Graph, list[str]]:
+        if not blocks:
+            _refuse("a page without blocks", "a page of enuSpace")
+        for block in blocks:
+            self._block(block)
+        for link in links:
+            self._link(link)
+        # What JSON refuses must not come in by another door.
+        return Graph.from_json(self.out.to_json()), self.notes
+
+    def _block(self, block: _Block) -> None:
+        if block.op == "ClientSession":
+            self.sessions.add(block.id)
+            return
+        op = _SAME.get(block.op, block.op)
+        name = self.page.fresh(block.id or op)
+        if block.id in self.names:
+            self.notes.append(f"{block.id}: two blocks have this id; the second is {name}")
+        self.names[block.id] = name
+        node = Node(name, op, {}, block.at)
+        self.page.nodes[name] = node
+        if op not in BLOCKS:
+            self.notes.append(f"{name}: there is no block {brief(op)} here; it is kept, but does not run")
+            return
+        for pin in block.pins:
+            self._pin(node, pin)
+
+    def _pin(self, node: Node, pin: _Pin) -> None:
+        """A pin's text; a Const has its shape and its type beside its cells."""
+        block = BLOCKS[node.op]
+        if pin.name == "scope" or pin.name.startswith("result_") or pin.name in block.outputs:
+            return
+        found = block.pin(pin.name)
+        if found is None:
+            if pin.value.strip():
+                self.notes.append(
+                    f"{node.id}: {pin.name}: {node.op} has no such pin; {brief(pin.value, 40)} is left out"
+                )
+            return
+        if found.kind == WIRED:
+            return
+        if node.op == "Const" and pin.name == "val":
+            self._cells(node, pin)
+        elif pin.value.strip():
+            node.text[pin.name] = pin.value
+
+    def _cells(self, node: Node, pin: _Pin) -> None:
+        dtype = _TYPES.get(pin.type) or self._dtype(pin.type)
+        node.text.setdefault("dtype", text.enumerator(dtype))
+        if pin.shape.strip():
+            node.text["shape"] = pin.shape
+        if pin.place is None:
+            node.text["val"] = pin.value
+            return
+        kind = tensors.numpy_type(dtype)
+        try:
+            count = prod(text.shape(pin.shape))
+            array = np.frombuffer(self.held, kind, count, pin.place).reshape(text.shape(pin.shape))
+        except (TextError, ValueError):
+            room = f"{len(self.held)} bytes of data"
+            self.notes.append(f"{node.id}: its cells, {brief(pin.shape)} at byte {pin.place}, are not in the {room}")
+            return
+        ref, entry = data.embed_array(np.array(array))
+        self.out.data[ref] = entry
+        node.text["val"] = ref
+
+    def _dtype(self, name: str) -> str:
+        try:
+            return text.dtype(name)
+        except TextError:
+            return "float32"
+
+    def _link(self, link: _Link) -> None:
+        giver, out, taker, pin = link
+        if taker in self.sessions and giver in self.names:
+            if pin.startswith("run"):
+                self.page.fetch.append(f"{self.names[giver]}.{out or 'output'}")
+            return
+        if giver not in self.names or taker not in self.names:
+            self.notes.append(f"a wire from {brief(giver)} to {brief(taker)} ends at no block; it is left out")
+            return
+        if pin != "scope" and all(map(str.isidentifier, (out, pin))):
+            self.page.wires.append((f"{self.names[giver]}.{out}", f"{self.names[taker]}.{pin}"))

@@ -1,0 +1,133 @@
+"""A page as a Python file that runs by itself, and its arrays as .npz."""
+
+from __future__ import annotations
+
+import io
+import keyword
+from typing import Any
+
+import numpy as np
+
+from ..config import __version__
+from .blocks import BLOCKS, Block
+from .check import Checked, check
+from .data import Sources
+from .model import Graph, GraphError, Node, Page
+from .session import Cache, execute
+
+_TAKEN = {"s", "np", "sys", "ops", "Scope", "Session", "names", "result_output", "name", "array"}
+_HEAD = '''"""{title}
+
+Exported by poolgrad {version}. Run it to see the arrays; `python {file} arrays.npz` saves them instead.
+"""
+
+import sys
+
+import numpy as np
+
+from poolgrad.graph import Scope, Session, ops
+
+s = Scope.new_root_scope({page})
+'''
+_TAIL = """
+names = {names}
+result_output = Session(s).run(names)
+
+if __name__ == "__main__" and len(sys.argv) > 1:
+    np.savez(sys.argv[1], **dict(zip(names, result_output)))
+elif __name__ == "__main__":
+    for name, array in zip(names, result_output):
+        print(f"{{name}}: {{array.dtype}} {{list(array.shape)}}")
+        print(array)
+"""
+
+
+def fetched(page: Page) -> list[str]:
+    """What a page is run for: what it names, or every output that nothing is wired to."""
+    if page.fetch:
+        return list(page.fetch)
+    used = {source for source, _ in page.wires}
+    ends = [f"{n}.{pin}" for n, node in page.nodes.items() if node.op in BLOCKS for pin in BLOCKS[node.op].outputs]
+    return [end for end in ends if end not in used]
+
+
+def python(graph: Graph, page: Page) -> str:
+    """The page as a Python file."""
+    found = check(page, Sources(graph.data, paths=False))
+    strange = [f"{n} ({node.op})" for n, node in page.nodes.items() if node.op not in BLOCKS]
+    if strange or len(found.order) < len(page.nodes):
+        reason = f"blocks that it has no name for: {', '.join(strange)}" if strange else "wires in a circle"
+        raise GraphError(f"export: page {page.name!r}: got {reason}, wanted blocks that can be built one by one")
+    names = _variables(page)
+    title = f"Page {page.name!r}.".replace("\\", "\\\\").replace('"""', "'''")
+    lines = [_HEAD.format(title=title, version=__version__, file=filename(page.name, "py"), page=_quoted(page.name))]
+    held = {word for node in page.nodes.values() for word in node.text.values() if word.strip() in graph.data}
+    lines += [f"s.graph.data[{_quoted(ref.strip())}] = {graph.data[ref.strip()]!r}\n" for ref in sorted(held)]
+    lines += [_line(page.nodes[name], found, names) for name in found.order]
+    return "".join(lines) + _TAIL.format(names=_listed(fetched(page)))
+
+
+def _variables(page: Page) -> dict[str, str]:
+    """A name in Python for each block."""
+    names: dict[str, str] = {}
+    for node in page.nodes:
+        name = node
+        while name in _TAKEN or keyword.iskeyword(name) or keyword.issoftkeyword(name) or name in names.values():
+            name += "_"
+        names[node] = name
+    return names
+
+
+def _line(node: Node, found: Checked, names: dict[str, str]) -> str:
+    block = BLOCKS[node.op]
+    scope = f"s.with_op_name({_quoted(node.id)})"
+    words, gap = [scope], False
+    for pin in block.pins:
+        value = _argument(node, pin.name, found, names)
+        if value is None:
+            gap = True
+            continue
+        named = gap or pin.name == "attrs" or (block.row is None and pin is not block.pins[0])
+        words.append(f"{pin.name}={value}" if named else value)
+    line = f"{names[node.id]} = ops.{node.op}({', '.join(words)})\n"
+    if len(line) <= 120:
+        return line
+    inner = "".join(f"    {word},\n" for word in words)
+    return f"{names[node.id]} = ops.{node.op}(\n{inner})\n"
+
+
+def _argument(node: Node, pin: str, found: Checked, names: dict[str, str]) -> str | None:
+    source = found.seen[node.id].sources.get(pin)
+    if source is None:
+        return _quoted(node.text[pin]) if node.text.get(pin, "").strip() else None
+    giver, _, out = source.partition(".")
+    block = found.seen[giver].block
+    first = isinstance(block, Block) and block.outputs[0] == out
+    return names[giver] if first else f"{names[giver]}.{out}"
+
+
+def _quoted(words: str) -> str:
+    """A literal in double quotes where that needs no escapes."""
+    plain = repr(words)
+    return plain if "'" in words or '"' in words else f'"{plain[1:-1]}"'
+
+
+def _listed(names: list[str]) -> str:
+    line = "[" + ", ".join(map(_quoted, names)) + "]"
+    return line if len(line) < 100 else "[\n" + "".join(f"    {_quoted(name)},\n" for name in names) + "]"
+
+
+def npz(graph: Graph, page: Page, cache: Cache | None = None, paths: bool = False) -> bytes:
+    """Every array of a page that ran, by `block.pin`."""
+    run = execute(page, Sources(graph.data, paths), cache)
+    arrays: dict[str, Any] = {f"{name}.{pin}": array for name, ran in run.blocks.items() if ran.kept is not None
+                              for pin, array in ran.kept.outputs.items()}  # fmt: skip
+    stream = io.BytesIO()
+    np.savez(stream, allow_pickle=False, **arrays)
+    return stream.getvalue()
+
+
+def filename(page: str, suffix: str) -> str:
+    """A plain file name for a page."""
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in page).strip("-")[:60]
+    return f"{plain or 'page'}.{suffix}"

@@ -1,0 +1,83 @@
+"""A page with its results as one HTML file that needs nothing else: the studio's viewer, its modules as data addresses."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+from functools import cache
+from importlib.resources import files
+
+from . import service
+from .model import Graph
+
+_IMPORT = re.compile(r"""(?:from|import)\s*\(?\s*['"]poolgrad/([\w-]+)['"]""")
+_MOST_CELLS = 2**20  # of a tensor that is written into the file
+_ENTRY = "viewer"
+
+
+def _static(name: str) -> str:
+    return files("poolgrad").joinpath("studio", "static", name).read_text("utf-8")
+
+
+@cache
+def _modules() -> dict[str, str]:
+    """The viewer and all that it imports, by name."""
+    found: dict[str, str] = {}
+    waiting = [_ENTRY]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found[name] = _static(f"{name}.js")
+            waiting += _IMPORT.findall(found[name])
+    return found
+
+
+def importmap() -> str:
+    """The import map of a file that opens from a disk: every module is a data address."""
+
+    def address(source: str) -> str:
+        return "data:text/javascript;base64," + base64.b64encode(source.encode()).decode()
+
+    return json.dumps({"imports": {f"poolgrad/{name}": address(source) for name, source in sorted(_modules().items())}})
+
+
+def standalone(graph: Graph, page: str | None = None, cache: service.Cache | None = None, paths: bool = False) -> str:
+    """The page as HTML: nothing is fetched, everything can be pointed at."""
+    chosen = graph.page(page).name
+    cache = cache if cache is not None else service.Cache()
+    content = {
+        "graph": graph.to_dict(), "page": chosen, "ops": service.ops(), "check": service.check(graph, chosen, cache, paths),
+        "run": service.run(graph, chosen, cache, limit=_MOST_CELLS, paths=paths),
+    }  # fmt: skip
+    plain = json.dumps(content, allow_nan=False).replace("<", "\\u003c")
+    made = _static("standalone.html")
+    parts = {"<!--TITLE-->": html.escape(chosen), "/*STYLE*/": _static("viewer.css"), "/*IMPORTMAP*/": importmap(),
+             "/*DATA*/": plain}  # fmt: skip
+    return re.sub("|".join(map(re.escape, parts)), lambda found: parts[found.group()], made)
+
+
+def frame(graph: Graph, page: str | None = None, paths: bool = True) -> str:
+    """The same inside a frame, for notebooks; where frames are not shown, a table of the results."""
+    whole = html.escape(standalone(graph, page, paths=paths), quote=True)
+    style = "width:100%;height:640px;border:1px solid #ccc;border-radius:6px"
+    title = html.escape(graph.page(page).name, quote=True)
+    return (f'<iframe title="{title}" sandbox="allow-scripts" style="{style}" srcdoc="{whole}">'
+            f"{table(graph, page, paths)}</iframe>")  # fmt: skip
+
+
+def table(graph: Graph, page: str | None = None, paths: bool = True) -> str:
+    """Blocks, shapes and sums as a plain table."""
+    ran = service.run(graph, page, limit=0, paths=paths)
+    rows = []
+    for name, node in ran["nodes"].items():
+        for pin, out in node["outputs"].items():
+            cells = (
+                f"{name}.{pin}",
+                out["dtype"] or "",
+                out["shape"] or "",
+                out.get("stats", {}).get("sum", node["status"]),
+            )
+            rows.append("<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in cells) + "</tr>")
+    return f"<table><tr><th>output</th><th>type</th><th>shape</th><th>sum</th></tr>{''.join(rows)}</table>"

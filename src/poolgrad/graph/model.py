@@ -1,0 +1,270 @@
+"""Pages of blocks and wires, as JSON keeps them: read with every field checked, written in one order, strange fields kept."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, NoReturn
+
+from ..errors import brief
+
+FORMAT, VERSION = "poolgrad-graph", 1
+IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+MOST_NODES = 10_000
+
+Json = dict[str, Any]
+Edit = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Repair:
+    """A change of a page that may mend a problem, and what to call it."""
+
+    label: str
+    edits: tuple[Edit, ...]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong with a page: at which block and pin, where in the text, what was wanted and what came."""
+
+    node: str | None
+    pin: str | None
+    got: str
+    expected: str
+    at: int | None = None
+    length: int = 0
+    expected_shape: tuple[int, ...] | None = None
+    got_shape: tuple[int, ...] | None = None
+    fix: str | None = None  # the pin's text as it may have been meant
+    repair: Repair | None = None
+
+    def __str__(self) -> str:
+        place = ": ".join(part for part in (self.node, self.pin) if part)
+        where = "" if self.at is None else f", character {self.at + 1}"
+        return f"{place or 'page'}{where}: got {self.got}, wanted {self.expected}"
+
+
+class GraphError(ValueError):
+    """A graph that cannot be read or run; `problems` says all that is wrong with it."""
+
+    def __init__(self, message: str, problems: Sequence[Problem] = ()) -> None:
+        super().__init__(message)
+        self.problems = tuple(problems)
+
+
+def refuse(place: str, got: object, wanted: str) -> NoReturn:
+    """The one way in which a malformed graph is refused."""
+    raise GraphError(f"graph: {place}: got {got if isinstance(got, str) else brief(got)}, wanted {wanted}")
+
+
+@dataclass
+class Node:
+    """A block on a page; what it is wired to is the page's business."""
+
+    id: str
+    op: str
+    text: dict[str, str] = field(default_factory=dict)
+    at: tuple[float, float] | None = None
+    extra: Json = field(default_factory=dict)
+
+    def to_dict(self) -> Json:
+        """As in JSON."""
+        place = {} if self.at is None else {"at": list(self.at)}
+        return {**self.extra, **place, "id": self.id, "op": self.op, "text": dict(self.text)}
+
+
+Wire = tuple[str, str]
+
+
+@dataclass
+class Page:
+    """Blocks and wires with a name: a scope."""
+
+    name: str = "page"
+    nodes: dict[str, Node] = field(default_factory=dict)
+    wires: list[Wire] = field(default_factory=list)
+    fetch: list[str] = field(default_factory=list)
+    extra: Json = field(default_factory=dict)
+
+    def to_dict(self) -> Json:
+        """As in JSON."""
+        nodes = [node.to_dict() for node in self.nodes.values()]
+        return {**self.extra, "name": self.name, "nodes": nodes, "wires": [list(w) for w in self.wires],
+                "fetch": list(self.fetch)}  # fmt: skip
+
+    def into(self, node: str, pin: str) -> str | None:
+        """What is wired into a pin, as `node.pin`."""
+        return next((source for source, target in self.wires if target == f"{node}.{pin}"), None)
+
+    def fresh(self, name: str) -> str:
+        """A name that no block has: this one, or with a number."""
+        name = re.sub(r"\W", "_", name, flags=re.ASCII)[:90] or "node"
+        name = name if IDENTIFIER.fullmatch(name) else f"n{name}"
+        if name not in self.nodes:
+            return name
+        return next(n for i in count(1) if (n := f"{name}_{i}") not in self.nodes)
+
+
+@dataclass
+class Graph:
+    """Pages, and the arrays and pictures that they hold."""
+
+    pages: list[Page] = field(default_factory=lambda: [Page()])
+    data: dict[str, Json] = field(default_factory=dict)
+    extra: Json = field(default_factory=dict)
+
+    def page(self, name: str | None = None) -> Page:
+        """The page of that name, or the first."""
+        if name is None:
+            return self.pages[0]
+        for page in self.pages:
+            if page.name == name:
+                return page
+        refuse("page", repr(name), " or ".join(repr(page.name) for page in self.pages[:8]))
+
+    def to_dict(self) -> Json:
+        """As in JSON."""
+        return {**self.extra, "format": FORMAT, "version": VERSION, "data": self.data,
+                "pages": [page.to_dict() for page in self.pages]}  # fmt: skip
+
+    def to_json(self) -> str:
+        """JSON text: keys sorted, a block per line, so that two versions compare well."""
+        return _text(self.to_dict())
+
+    @staticmethod
+    def from_json(text: str | bytes | Json) -> Graph:
+        """The graph that JSON says; a GraphError names the field that is wrong."""
+        return _read(text if isinstance(text, dict) else _loads(text))
+
+
+# ---- writing
+
+
+def _line(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=True)
+
+
+def _listed(values: Sequence[Any], indent: str) -> str:
+    return "[" + "".join(f"{',' if i else ''}\n{indent}{_line(v)}" for i, v in enumerate(values)) + "]"
+
+
+def _page_text(page: Json) -> str:
+    parts = {key: _listed(page[key], "    ") if key in ("nodes", "wires") else _line(page[key]) for key in page}
+    return "  {" + ",\n   ".join(f"{_line(key)}: {parts[key]}" for key in sorted(parts)) + "}"
+
+
+def _text(graph: Json) -> str:
+    parts = {key: _line(value) for key, value in graph.items()}
+    parts["pages"] = "[\n" + ",\n".join(map(_page_text, graph["pages"])) + "]"
+    data = [f"  {_line(key)}: {_line(graph['data'][key])}" for key in sorted(graph["data"])]
+    parts["data"] = "{\n" + ",\n".join(data) + "}" if data else "{}"
+    return "{" + ",\n ".join(f"{_line(key)}: {parts[key]}" for key in sorted(parts)) + "}\n"
+
+
+# ---- reading
+
+
+def _loads(text: str | bytes) -> Json:
+    try:
+        found = json.loads(text, parse_constant=lambda word: refuse("JSON", word, "a finite number"))
+    except GraphError:
+        raise
+    except RecursionError:
+        refuse("JSON", "brackets too deep", "a graph")
+    except (ValueError, TypeError) as error:
+        refuse("JSON", f"{brief(str(error), 120)}", "a graph in JSON")
+    if not isinstance(found, dict):
+        refuse("JSON", brief(found), 'an object with "format": "poolgrad-graph"')
+    return found
+
+
+def _of(value: Any, kind: type[Any], place: str, wanted: str) -> Any:
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        refuse(place, brief(value), wanted)
+    return value
+
+
+def _rest(given: Mapping[str, Any], known: Sequence[str], place: str) -> Json:
+    rest = {key: value for key, value in given.items() if key not in known}
+    try:
+        json.dumps(rest, allow_nan=False)
+    except (ValueError, TypeError, RecursionError):
+        refuse(place, "fields that JSON cannot hold", "plain values")
+    return rest
+
+
+def _read(given: Json) -> Graph:
+    if given.get("format") != FORMAT:
+        refuse("format", brief(given.get("format")), repr(FORMAT))
+    version = given.get("version")
+    if version != VERSION or isinstance(version, bool):
+        refuse("version", brief(version), f"{VERSION}, the version that this poolgrad reads")
+    pages = _of(given.get("pages"), list, "pages", "a list of pages")
+    if not pages:
+        refuse("pages", "[]", "at least one page")
+    made = [_page(_of(page, dict, f"pages[{i}]", "an object"), f"pages[{i}]") for i, page in enumerate(pages)]
+    names = [page.name for page in made]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        refuse("pages", f"the name {twice!r} twice", "each name once")
+    data = _of(given.get("data", {}), dict, "data", "an object")
+    for key, entry in data.items():
+        _of(entry, dict, f"data[{brief(key)}]", "an object with npy_base64 or png_base64")
+    return Graph(made, dict(data), _rest(given, ("format", "version", "pages", "data"), "graph"))
+
+
+def _page(given: Json, place: str) -> Page:
+    name = _of(given.get("name"), str, f"{place}.name", "a name")
+    if not name.strip() or not name.isprintable() or len(name) > 200:
+        refuse(f"{place}.name", brief(name), "a name of 1 to 200 printable characters")
+    nodes: dict[str, Node] = {}
+    listed = _of(given.get("nodes", []), list, f"{place}.nodes", "a list of blocks")
+    if len(listed) > MOST_NODES:
+        refuse(f"{place}.nodes", f"{len(listed)} blocks", f"at most {MOST_NODES}")
+    for i, entry in enumerate(listed):
+        node = read_node(_of(entry, dict, f"{place}.nodes[{i}]", "an object"), f"{place}.nodes[{i}]")
+        if node.id in nodes:
+            refuse(f"{place}.nodes[{i}].id", f"{node.id!r} again", "an id that no other block has")
+        nodes[node.id] = node
+    wires = list(_wires(given.get("wires", []), f"{place}.wires"))
+    fetch = [_end(f, f"{place}.fetch[{i}]") for i, f in enumerate(_of(given.get("fetch", []), list, f"{place}.fetch",
+             "a list of outputs"))]  # fmt: skip
+    return Page(name, nodes, wires, fetch, _rest(given, ("name", "nodes", "wires", "fetch"), place))
+
+
+def read_node(given: Json, place: str) -> Node:
+    """A block from JSON."""
+    name = _of(given.get("id"), str, f"{place}.id", "an id")
+    if not IDENTIFIER.fullmatch(name):
+        refuse(f"{place}.id", brief(name), "a letter or _, then letters, digits and _, at most 100")
+    op = _of(given.get("op"), str, f"{place}.op", "the name of a block")
+    text = _of(given.get("text", {}), dict, f"{place}.text", "an object of texts")
+    for pin, value in text.items():
+        _of(value, str, f"{place}.text.{brief(pin)}", "a text")
+    at = given.get("at")
+    if at is not None:
+        numbers = isinstance(at, (list, tuple)) and len(at) == 2
+        if not numbers or not all(isinstance(v, (int, float)) and abs(v) < 1e9 and math.isfinite(v) for v in at):
+            refuse(f"{place}.at", brief(at), "two numbers")
+    return Node(name, op, dict(text), None if at is None else (at[0], at[1]),
+                _rest(given, ("id", "op", "text", "at"), place))  # fmt: skip
+
+
+def _end(given: Any, place: str) -> str:
+    end: str = _of(given, str, place, "a text like 'x.output'")
+    node, dot, pin = end.partition(".")
+    if not dot or not IDENTIFIER.fullmatch(node) or not IDENTIFIER.fullmatch(pin):
+        refuse(place, brief(end), "a text like 'x.output'")
+    return end
+
+
+def _wires(given: Any, place: str) -> Iterator[Wire]:
+    for i, wire in enumerate(_of(given, list, place, "a list of wires")):
+        if not isinstance(wire, (list, tuple)) or len(wire) != 2:
+            refuse(f"{place}[{i}]", brief(wire), "a pair like ['x.output', 'y.input']")
+        yield _end(wire[0], f"{place}[{i}][0]"), _end(wire[1], f"{place}[{i}][1]")

@@ -1,0 +1,178 @@
+"""What may mend a problem: edits of the page that an editor offers as one press."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from ..table import Kind, Op
+from . import tensors, text
+from .blocks import BLOCKS, TYPED
+from .check import Checked, Seen
+from .kin import forward_of
+from .model import Edit, Page, Problem, Repair
+
+
+def repaired(page: Page, checked: Checked) -> list[Problem]:
+    """All problems, each with its repair if there is one."""
+    found = []
+    for problem in checked.problems:
+        seen = checked.seen.get(problem.node or "")
+        mended = _repair(page, checked, problem, seen) if seen is not None else None
+        found.append(problem if mended is None else replace(problem, repair=mended))
+    return found
+
+
+def _repair(page: Page, checked: Checked, problem: Problem, seen: Seen) -> Repair | None:
+    node, pin = problem.node, problem.pin
+    assert node is not None
+    if problem.fix is not None and pin is not None:
+        return Repair(f"Change to {problem.fix.strip()}", (_typed(node, pin, problem.fix),))
+    block = seen.block
+    op = block.row if block else None
+    found = block.pin(pin) if block and pin else None
+    if found is not None and found.kind == TYPED and problem.got == "nothing" and found.default:
+        return Repair(f"Set to {found.default}", (_typed(node, found.name, found.default),))
+    if op is None or pin is None:
+        return None
+    param = next((p for p in op.params if p.name == pin), None)
+    if pin == "orig_output":
+        return _pooled(page, checked, node, seen, op)
+    if param is not None and param.kind is Kind.SEQUENCE:
+        return _sequence(page, checked, node, pin, seen)
+    if param is not None and param.kind in (Kind.SIZES, Kind.SIZES_TENSOR):
+        return _sizes(node, pin, seen, op)
+    if problem.expected_shape is not None:
+        return _reshaped(page, checked, problem, seen)
+    if param is not None and param.kind in (Kind.SOURCE, Kind.DEST, Kind.INDEX) and problem.got.startswith("dtype "):
+        return _retyped(page, checked, problem, seen, op)
+    return None
+
+
+def _typed(node: str, pin: str, words: str) -> Edit:
+    return {"do": "set_text", "id": node, "pin": pin, "text": words}
+
+
+def _wired(page: Page, node: str, pin: str, source: str) -> list[Edit]:
+    """This wire instead of whatever is there."""
+    target = f"{node}.{pin}"
+    gone: list[Edit] = [{"do": "remove_wire", "wire": list(wire)} for wire in page.wires if wire[1] == target]
+    return [*gone, {"do": "add_wire", "wire": [source, target]}]
+
+
+def _place(page: Page, node: str, dx: float, dy: float) -> dict[str, list[float]]:
+    """Beside a block, if the page is laid out."""
+    at = page.nodes[node].at
+    return {} if at is None else {"at": [max(at[0] + dx, 0), max(at[1] + dy, 0)]}
+
+
+# ---- orig_output
+
+
+def _pooled(page: Page, checked: Checked, node: str, seen: Seen, op: Op) -> Repair | None:
+    """The forward op on orig_input: one that is on the page, or a new one."""
+    forward = forward_of(op)
+    x = seen.sources.get("orig_input")
+    if forward is None or x is None:
+        return None
+    entry = forward.params[0].name
+    for other, there in checked.seen.items():
+        same = there.block is not None and there.block.row is forward and there.sources.get(entry) == x
+        if same and _agree(seen, there) and f"{other}.output" != seen.sources.get("orig_output"):
+            return Repair(f"Connect {other}", tuple(_wired(page, node, "orig_output", f"{other}.output")))
+    texts = {
+        p.name: page.nodes[node].text[p.name] for p in BLOCKS[forward.name].pins if p.name in page.nodes[node].text
+    }
+    if forward.param(Kind.RATIO) or any(p.kind is Kind.SIZES_TENSOR and p.name in seen.sources for p in op.params):
+        return None  # its windows cannot be read off the texts
+    name = page.fresh("y")
+    made = {"id": name, "op": forward.name, "text": texts, **_place(page, node, -260, -160)}
+    edits: list[Edit] = [{"do": "add_node", "node": made}, {"do": "add_wire", "wire": [x, f"{name}.{entry}"]}]
+    edits += _wired(page, node, "orig_output", f"{name}.output")
+    return Repair(f"Insert {forward.name} and connect it", tuple(edits))
+
+
+def _agree(one: Seen, other: Seen) -> bool:
+    """Whether two blocks have the same windows."""
+    names = ("ksize", "strides", "padding", "data_format", "explicit_paddings", "overlapping")
+    blocks = [seen.block.row for seen in (one, other) if seen.block and seen.block.row]
+    defaults = [{p.name: p.default for p in op.params} for op in blocks]
+    given = [{n: seen.values.get(n, d.get(n)) for n in names} for seen, d in zip((one, other), defaults, strict=True)]
+    if other.sources.keys() & {"ksize", "strides"} or one.sources.keys() & {"ksize", "strides"}:
+        return False
+    shared = [n for n in names if all(n in d for d in defaults)]
+    return all(_plain(given[0][n]) == _plain(given[1][n]) for n in shared)
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _sequence(page: Page, checked: Checked, node: str, pin: str, seen: Seen) -> Repair | None:
+    """The sequence of the fractional pooling that made orig_output, or that pools on this page."""
+    source = seen.sources.get("orig_output", "").partition(".")[0]
+    op = seen.block.row if seen.block else None
+    forward = forward_of(op) if op else None
+    makers = [
+        n for n, s in checked.seen.items() if forward is not None and s.block is not None and s.block.row is forward
+    ]
+    chosen = source if source in makers else makers[0] if len(makers) == 1 else None
+    if chosen is None or seen.sources.get(pin) == f"{chosen}.{pin}":
+        return None
+    return Repair(f"Connect {pin} of {chosen}", tuple(_wired(page, node, pin, f"{chosen}.{pin}")))
+
+
+# ---- texts and inputs
+
+
+def _sizes(node: str, pin: str, seen: Seen, op: Op) -> Repair | None:
+    """As many numbers as there are dimensions, where all that are pooled are alike."""
+    given = seen.values.get(pin)
+    if pin in seen.sources or not isinstance(given, list) or len(given) == op.spatial + 2 or len(given) < 2:
+        return None
+    middle = set(given[1:-1]) if len(given) in (4, 5) else set(given)
+    if len(middle) != 1 or min(middle) < 1:
+        return None
+    words = text.written([1, *[middle.pop()] * op.spatial, 1])
+    return Repair(f"Change to {words}", (_typed(node, pin, words),))
+
+
+def _reshaped(page: Page, checked: Checked, problem: Problem, seen: Seen) -> Repair | None:
+    """An input of the right shape: the same numbers if they are as many, else 1, 2, 3, ..."""
+    shape, pin, node = problem.expected_shape, problem.pin, problem.node
+    source = seen.sources.get(pin or "")
+    if shape is None or pin is None or node is None or source is None or math.prod(shape) > tensors.LARGEST:
+        return None
+    giver = source.partition(".")[0]
+    spec, sizes = checked.spec(source), tensors.bracketed(shape)
+    users = [wire for wire in page.wires if wire[0].partition(".")[0] == giver]
+    const = page.nodes[giver].op in ("Const", "Random")
+    if const and len(users) == 1:
+        edits = [_typed(giver, "shape", sizes)]
+        if page.nodes[giver].op == "Random":
+            return Repair(f"Give {giver} the shape {sizes}", tuple(edits))
+        if spec.shape is not None and math.prod(spec.shape) == math.prod(shape):
+            return Repair(f"Reshape {giver} to {sizes}", tuple(edits))
+        edits.insert(0, _typed(giver, "val", f"arange(1,{math.prod(shape) + 1})"))
+        return Repair(f"Fill {giver} with 1, 2, 3, ... of shape {sizes}", tuple(edits))
+    name = page.fresh(pin)
+    words = {
+        "val": f"arange(1,{math.prod(shape) + 1})",
+        "shape": sizes,
+        "dtype": text.enumerator(spec.dtype or "float32"),
+    }
+    made = {"id": name, "op": "Const", "text": words, **_place(page, node, -260, 180)}
+    added: list[Edit] = [{"do": "add_node", "node": made}, *_wired(page, node, pin, f"{name}.output")]
+    return Repair(f"Insert a Const with 1, 2, 3, ... of shape {sizes}", tuple(added))
+
+
+def _retyped(page: Page, checked: Checked, problem: Problem, seen: Seen, op: Op) -> Repair | None:
+    """The type of the other inputs for a block whose type is a text."""
+    giver = seen.sources.get(problem.pin or "", "").partition(".")[0]
+    if giver not in page.nodes or BLOCKS[page.nodes[giver].op].pin("dtype") is None:
+        return None
+    index = next((p for p in op.params if p.name == problem.pin and p.kind is Kind.INDEX), None)
+    others = [checked.spec(source).dtype for pin, source in seen.sources.items() if pin != problem.pin]
+    wanted = "int64" if index else next((d for d in others if d in op.dtypes), op.dtypes[0])
+    words = text.enumerator("float32" if not index and not others and "float32" in op.dtypes else wanted)
+    return Repair(f"Make {giver} {words}", (_typed(giver, "dtype", words),))

@@ -1,0 +1,247 @@
+"""Results as JSON: tensors with their statistics, links that a page can follow by itself, and where gradients went."""
+
+from __future__ import annotations
+
+import base64
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..links import Links, cells, dimensions
+from ..table import Kind, Op
+from ..why import Subject, cuts, subject
+from ..words import number
+from .check import REFUSALS, Checked, Seen, Spec, arguments
+from .model import Json, Page, Problem
+from .session import Ran, Run, inputs_of
+
+Array = npt.NDArray[Any]
+MOST_LINKED = 2**20  # cells of all windows of a block
+_SHOWN = 20  # windows that a conservation line names
+_AXES = {4: "NHWC", 5: "NDHWC"}
+
+
+# ---- numbers
+
+
+def numbers(array: Array) -> Json:
+    """Cells as base64 of a type that JavaScript has; 64-bit integers become doubles."""
+    name = array.dtype.name
+    if name in ("bfloat16", "float16"):
+        array = array.astype(np.float32)
+    elif name in ("int64", "uint64"):
+        array = array.astype(np.float64)
+    raw = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"))).tobytes()
+    return {"type": array.dtype.name, "b64": base64.b64encode(raw).decode()}
+
+
+def statistics(array: Array) -> Json:
+    """Size, extremes and sum of the finite cells, and how many are zero, NaN or infinite."""
+    wide = array.astype(np.float64) if array.dtype.kind not in "iu" else array
+    good = np.isfinite(wide) if array.dtype.kind not in "iu" else np.ones(array.shape, bool)
+    some = wide[good]
+    with np.errstate(all="ignore"):
+        total = float(some.sum(dtype=np.float64)) if some.size else None
+    return {
+        "size": int(array.size),
+        "min": _plain(some.min()) if some.size else None,
+        "max": _plain(some.max()) if some.size else None,
+        "sum": total if total is not None and math.isfinite(total) else None,
+        "zeros": int((wide == 0).sum()),
+        "nan": int((wide != wide).sum()),
+        "inf": int(np.isinf(wide).sum()) if array.dtype.kind not in "iu" else 0,
+    }
+
+
+def _plain(value: Any) -> float | int:
+    return int(value) if value.dtype.kind in "iu" else float(value)
+
+
+def tensor(array: Array, spec: Json, limit: int, ref: str) -> Json:
+    """One output as the page draws it."""
+    values = numbers(array) if array.size <= limit else None
+    return {**spec, "shape": list(array.shape), "dtype": array.dtype.name, "stats": statistics(array), "values": values,
+            "ref": ref}  # fmt: skip
+
+
+# ---- what a tensor is
+
+
+def described(checked: Checked, end: str, page: Page) -> Json:
+    """Role and axes of an output: by the block that makes it, or by the first that takes it."""
+    node, _, pin = end.partition(".")
+    block = checked.seen[node].block
+    op = block.row if block else None
+    users = [(checked.seen[t.partition(".")[0]], t.partition(".")[2]) for s, t in page.wires if s == end
+             and t.partition(".")[0] in checked.seen]  # fmt: skip
+    layouts = [_layout(checked.seen[node])] + [_layout(seen) for seen, _ in users]
+    layout = next((text for text in layouts if text), None)
+    if op is not None:
+        first = op.outputs[0] == pin
+        role = ("gradient" if op.order else "value") if first else "index" if pin == "argmax" else "other"
+        return {"role": role, "axes": layout if first or pin == "argmax" else None}
+    roles = [_role(seen, p) for seen, p in users]
+    return {"role": next((role for role in roles if role != "value"), "value"), "axes": layout}
+
+
+def _layout(seen: Seen) -> str | None:
+    op = seen.block.row if seen.block else None
+    return None if op is None else str(seen.values.get("data_format", op.formats[0]))
+
+
+def _role(seen: Seen, pin: str) -> str:
+    """What an array is to the block that takes it."""
+    op = seen.block.row if seen.block else None
+    param = next((p for p in op.params if p.name == pin), None) if op else None
+    if op is None or param is None:
+        return "value"
+    if param.kind is Kind.INDEX:
+        return "index"
+    if param.kind not in (Kind.SOURCE, Kind.DEST):
+        return "other"
+    last = [p.name for p in op.params if p.kind in (Kind.SOURCE, Kind.DEST)][-1]
+    return "gradient" if op.order and pin == last else "value"
+
+
+def axes(letters: str | None, rank: int | None) -> list[str]:
+    """A letter per dimension."""
+    if rank is None:
+        return []
+    if letters is not None and len(letters) == rank:
+        return list(letters)
+    return list(_AXES.get(rank, "WHDCN"[:rank][::-1] if rank <= 5 else "?" * rank))
+
+
+def outline(spec: Spec, about: Json) -> Json:
+    """An output that did not run."""
+    shape = None if spec.shape is None else list(spec.shape)
+    rank = None if shape is None else len(shape)
+    return {"shape": shape, "dtype": spec.dtype, "role": about["role"], "axes": axes(about["axes"], rank)}
+
+
+def problem(found: Problem) -> Json:
+    """A problem as the page lists it."""
+    repair = None if found.repair is None else {"label": found.repair.label, "edits": list(found.repair.edits)}
+    return {
+        "node": found.node, "pin": found.pin, "at": found.at, "length": found.length, "expected": found.expected,
+        "got": found.got, "expected_shape": None if found.expected_shape is None else list(found.expected_shape),
+        "got_shape": None if found.got_shape is None else list(found.got_shape), "sentence": str(found),
+        "repair": repair,
+    }  # fmt: skip
+
+
+# ---- links
+
+
+def asked(name: str, seen: Seen, ran: Ran, run: Run) -> Subject | None:
+    """A block that ran, ready to be asked about."""
+    op = seen.block.row if seen.block else None
+    if op is None or ran.kept is None:
+        return None
+    if "subject" not in ran.kept.notes:
+        given, attrs = arguments(op, seen, inputs_of(seen, run))
+        try:
+            ran.kept.notes["subject"] = subject(op, given, attrs, ran.kept.outputs)
+        except REFUSALS:
+            ran.kept.notes["subject"] = None
+    found: Subject | None = ran.kept.notes["subject"]
+    if found is None:
+        return None
+    # The same result may be kept for several blocks, so names are not kept with it.
+    names = {pin: called(source) for pin, source in seen.sources.items()} | {
+        pin: called(f"{name}.{pin}") for pin in op.outputs
+    }
+    return replace(found, parts=tuple(replace(p, name=names.get(p.pin, "")) for p in found.parts))
+
+
+def called(end: str) -> str:
+    """What a sentence calls an output: its block, unless the block has several."""
+    return end.removesuffix(".output")
+
+
+def relation(name: str, seen: Seen, ran: Ran, run: Run) -> tuple[Json | None, Json | None]:
+    """Links and conservation of a block; none if it has no windows, or too many cells."""
+    made = asked(name, seen, ran, run)
+    if made is None or ran.kept is None:
+        return None, None
+    if cells(dimensions(made.plan), made.plan.dest) > MOST_LINKED:
+        return None, None
+    links: Links = ran.kept.notes.get("links") or made.links()
+    if links.nbytes <= ran.kept.room:
+        ran.kept.notes["links"] = links
+    op = seen.block.row if seen.block else None
+    assert op is not None
+    return _links(name, seen, made, links), conservation(op, made, links)
+
+
+def _links(name: str, seen: Seen, made: Subject, links: Links) -> Json:
+    hits = None
+    if links.ptr is not None and links.cell is not None:
+        hits = {"ptr": numbers(links.ptr.astype(np.int32)), "cell": numbers(links.cell.astype(np.int32))}
+    sides: list[Json | None] = []
+    for axis in links.axes:
+        if axis is None:
+            sides.append(None)
+            continue
+        before, after = cuts(axis)
+        sides.append({"start": axis.start.tolist(), "stop": axis.stop.tolist(), "before": before.tolist(),
+                      "after": after.tolist()})  # fmt: skip
+    outputs = seen.block.outputs if seen.block else ()
+    tensors: list[Json] = [{"part": p.part, "dtype": made.arrays[p.pin].dtype.name, "pin": p.pin, "side": p.side, "name": p.called,
+                "ref": f"{name}.{p.pin}" if p.pin in outputs else seen.sources.get(p.pin)} for p in made.parts]  # fmt: skip
+    return {"verb": links.verb.value, "taken": links.taken, "source": list(links.source), "dest": list(links.dest),
+            "tensors": tensors, "axes": sides, "hits": hits, "eps": made.rule.eps or None}  # fmt: skip
+
+
+# ---- conservation
+
+
+def conservation(op: Op, made: Subject, links: Links) -> Json | None:
+    """What a gradient handed on, and which windows lost or repeated it."""
+    given, result = made.of("g"), made.of("dx")
+    if given is None or result is None:
+        return None
+    g, dx = (made.arrays[p.pin].astype(np.float64) for p in (given, result))
+    takers = np.ones(g.size, np.int64) if links.ptr is None else np.diff(links.ptr)
+    if links.taken == "first":
+        takers = np.minimum(takers, 1)
+    flat = g.reshape(-1)
+    with np.errstate(all="ignore"):
+        total, arrived = float(flat.sum()), float(dx.sum())
+        lost, extra = float(flat[takers == 0].sum()), float((flat * np.maximum(takers - 1, 0)).sum())
+        size = float(np.abs(flat).sum())
+    odd = np.flatnonzero((takers != 1) & (flat != 0))
+    windows = [{"cell": [int(i) for i in np.unravel_index(at, g.shape)], "amount": _finite(flat[at]),
+                "why": "lost" if takers[at] == 0 else "repeated"} for at in odd[:_SHOWN]]  # fmt: skip
+    exact = made.arrays[given.pin].dtype
+    slack = 0.0 if exact.kind in "iu" else size * 64 * _epsilon(exact)
+    equal = bool(abs(total - arrived) <= slack)
+    return {
+        "in": {"pin": given.pin, "sum": _finite(total)}, "out": {"pin": result.pin, "sum": _finite(arrived)},
+        "equal": equal, "lost": _finite(lost), "extra": _finite(extra), "windows": windows,
+        "sentence": _line(given.pin, result.pin, total, arrived, equal, odd.size, takers),
+    }  # fmt: skip
+
+
+def _epsilon(dtype: np.dtype[Any]) -> float:
+    return {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23}.get(dtype.name, 2.0**-52)
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _line(g: str, dx: str, total: float, arrived: float, equal: bool, odd: int, takers: npt.NDArray[np.int64]) -> str:
+    sums = f"sum of {g} {number(total)} {'=' if equal else '≠'} sum of {dx} {number(arrived)}"
+    if equal:
+        return sums
+    if not odd:
+        return sums + ": rounding, or cells that are not finite"
+    lost = int((takers == 0).sum())
+    parts = [f"{lost} of {takers.size} windows lose theirs"] if lost else []
+    many = int((takers > 1).sum())
+    parts += [f"{many} of {takers.size} windows give theirs more than once"] if many else []
+    return f"{sums}: {', '.join(parts)}"

@@ -1,0 +1,381 @@
+"""Pages built in Python, in the shape of TensorFlow's C++ API: scopes, ops, outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrays import as_array
+from ..errors import Problems, brief
+from ..why import Explanation, ask
+from . import data, report, tensors, text
+from .blocks import BLOCKS, TYPED, WIRED, Block, Pin, optional
+from .check import FAILED, Checked, Seen, check, check_node
+from .data import Sources
+from .model import Graph, GraphError, Node, Page, Problem
+from .repair import repaired
+from .session import execute
+
+Array = npt.NDArray[Any]
+_LONGEST_TEXT = 256  # cells that a Const holds as text; more go into the graph's data
+
+
+@dataclass(frozen=True, eq=False)
+class Output:
+    """One result of a block: what wires begin at."""
+
+    scope: Scope
+    node: str
+    pin: str
+
+    @property
+    def name(self) -> str:
+        """As wires and JSON name it."""
+        return f"{self.node}.{self.pin}"
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """The shape, known while building; None if it is known only when it runs."""
+        return self.scope.checked.spec(self.name).shape
+
+    @property
+    def dtype(self) -> str | None:
+        """The element type, likewise."""
+        return self.scope.checked.spec(self.name).dtype
+
+    def __repr__(self) -> str:
+        shape = "?" if self.shape is None else list(self.shape)
+        return f"<{self.name}: {self.dtype or '?'} {shape}>"
+
+
+class Operation:
+    """A block on a page; its outputs are attributes, and the first one stands for it."""
+
+    def __init__(self, scope: Scope, name: str, outputs: Sequence[str]) -> None:
+        self.name = name
+        self.outputs = tuple(Output(scope, name, pin) for pin in outputs)
+
+    def __getattr__(self, pin: str) -> Output:
+        for output in self.__dict__.get("outputs", ()):
+            if output.pin == pin:
+                return output  # type: ignore[no-any-return]
+        raise AttributeError(f"{self.__dict__.get('name')} has no output {pin!r}")
+
+    def __iter__(self) -> Iterator[Output]:
+        return iter(self.outputs)
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """The shape of the first output."""
+        return self.outputs[0].shape
+
+    @property
+    def dtype(self) -> str | None:
+        """The element type of the first output."""
+        return self.outputs[0].dtype
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {', '.join(map(repr, self.outputs))}>"
+
+
+Tensor = Output | Operation
+
+
+def as_output(value: Tensor) -> Output:
+    """The output that is meant."""
+    return value.outputs[0] if isinstance(value, Operation) else value
+
+
+@dataclass
+class _State:
+    graph: Graph
+    page: Page
+    sources: Sources
+    collect: bool
+    checked: Checked = field(default_factory=Checked)
+
+
+class Scope:
+    """A page under construction: blocks are added, shapes inferred, problems raised at the line that makes them.
+
+    With collect=True problems are gathered in `problems` instead, and building goes on.
+
+    >>> s = Scope.new_root_scope("page")
+    >>> from poolgrad.graph import ops
+    >>> x = ops.Const(s.with_op_name("x"), "arange(1,17)", shape="[1][4][4][1]")
+    >>> ops.MaxPool(s, x, [1, 2, 2, 1], "1,2,2,1", "SAME").shape
+    (1, 2, 2, 1)
+    """
+
+    def __init__(self, name: str = "page", collect: bool = False) -> None:
+        graph = Graph.from_json({"format": "poolgrad-graph", "version": 1, "pages": [{"name": name}]})
+        self._state = _State(graph, graph.pages[0], Sources(graph.data), collect)
+        self._name = ""
+
+    @staticmethod
+    def new_root_scope(name: str = "page", collect: bool = False) -> Scope:
+        """A scope with an empty page."""
+        return Scope(name, collect)
+
+    @staticmethod
+    def of(graph: Graph, page: str | None = None, paths: bool = True, folder: Path | None = None) -> Scope:
+        """A scope over a page that exists; what is wrong with it is in `problems`."""
+        scope = Scope(collect=True)
+        chosen = graph.page(page)
+        sources = Sources(graph.data, paths, folder or Path())
+        scope._state = _State(graph, chosen, sources, True, check(chosen, sources))
+        return scope
+
+    def with_op_name(self, name: str) -> Scope:
+        """The same page; the next block is called this."""
+        scope = object.__new__(Scope)
+        scope._state, scope._name = self._state, name
+        return scope
+
+    # ---- what is there
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that the page is part of."""
+        return self._state.graph
+
+    @property
+    def page(self) -> Page:
+        """The page."""
+        return self._state.page
+
+    @property
+    def checked(self) -> Checked:
+        """What is known of the blocks."""
+        return self._state.checked
+
+    @property
+    def sources(self) -> Sources:
+        """Where arrays come from."""
+        return self._state.sources
+
+    @property
+    def problems(self) -> list[Problem]:
+        """Everything that is wrong with the page, with repairs where there are some."""
+        self.checked.sort()
+        return repaired(self.page, self.checked)
+
+    def output(self, name: str) -> Output:
+        """The output of that name, `x.output` or just `x`."""
+        node, _, pin = name.partition(".")
+        seen = self.checked.seen.get(node)
+        pins = seen.block.outputs if seen and seen.block else ()
+        pin = pin or (pins[0] if pins else "")
+        if pin not in pins:
+            raise GraphError(f"{self.page.name}: got {brief(name)}, wanted an output of a block on the page")
+        return Output(self, node, pin)
+
+    def to_json(self) -> str:
+        """The graph as JSON text."""
+        return self.graph.to_json()
+
+    def to_python(self) -> str:
+        """The page as a Python file that runs."""
+        from .export import python
+
+        return python(self.graph, self.page)
+
+    def _repr_html_(self) -> str:
+        from .html import frame
+
+        return frame(self.graph, self.page.name, self.sources.paths)
+
+    # ---- building
+
+    def add(self, op: str, wires: Mapping[str, Tensor], texts: Mapping[str, str]) -> Operation:
+        """A new block; a GraphError if something is wrong with it, unless the scope collects."""
+        state, block = self._state, BLOCKS[op]
+        for pin, value in wires.items():
+            if as_output(value).scope._state is not state:
+                raise GraphError(f"{op}: {pin}: got an output of another page, wanted one of {self.page.name!r}")
+        node = Node(self.page.fresh(self._name or op), op, dict(texts))
+        seen = Seen(block, sources={pin: as_output(value).name for pin, value in wires.items()})
+        before = len(self.checked.problems)
+        self.page.nodes[node.id], self.checked.seen[node.id] = node, seen
+        self.page.wires += [(source, f"{node.id}.{pin}") for pin, source in seen.sources.items()]
+        self.checked.order.append(node.id)
+        check_node(node, self.checked, state.sources)
+        if seen.status == FAILED and not state.collect:
+            problems = [p for p in repaired(self.page, self.checked) if p.node == node.id]
+            self._forget(node.id, before)
+            raise GraphError(f"{op}: " + "; ".join(map(str, problems)), problems)
+        return Operation(self, node.id, block.outputs)
+
+    def _forget(self, name: str, problems: int) -> None:
+        del self.page.nodes[name], self.checked.seen[name], self.checked.problems[problems:]
+        self.page.wires = [wire for wire in self.page.wires if wire[1].partition(".")[0] != name]
+        self.checked.order.remove(name)
+
+    def constant(self, value: Any, dtype: str | None = None, shape: Any = None) -> dict[str, str]:
+        """The texts of a Const that holds this array."""
+        if isinstance(value, str):
+            sizes = "" if shape is None else shape if isinstance(shape, str) else tensors.bracketed(tuple(shape))
+            return {"val": value, "shape": sizes, "dtype": _typed(dtype or "DT_FLOAT")}
+        problems = Problems("Const")
+        array = as_array(
+            problems, "val", value, None if dtype is None else tensors.numpy_type(text.dtype(_typed(dtype)))
+        )
+        problems.settle()
+        assert array is not None
+        if array.dtype.name not in text.DTYPES:
+            raise GraphError(f"Const: val: got dtype {array.dtype}, wanted one of {', '.join(text.DTYPES)}")
+        if dtype is not None:
+            array = array.astype(tensors.numpy_type(text.dtype(_typed(dtype))))
+        if shape is not None:
+            array = array.reshape(text.shape(shape) if isinstance(shape, str) else tuple(shape))
+        words = {"shape": tensors.bracketed(array.shape), "dtype": text.enumerator(array.dtype.name)}
+        if array.size <= _LONGEST_TEXT:
+            return {"val": tensors.flat(array), **words}
+        ref, entry = data.embed_array(array)
+        self.graph.data[ref] = entry
+        return {"val": ref, **words}
+
+    # ---- asking
+
+    def explain(self, value: Tensor | str, cell: Sequence[int], pin: str | None = None) -> Explanation:
+        """Why a cell of a block's result, or of one of its pins, has its value."""
+        output = self.output(value) if isinstance(value, str) else as_output(value)
+        run = execute(self.page, self.sources, wanted=[output.node])
+        seen, ran = self.checked.seen[output.node], run.blocks[output.node]
+        if ran.kept is None:
+            wrong = [str(p) for p in run.problems] or ["it waits for a block that failed"]
+            raise GraphError(f"{output.node}: did not run: {'; '.join(wrong)}", run.problems)
+        if seen.block is None or seen.block.row is None:
+            raise GraphError(
+                f"{output.node}: got a {self.page.nodes[output.node].op}, wanted a pooling op: it has windows"
+            )
+        return ask(
+            output.node, report.asked(output.node, run.checked.seen[output.node], ran, run), pin or output.pin, cell
+        )
+
+
+def _typed(dtype: Any) -> str:
+    return dtype if isinstance(dtype, str) else np.dtype(dtype).name
+
+
+# ---- ops
+
+
+class Attrs:
+    """Optional attributes by C++ setters: `Attrs().DataFormat("NDHWC").Seed(7)`."""
+
+    def __init__(self, op: str) -> None:
+        self._op, self._values = op, dict[str, Any]()
+
+    def __getattr__(self, name: str) -> Any:
+        row = BLOCKS[self._op].row
+        known = {n.replace("_", "").lower(): n for n in optional(row)} if row and not name.startswith("_") else {}
+        found = known.get(name.replace("_", "").lower())
+        if found is None:
+            raise AttributeError(f"{self._op} has no attribute {name!r}; it has {', '.join(known.values()) or 'none'}")
+
+        def put(value: Any) -> Attrs:
+            self._values[found] = value
+            return self
+
+        return put
+
+    def __str__(self) -> str:
+        return text.written_attrs(self._values)
+
+
+class Maker:
+    """One block as a function: `ops.MaxPool(scope, input, ksize, strides, padding, attrs=...)`."""
+
+    def __init__(self, block: Block) -> None:
+        self._block = block
+        self.__name__ = block.op
+        self.__doc__ = f"{block.doc}\n\n{block.op}(scope, {', '.join(p.name for p in block.pins)})\n\n" + "\n".join(
+            f"{pin.name}: {pin.doc}" + (f", like {pin.example}" if pin.example else "") for pin in block.pins
+        )
+
+    def Attrs(self) -> Attrs:
+        """Optional attributes, to be set one after the other."""
+        return Attrs(self._block.op)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(Attrs(self._block.op), name)
+
+    def __call__(self, scope: Scope, *args: Any, attrs: Any = None, **named: Any) -> Operation:
+        block, given = self._block, dict[str, Any]()
+        if not isinstance(scope, Scope):
+            raise TypeError(f"{block.op}: scope: got {brief(scope)}, wanted a Scope")
+        if block.op == "Const" and (args or "val" in named):
+            return scope.add("Const", {}, _constant(scope, *args, **named))
+        names = [pin.name for pin in block.pins]
+        if len(args) > len(names):
+            raise TypeError(f"{block.op}: got {len(args)} arguments after scope, wanted at most {', '.join(names)}")
+        given.update(zip(names, args, strict=False))
+        known = optional(block.row) if block.row else {}
+        extra = {name: named.pop(name) for name in list(named) if name in known}
+        wrong = [name for name in named if name not in names or name in given]
+        if wrong:
+            raise TypeError(
+                f"{block.op}: {wrong[0]}: got it {'twice' if wrong[0] in given else 'unasked'}, wanted {names}"
+            )
+        given.update(named)
+        attrs = given.pop("attrs", attrs)
+        words = text.written_attrs(attrs) if isinstance(attrs, dict) else str(attrs or "")
+        words = " ".join(
+            w for w in (words.strip().rstrip(";") + ";" if words.strip() else "", text.written_attrs(extra)) if w
+        )
+        wires, texts = self._split(scope, given)
+        return scope.add(block.op, wires, texts | ({"attrs": words} if words else {}))
+
+    def _split(self, scope: Scope, given: dict[str, Any]) -> tuple[dict[str, Tensor], dict[str, str]]:
+        """What is wired and what is typed; arrays where wires are wanted become Const blocks."""
+        wires: dict[str, Tensor] = {}
+        texts: dict[str, str] = {}
+        for pin in self._block.pins:
+            value = given.get(pin.name)
+            if value is None:
+                continue
+            if isinstance(value, (Output, Operation)):
+                if pin.kind == TYPED:
+                    raise TypeError(f"{self._block.op}: {pin.name}: got {value!r}, wanted a text or a value")
+                wires[pin.name] = value
+            elif pin.kind == WIRED:
+                wires[pin.name] = scope.with_op_name(pin.name).add("Const", {}, scope.constant(value))
+            else:
+                texts[pin.name] = _written(pin, value)
+        return wires, texts
+
+
+def _written(pin: Pin, value: Any) -> str:
+    if isinstance(value, (str, Path)):
+        return str(value)
+    if pin.type == "dtype":
+        return text.enumerator(np.dtype(value).name)
+    if pin.type == "tensor":
+        return tensors.flat(np.asarray(value))
+    return tensors.bracketed(tuple(value)) if pin.type == "shape" else text.written(value)
+
+
+def _constant(scope: Scope, val: Any, shape: Any = None, dtype: Any = None) -> dict[str, str]:
+    return scope.constant(val, dtype, shape)
+
+
+class Ops:
+    """Every block as a function."""
+
+    def __init__(self) -> None:
+        for name, block in BLOCKS.items():
+            setattr(self, name, Maker(block))
+
+    def __getattr__(self, name: str) -> Maker:
+        raise AttributeError(f"there is no op {name!r}; there are {', '.join(BLOCKS)}")
+
+
+ops = Ops()

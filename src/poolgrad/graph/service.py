@@ -1,0 +1,261 @@
+"""What the studio's server and the command line ask for: JSON in, JSON out. Whatever is malformed is a GraphError."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import brief
+from ..words import phrases
+from . import data, edits, report
+from .blocks import BLOCKS, GROUPS, Block, Pin
+from .check import Checked, Seen, check_node
+from .check import check as check_page
+from .data import Sources
+from .model import Graph, GraphError, Json, Node, Page, refuse
+from .repair import repaired
+from .session import Cache, Run, execute, with_feeds
+from .text import DTYPES, TextError
+
+Array = npt.NDArray[Any]
+__all__ = ["Cache", "GraphError", "check", "embed", "examples", "export", "gradients", "import_", "new_graph", "ops",
+           "parse", "repair", "run", "tensor", "tensor_npy"]  # fmt: skip
+
+
+# ---- blocks
+
+
+def ops() -> Json:
+    """Every block with its pins, the groups of the palette, the words of explanations."""
+    blocks = [_block(block) for block in BLOCKS.values()]
+    return {"blocks": blocks, "groups": list(GROUPS), "phrases": phrases(), "dtypes": list(DTYPES)}
+
+
+def _block(block: Block) -> Json:
+    row = block.row
+    found: Json = {"op": block.op, "group": block.group, "doc": block.doc, "pins": [_pin(pin) for pin in block.pins],
+                   "outputs": [{"name": name, "doc": ""} for name in block.outputs]}  # fmt: skip
+    facts: Json = {"family": None, "order": None, "rank": None, "formats": [], "dtypes": [], "link": None}
+    if row is not None:
+        facts = {"family": row.family, "order": row.order, "rank": row.spatial + 2, "formats": list(row.formats),
+                 "dtypes": list(row.dtypes), "link": f"docs/ops/{row.name}.md"}  # fmt: skip
+    return found | facts
+
+
+def _pin(pin: Pin) -> Json:
+    return {
+        "name": pin.name, "kind": pin.kind, "type": pin.type, "required": pin.required, "default": pin.default,
+        "example": pin.example, "doc": pin.doc, "words": None if pin.words is None else list(pin.words),
+        "dtypes": None if pin.dtypes is None else list(pin.dtypes), "rank": pin.rank, "blank": pin.blank,
+    }  # fmt: skip
+
+
+def parse(op: str, pin: str, text: str) -> Json:
+    """One text alone, as it is typed."""
+    block = BLOCKS.get(op) if isinstance(op, str) else None
+    found = block.pin(pin) if block else None
+    if found is None or found.read is None or not isinstance(text, str):
+        refuse("parse", brief([op, pin]), "a block and one of its text pins")
+    try:
+        value = found.read(text if text.strip() else found.blank)
+    except TextError as error:
+        said = {"at": error.at, "length": error.length, "got": error.got, "expected": error.wanted, "fix": error.fix}
+        return {"value": None, "problem": said | {"sentence": f"{pin}, {error}"}}
+    return {"value": value, "problem": None}
+
+
+# ---- check and run
+
+
+def _opened(graph: Json | Graph, page: str | None) -> tuple[Graph, Page]:
+    if not isinstance(graph, (Graph, dict)):
+        refuse("graph", brief(graph), "an object")
+    opened = graph if isinstance(graph, Graph) else Graph.from_json(graph)
+    return opened, opened.page(page)
+
+
+def check(graph: Json | Graph, page: str | None = None, cache: Cache | None = None, paths: bool = False) -> Json:
+    """Shapes, types and problems of a page; with a cache it also runs, so that warnings about values are in."""
+    opened, chosen = _opened(graph, page)
+    if cache is not None:
+        done = execute(chosen, Sources(opened.data, paths), cache)
+        return _checked(chosen, done.checked, done)
+    return _checked(chosen, check_page(chosen, Sources(opened.data, paths)), None)
+
+
+def _checked(page: Page, found: Checked, done: Run | None) -> Json:
+    nodes = {}
+    for name, seen in found.seen.items():
+        outputs = {pin: report.outline(spec, report.described(found, f"{name}.{pin}", page))
+                   for pin, spec in seen.outputs.items()}  # fmt: skip
+        nodes[name] = {"status": done.blocks[name].status if done else seen.status, "outputs": outputs}
+    return {"page": page.name, "nodes": nodes, "problems": [report.problem(p) for p in repaired(page, found)],
+            "warnings": [report.problem(p) for p in done.warnings] if done else []}  # fmt: skip
+
+
+def run(graph: Json | Graph, page: str | None = None, cache: Cache | None = None, feeds: Mapping[str, Any] | None = None,
+        limit: int = 16384, paths: bool = False) -> Json:  # fmt: skip
+    """Runs a page: every block's arrays, how cells are linked, and what went wrong."""
+    opened, chosen = _opened(graph, page)
+    cache = cache if cache is not None else Cache()
+    done = execute(chosen, with_feeds(Sources(opened.data, paths), feeds or {}), cache)
+    nodes = {name: _ran(name, chosen, done, limit) for name in done.checked.seen}
+    fresh = [ran for ran in done.blocks.values() if ran.kept is not None]
+    return {
+        "page": chosen.name, "ms": round(done.ms, 3), "ran": sum(not ran.cached for ran in fresh),
+        "cached": sum(ran.cached for ran in fresh), "order": done.checked.order, "nodes": nodes,
+        "problems": [report.problem(p) for p in repaired(chosen, done.checked)], "warnings": [report.problem(p) for p in done.warnings],
+    }  # fmt: skip
+
+
+def _ran(name: str, page: Page, done: Run, limit: int) -> Json:
+    seen, ran = done.checked.seen[name], done.blocks[name]
+    about = {pin: report.described(done.checked, f"{name}.{pin}", page) for pin in seen.outputs}
+    outputs: Json = {pin: report.outline(spec, about[pin]) for pin, spec in seen.outputs.items()}
+    links = kept = None
+    if ran.kept is not None:
+        for pin, array in ran.kept.outputs.items():
+            spec = {"role": about[pin]["role"], "axes": report.axes(about[pin]["axes"], array.ndim)}
+            outputs[pin] = report.tensor(array, spec, limit, f"{ran.key}.{pin}")
+        links, kept = report.relation(name, seen, ran, done)
+    return {"status": ran.status, "cached": ran.cached, "ms": round(ran.ms, 3), "outputs": outputs, "links": links,
+            "conservation": kept}  # fmt: skip
+
+
+def _held(cache: Cache, ref: str) -> Array:
+    key, _, pin = ref.partition(".") if isinstance(ref, str) else ("", "", "")
+    kept = cache.get(key)
+    if kept is None or pin not in kept.outputs:
+        refuse("tensor", brief(ref), "the ref of a tensor that has run")
+    return kept.outputs[pin]
+
+
+def tensor(cache: Cache, ref: str, slice: Any = None) -> Json:
+    """A tensor by its ref, or a part of it: [start, stop] per dimension."""
+    array = _held(cache, ref)
+    if slice is not None:
+        pairs = slice if isinstance(slice, (list, tuple)) else []
+        fine = len(pairs) == array.ndim and all(
+            isinstance(p, (list, tuple)) and len(p) == 2 and all(type(v) is int and v >= 0 for v in p) for p in pairs
+        )
+        if not fine:
+            refuse("slice", brief(slice), f"[start, stop] for each of {array.ndim} dimensions")
+        array = array[tuple(map(_span, pairs))]
+    return {"shape": list(array.shape), "dtype": array.dtype.name, "values": report.numbers(array)}
+
+
+def _span(pair: Any) -> Any:
+    return np.s_[pair[0] : pair[1]]
+
+
+def tensor_npy(cache: Cache, ref: str) -> bytes:
+    """A tensor as the bytes of a .npy file."""
+    stream = io.BytesIO()
+    np.save(stream, _held(cache, ref), allow_pickle=False)
+    return stream.getvalue()
+
+
+# ---- changes
+
+
+def repair(graph: Json | Graph, page: str | None, changes: Any) -> Json:
+    """The graph with these edits made."""
+    opened, chosen = _opened(graph, page)
+    edits.apply(chosen, changes)
+    return opened.to_dict()
+
+
+def new_graph() -> Json:
+    """An empty page."""
+    return Graph().to_dict()
+
+
+def embed(name: str, raw: bytes) -> Json:
+    """An uploaded .npy or .png file as data of a graph, and the block that reads it."""
+    try:
+        ref, entry, array = data.embed(name, raw)
+    except ValueError as error:
+        raise GraphError(f"upload: {error}") from None
+    op = "Image" if Path(name).suffix.lower() == ".png" else "File"
+    text = {"file": ref} | ({"dtype": "DT_FLOAT"} if op == "Image" else {})
+    seen = Checked({"upload": Seen(BLOCKS[op])})
+    check_node(Node("upload", op, text), seen, Sources({ref: entry}, False))
+    spec = seen.seen["upload"].outputs["output"]
+    return {
+        "data": {ref: entry},
+        "node": {"op": op, "text": text},
+        "shape": list(spec.shape or array.shape),
+        "dtype": spec.dtype,
+    }
+
+
+def gradients(graph: Json | Graph, page: str | None, y: str, x: str) -> Json:
+    """The graph with the blocks that compute the derivative of y with respect to x."""
+    from .derive import gradients as derived
+    from .scope import Scope
+
+    opened, chosen = _opened(graph, page)
+    if not isinstance(y, str) or not isinstance(x, str):
+        refuse("gradients", brief([y, x]), "two outputs like 'y.output' and 'x.output'")
+    scope = Scope.of(opened, chosen.name, paths=False)
+    old = set(chosen.nodes)
+    scope._state.collect = False
+    made = derived(scope.output(y), scope.output(x))
+    _arrange(chosen, [node for name, node in chosen.nodes.items() if name not in old])
+    chosen.fetch.append(made.name)
+    return opened.to_dict()
+
+
+def _arrange(page: Page, fresh: list[Node]) -> None:
+    """Puts new blocks to the right of what is there, below each other."""
+    places = [node.at for node in page.nodes.values() if node.at is not None]
+    if not places:
+        return
+    left = max(at[0] for at in places) + 260
+    for i, node in enumerate(fresh):
+        node.at = (left + 260 * (i // 3), 24 + 280 * (i % 3))
+
+
+# ---- files
+
+
+def examples() -> list[Json]:
+    """The pages that come with the package."""
+    folder = files("poolgrad").joinpath("data", "examples")
+    found = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".json")), key=lambda entry: entry.name)
+    graphs = [Graph.from_json(entry.read_text("utf-8")) for entry in found]
+    return [{"name": graph.pages[0].name, "graph": graph.to_dict()} for graph in graphs]
+
+
+def export(graph: Json | Graph, page: str | None = None, kind: str = "json", cache: Cache | None = None,
+           paths: bool = False) -> tuple[bytes, str, str]:  # fmt: skip
+    """A page as a file: its bytes, a name for it, and its media type."""
+    from . import export as exporting
+    from . import html
+
+    opened, chosen = _opened(graph, page)
+    makers: dict[str, tuple[str, str, Callable[[], str | bytes]]] = {
+        "json": ("json", "application/json", opened.to_json),
+        "python": ("py", "text/x-python", lambda: exporting.python(opened, chosen)),
+        "html": ("html", "text/html", lambda: html.standalone(opened, chosen.name, cache, paths)),
+        "npz": ("npz", "application/octet-stream", lambda: exporting.npz(opened, chosen, cache, paths)),
+    }
+    if not isinstance(kind, str) or kind not in makers:
+        refuse("export", brief(kind), " or ".join(makers))
+    suffix, media, make = makers[kind]
+    made = make()
+    return made.encode() if isinstance(made, str) else made, exporting.filename(chosen.name, suffix), media
+
+
+def import_(given: Mapping[str, bytes]) -> Json:
+    """The graph in these files: ours, or a page of enuSpace (.svg with its .dat, or its .json)."""
+    from . import enuspace
+
+    graph, notes = enuspace.load(given)
+    return {"graph": graph.to_dict(), "notes": notes}

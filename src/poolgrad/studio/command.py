@@ -1,0 +1,82 @@
+"""`poolgrad studio [file]`: opens the studio in the browser until it is stopped."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import threading
+import webbrowser
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from ..errors import brief
+from ..graph import service
+from .server import serve
+
+EXAMPLES = """
+poolgrad studio
+poolgrad studio page.json
+poolgrad studio flow.svg --port 8765 --no-browser"""
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """The words of the command."""
+    parser.add_argument(
+        "file", nargs="?", help="a graph as .json, an enuSpace page (.svg, .json), an array or a picture"
+    )
+    parser.add_argument("--port", type=int, default=0, help="where to listen (default: any free port)")
+    parser.add_argument("--no-browser", action="store_true", help="only print the address")
+
+
+def opening(file: str | None) -> dict[str, Any]:
+    """What the page shows first: a file, or the examples with a tab each."""
+    if file is None:
+        return {"graph": _together(service.examples()), "notes": [], "name": ""}
+    path = Path(file)
+    try:
+        data = path.read_bytes()
+        side = path.with_suffix(".dat")
+        beside = {side.name: side.read_bytes()} if path.suffix == ".svg" and side.is_file() else {}
+    except OSError as error:
+        raise ValueError(f"file: got {brief(file)}, wanted one that can be read ({error.strerror})") from None
+    if path.suffix.lower() in (".npy", ".png"):
+        made = service.embed(path.name, data)
+        graph = service.new_graph()
+        graph["pages"][0]["nodes"].append({"id": "x", "at": [40, 40], **made["node"]})
+        return {"graph": {**graph, "data": made["data"]}, "notes": [], "name": path.name}
+    return {**service.import_({path.name: data, **beside}), "name": path.name}
+
+
+def _together(examples: list[dict[str, Any]]) -> dict[str, Any]:
+    """All examples as pages of one document, named as the examples are."""
+    graph: dict[str, Any] = {**service.new_graph(), "pages": [], "data": {}}
+    for example in examples:
+        single = len(example["graph"]["pages"]) == 1
+        for page in example["graph"]["pages"]:
+            graph["pages"].append({**page, "name": example["name"]} if single else page)
+        graph["data"].update(example["graph"].get("data", {}))
+    return graph
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def run(given: argparse.Namespace) -> int:
+    """Serves until Ctrl-C."""
+    if not 0 <= given.port < 65536:
+        raise ValueError(f"--port: got {given.port}, wanted 0 to 65535")
+    server, address = serve(opening(given.file), given.port)
+    print(f"poolgrad studio: {address}\nCtrl-C stops it.", flush=True)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _stop)
+    if not given.no_browser:
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+    try:
+        server.serve_forever(poll_interval=0.2)
+    except KeyboardInterrupt:
+        print("\npoolgrad studio: stopped", flush=True)
+    finally:
+        server.server_close()
+    return 0

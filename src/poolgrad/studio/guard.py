@@ -1,0 +1,115 @@
+"""What a request must be before anything looks at it: ours by host, origin and token, and of a bearable size."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Mapping
+from typing import Any
+
+Headers = dict[str, str]
+Reply = tuple[int, Headers, bytes]
+
+LARGEST_BODY = 64 * 2**20  # bytes
+LONGEST_PATH = 4096
+TOKEN_HEADER = "X-Poolgrad-Token"
+METHODS = ("GET", "POST")
+
+SAFE: Headers = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+class Refused(Exception):
+    """A request that is not served, with the status and the sentence that say why."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+def reply(status: int, body: bytes, kind: str, **more: str) -> Reply:
+    """An answer with the headers that every answer has."""
+    given = {name.replace("_", "-"): value for name, value in more.items()}
+    return status, {**SAFE, "Content-Type": kind, "Content-Length": str(len(body)), **given}, body
+
+
+def as_json(value: Any, status: int = 200) -> Reply:
+    """A value as JSON; NaN has no place in it.
+
+    >>> as_json({"a": 1})[2]
+    b'{"a":1}'
+    """
+    body = json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+    return reply(status, body, "application/json; charset=utf-8")
+
+
+def refusal(status: int, why: str) -> Reply:
+    """An answer that says what was wrong."""
+    return as_json({"error": why}, status)
+
+
+def lower(headers: Mapping[str, str]) -> Headers:
+    """Headers by lower-case name."""
+    return {name.lower(): value for name, value in headers.items()}
+
+
+def check_origin(headers: Headers, port: int) -> None:
+    """Only a browser that was sent to this server by this server: no other name for it, no page of someone else.
+
+    A foreign Host means that a name was pointed at 127.0.0.1; a foreign Origin, that another page is asking.
+    """
+    names = {f"127.0.0.1:{port}", f"localhost:{port}"}
+    host = headers.get("host", "")
+    if host not in names:
+        raise Refused(403, f"Host: got {host[:80]!r}, wanted 127.0.0.1:{port}")
+    origin = headers.get("origin")
+    if origin is not None and origin not in {f"http://{name}" for name in names}:
+        raise Refused(403, f"Origin: got {origin[:80]!r}, wanted http://127.0.0.1:{port}")
+    if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+        raise Refused(403, "the request comes from another site's page")
+
+
+def check_token(headers: Headers, token: str) -> None:
+    """The secret that was printed with the address."""
+    got = headers.get(TOKEN_HEADER.lower(), "")
+    if not hmac.compare_digest(got.encode("utf-8", "replace"), token.encode()):
+        what = "a wrong token" if got else "no token"
+        raise Refused(403, f"{what}: open the studio by the whole address that `poolgrad studio` printed")
+
+
+def check_size(path: str, body: bytes) -> None:
+    """Neither an endless address nor an endless body."""
+    if len(path) > LONGEST_PATH:
+        raise Refused(414, f"the address is longer than {LONGEST_PATH} characters")
+    if len(body) > LARGEST_BODY:
+        raise Refused(413, f"the body has {len(body)} bytes, at most {LARGEST_BODY} are read")
+
+
+def parse(body: bytes) -> dict[str, Any]:
+    """The JSON object of a body.
+
+    >>> parse(b"[1]")
+    Traceback (most recent call last):
+    poolgrad.studio.guard.Refused: got JSON of type list, wanted an object
+    """
+    try:
+        value = json.loads(body.decode("utf-8"), parse_constant=_no_constant)
+    except UnicodeDecodeError as error:
+        raise Refused(400, f"the body is not UTF-8 (byte {error.start})") from None
+    except RecursionError:
+        raise Refused(400, "the JSON is nested too deeply") from None
+    except ValueError as error:
+        raise Refused(400, f"the body is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise Refused(400, f"got JSON of type {type(value).__name__}, wanted an object")
+    return value
+
+
+def _no_constant(word: str) -> float:
+    raise ValueError(f"{word} is not a JSON number")

@@ -1,0 +1,199 @@
+"""The routes as functions of method, path, headers and body: everything of the server but the socket."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import threading
+import traceback
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from ..graph import GraphError, service
+from . import page
+from .guard import METHODS, Refused, Reply, as_json, check_origin, check_size, check_token, lower, parse, refusal, reply
+
+_KEPT = 256 * 2**20  # characters of uploaded contents that are remembered
+_MOST_FILES = 8
+
+
+class Contents:
+    """The contents of arrays and pictures that a page has sent once, so that it need not send them with every run."""
+
+    def __init__(self) -> None:
+        self.entries: OrderedDict[str, dict[str, Any]] = OrderedDict()
+
+    def complete(self, graph: dict[str, Any]) -> dict[str, Any]:
+        """The graph with the entries that were left out filled in; the others are remembered."""
+        data = graph.get("data")
+        if not isinstance(data, dict) or not data:
+            return graph
+        missing = [key for key, value in data.items() if value == {} and key not in self.entries]
+        if missing:
+            raise Refused(409, f"the contents of {missing[0]} are no longer here: send them again")
+        full = {key: self.entries[key] if value == {} else value for key, value in data.items()}
+        for key, value in full.items():
+            if isinstance(value, dict):
+                self.entries[key] = value
+                self.entries.move_to_end(key)
+        while len(self.entries) > 1 and sum(map(_weight, self.entries.values())) > _KEPT:
+            self.entries.popitem(last=False)
+        return {**graph, "data": full}
+
+
+def _weight(entry: dict[str, Any]) -> int:
+    return sum(len(value) for value in entry.values() if isinstance(value, str))
+
+
+@dataclass
+class App:
+    """One studio: its secret, its port, what it opened, and what it has computed so far."""
+
+    token: str
+    port: int
+    start: dict[str, Any] = field(default_factory=dict)
+    cache: service.Cache = field(default_factory=service.Cache)
+    contents: Contents = field(default_factory=Contents)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    log: Callable[[str], None] = print
+
+    def __call__(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Reply:
+        """Answers a request; whatever it is, the next one is answered too."""
+        try:
+            return self._answer(method, path, lower(headers), body)
+        except Refused as error:
+            return refusal(error.status, str(error))
+        except GraphError as error:
+            return refusal(400, str(error))
+        except (MemoryError, RecursionError) as error:
+            return refusal(413, f"this is too large for this machine ({type(error).__name__})")
+        except Exception as error:
+            self.log(traceback.format_exc())
+            return refusal(500, f"the studio made a mistake: {type(error).__name__}: {error}")
+
+    def _answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Reply:
+        check_origin(headers, self.port)
+        check_size(path, body)
+        if method not in METHODS:
+            raise Refused(405, f"method: got {method[:20]!r}, wanted GET or POST")
+        url = urlsplit(path)
+        if not url.path.startswith("/api/"):
+            return self._file(method, url.path)
+        check_token(headers, self.token)
+        wanted, route = ROUTES.get(url.path, ("", None))
+        if route is None:
+            raise Refused(404, f"there is nothing at {url.path[:80]!r}")
+        if method != wanted:
+            raise Refused(405, f"{url.path}: method: got {method}, wanted {wanted}")
+        query = {key: values[-1] for key, values in parse_qs(url.query, keep_blank_values=True).items()}
+        with self.lock:  # the cache is one: runs wait for each other
+            return route(self, query, body)
+
+    def _file(self, method: str, path: str) -> Reply:
+        if method != "GET":
+            raise Refused(405, f"{path[:80]}: method: got {method}, wanted GET")
+        if path == "/":
+            return reply(200, page.index(), page.KINDS["html"], **page.policy())
+        name = unquote(path.removeprefix("/static/"))
+        if not path.startswith("/static/") or name not in page.static() or name.endswith(".html"):
+            raise Refused(404, f"there is nothing at {path[:80]!r}")
+        content, kind = page.static()[name]
+        return reply(200, content, kind, **page.policy())
+
+
+# ---- the routes
+
+
+def _ops(app: App, query: dict[str, str], body: bytes) -> Reply:
+    return as_json(service.ops())
+
+
+def _start(app: App, query: dict[str, str], body: bytes) -> Reply:
+    return as_json(app.start)
+
+
+def _given(app: App, body: bytes) -> tuple[dict[str, Any], dict[str, Any], str | None]:
+    """The whole body, its graph made complete, and the page it is about."""
+    asked = parse(body)
+    graph, name = asked.get("graph"), asked.get("page")
+    if not isinstance(graph, dict):
+        raise Refused(400, f"graph: got {type(graph).__name__}, wanted an object")
+    if name is not None and not isinstance(name, str):
+        raise Refused(400, f"page: got {type(name).__name__}, wanted a name")
+    return asked, app.contents.complete(graph), name
+
+
+def _word(asked: dict[str, Any], name: str) -> str:
+    value = asked.get(name)
+    if not isinstance(value, str):
+        raise Refused(400, f"{name}: got {type(value).__name__}, wanted a string")
+    return value
+
+
+def _check(app: App, query: dict[str, str], body: bytes) -> Reply:
+    _, graph, name = _given(app, body)
+    return as_json(service.check(graph, name))
+
+
+def _run(app: App, query: dict[str, str], body: bytes) -> Reply:
+    _, graph, name = _given(app, body)
+    return as_json(service.run(graph, name, app.cache))
+
+
+def _gradients(app: App, query: dict[str, str], body: bytes) -> Reply:
+    asked, graph, name = _given(app, body)
+    return as_json({"graph": service.gradients(graph, name, _word(asked, "y"), _word(asked, "x"))})
+
+
+def _export(app: App, query: dict[str, str], body: bytes) -> Reply:
+    asked, graph, page_name = _given(app, body)
+    data, name, kind = service.export(graph, page_name, _word(asked, "kind"), app.cache)
+    safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_. ") else "_" for c in name)
+    return reply(200, data, kind, Content_Disposition=f'attachment; filename="{safe}"')
+
+
+def _tensor(app: App, query: dict[str, str], body: bytes) -> Reply:
+    ref = query.get("ref", "")
+    if query.get("as") == "npy":
+        return reply(200, service.tensor_npy(app.cache, ref), "application/octet-stream")
+    return as_json(service.tensor(app.cache, ref))
+
+
+def _upload(app: App, query: dict[str, str], body: bytes) -> Reply:
+    name = query.get("name", "")
+    if not name or len(name) > 200:
+        raise Refused(400, f"name: got {name[:40]!r}, wanted the name of a file")
+    try:
+        made = service.embed(name, body)
+    except GraphError as error:
+        raise Refused(400, f"{name}: {error}") from None
+    app.contents.complete({"data": made["data"]})
+    return as_json(made)
+
+
+def _import(app: App, query: dict[str, str], body: bytes) -> Reply:
+    files = parse(body).get("files")
+    if not isinstance(files, dict) or not 0 < len(files) <= _MOST_FILES:
+        raise Refused(400, f"files: wanted an object of 1 to {_MOST_FILES} files")
+    try:
+        contents = {name: base64.b64decode(text, validate=True) for name, text in files.items()}
+    except (binascii.Error, TypeError, ValueError):
+        raise Refused(400, "files: wanted base64 text for each name") from None
+    return as_json(service.import_(contents))
+
+
+Route = Callable[[App, dict[str, str], bytes], Reply]
+ROUTES: dict[str, tuple[str, Route]] = {
+    "/api/ops": ("GET", _ops),
+    "/api/start": ("GET", _start),
+    "/api/tensor": ("GET", _tensor),
+    "/api/check": ("POST", _check),
+    "/api/run": ("POST", _run),
+    "/api/gradients": ("POST", _gradients),
+    "/api/export": ("POST", _export),
+    "/api/upload": ("POST", _upload),
+    "/api/import": ("POST", _import),
+}

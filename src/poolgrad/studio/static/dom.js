@@ -1,0 +1,70 @@
+// Elements in one call, and the few helpers that every view needs.
+
+const SVG = 'http://www.w3.org/2000/svg';
+
+/** @typedef {Record<string, any>} Props attributes; `on…` are listeners, `text` is the text, null leaves out */
+
+/**
+ * Sets attributes, listeners and text of an element.
+ * @param {Element} element @param {Props} props
+ */
+export function set(element, props) {
+  for (const [name, value] of Object.entries(props)) {
+    if (value === null || value === undefined) continue;
+    if (name === 'text') element.textContent = value;
+    else if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
+    else if (value === true) element.setAttribute(name, '');
+    else if (value !== false) element.setAttribute(name, value);
+  }
+  return element;
+}
+
+/**
+ * An HTML element with its children.
+ * @param {string} tag `name.class.class` @param {Props} [props] @param {...(Node|string|null)} children
+ * @returns {any} an HTMLElement of that tag
+ */
+export function el(tag, props = {}, ...children) {
+  const [name, ...classes] = tag.split('.');
+  const element = document.createElement(name);
+  if (classes.length) element.className = classes.join(' ');
+  set(element, props);
+  element.append(...children.filter((child) => child !== null));
+  return element;
+}
+
+/** An SVG element. @param {string} tag @param {Props} [props] @returns {any} */
+export function svg(tag, props = {}) {
+  return set(document.createElementNS(SVG, tag), props);
+}
+
+/** Replaces all children. @param {Element} parent @param {...(Node|string|null)} children */
+export function fill(parent, ...children) {
+  parent.replaceChildren(...children.filter((child) => child !== null));
+}
+
+/** Whether keys typed now belong to a field. @param {EventTarget|null} target */
+export function isField(target) {
+  return target instanceof HTMLElement && Boolean(target.closest('input, textarea, select, [contenteditable]'));
+}
+
+/** Hands a file to the person. @param {string} name @param {Blob} blob */
+export function download(name, blob) {
+  const url = URL.createObjectURL(blob);
+  const link = el('a', { href: url, download: name });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(url), 10000);
+}
+
+/** The files a person picks. @param {string} accept @returns {Promise<File[]>} */
+export function pick(accept) {
+  return new Promise((resolve) => {
+    const input = el('input', { type: 'file', accept, multiple: true, 'aria-label': 'File to open', hidden: true });
+    input.addEventListener('change', () => { resolve([...input.files]); input.remove(); });
+    input.addEventListener('cancel', () => { resolve([]); input.remove(); });
+    document.body.append(input);
+    input.click();
+  });
+}

@@ -1,0 +1,182 @@
+// A tensor in the inspector: a panel per slice, numbers and indices, every cell an element with a name.
+
+import { ink, scale } from 'poolgrad/colour';
+import { el, fill } from 'poolgrad/dom';
+import { text } from 'poolgrad/explain';
+import { axisName, cellName, plan, ravel, short, unravel } from 'poolgrad/tensor';
+
+/** @typedef {import('poolgrad/tensor').Tensor} Tensor */
+/** @typedef {Record<string, number|'all'>} Slices which entry of each axis is shown */
+/** @typedef {{cell: number, name?: string, pads?: number[][]|null}} Options `pads`: cells before and after, per axis */
+
+export const NUMBERS = 22;
+const MOVES = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [1, -1], ArrowRight: [1, 1] };
+
+/** The first indices of all panels that are shown. @param {Tensor} tensor @param {Slices} slices @returns {number[][]} */
+export function panelStarts(tensor, slices) {
+  const { beside } = plan(tensor.axes);
+  let starts = [tensor.shape.map(() => 0)];
+  for (const axis of beside) {
+    const wish = slices[tensor.axes[axis]] ?? 'all';
+    const length = tensor.shape[axis];
+    const chosen = wish === 'all' ? [...Array(length).keys()] : [Math.min(wish, length - 1)];
+    starts = starts.flatMap((start) => chosen.map((i) => start.map((v, k) => (k === axis ? i : v))));
+  }
+  return starts;
+}
+
+/** What a panel shows, in words: the axes along which there are several panels. @param {Tensor} tensor @param {number[]} start
+ * @param {Slices} slices */
+export function panelName(tensor, start, slices) {
+  const { beside } = plan(tensor.axes);
+  return beside.filter((axis) => tensor.shape[axis] > 1 && (slices[tensor.axes[axis]] ?? 'all') === 'all').map((axis) => `${axisName(tensor.axes[axis])} ${start[axis]}`).join(' · ');
+}
+
+export class HeatMap {
+  /** @param {Tensor} tensor @param {Slices} slices @param {Options} options */
+  constructor(tensor, slices, options) {
+    this.tensor = tensor;
+    this.slices = slices;
+    this.options = options;
+    this.colour = scale(tensor.role, tensor.stats.min ?? 0, tensor.stats.max ?? 0);
+    this.plan = plan(tensor.axes);
+    /** @type {Map<number, HTMLElement>} */ this.cells = new Map();
+    this.padCells = [];
+    this.lit = [];
+    this.starts = tensor.values.length ? panelStarts(tensor, slices) : [];
+    this.element = el('div.map', { role: 'grid', 'aria-label': `${tensor.key} cells`, 'data-tensor': tensor.key }, ...this.starts.map((start) => this.panel(start)));
+    const first = this.cells.values().next().value;
+    if (first) first.tabIndex = 0;
+    this.element.addEventListener('keydown', (event) => this.key(event));
+  }
+
+  /** Padding around a panel: [top, bottom, left, right]. */
+  margins() {
+    const { down, across } = this.plan;
+    const { pads } = this.options;
+    const of = (axis) => (pads && axis >= 0 ? pads[axis] : [0, 0]).map((n) => Math.min(n, 3));
+    return [...of(down), ...of(across)];
+  }
+
+  panel(start) {
+    const { down, across } = this.plan;
+    const [rows, columns] = [down < 0 ? 1 : this.tensor.shape[down], across < 0 ? 1 : this.tensor.shape[across]];
+    const [top, bottom, left, right] = this.margins();
+    const grid = el('div.grid', { role: 'rowgroup' });
+    grid.style.gridTemplateColumns = `14px repeat(${left + columns + right}, ${this.options.cell}px)`;
+    grid.style.gridTemplateRows = '14px';
+    grid.style.gridAutoRows = `${this.options.cell}px`;
+    grid.append(this.header(columns, left, right));
+    for (let row = -top; row < rows + bottom; row++) {
+      const line = el('div.line', { role: 'row' }, el('span.index', { text: row >= 0 && row < rows ? String(row) : '', 'aria-hidden': 'true' }));
+      for (let column = -left; column < columns + right; column++) {
+        const inside = row >= 0 && row < rows && column >= 0 && column < columns;
+        line.append(inside ? this.cell(this.at(start, row, column)) : this.pad(start, row, column));
+      }
+      grid.append(line);
+    }
+    const name = panelName(this.tensor, start, this.slices);
+    return el('div.panel', {}, name ? el('div.caption', { text: name }) : null, grid);
+  }
+
+  header(columns, left, right) {
+    const numbers = [...Array(left + columns + right).keys()].map((i) => i - left);
+    const shown = numbers.map((i) => el('span.index', { text: i >= 0 && i < columns ? String(i) : '' }));
+    return el('div.line.head', { 'aria-hidden': 'true' }, el('span'), ...shown);
+  }
+
+  at(start, row, column) {
+    const { down, across } = this.plan;
+    const index = [...start];
+    if (down >= 0) index[down] = row;
+    if (across >= 0) index[across] = column;
+    return ravel(index, this.tensor.shape);
+  }
+
+  cell(flat) {
+    const value = this.tensor.values[flat];
+    const rgb = this.colour(value);
+    const box = el('div.cell', {
+      role: 'gridcell', tabindex: -1, 'data-cell': unravel(flat, this.tensor.shape).join(','), 'data-flat': flat,
+      'aria-label': `${cellName(this.tensor, flat)} = ${text(value, this.tensor.dtype)}`,
+    });
+    if (this.options.cell >= NUMBERS) box.textContent = short(value, Math.floor(this.options.cell / 6.2));
+    if (rgb) Object.assign(box.style, { background: `rgb(${rgb})`, color: ink(rgb) });
+    else box.classList.add('odd');
+    if (value === 0 && this.tensor.role === 'gradient') box.classList.add('zero');
+    this.cells.set(flat, box);
+    return box;
+  }
+
+  pad(start, row, column) {
+    const box = el('div.cell.pad', { 'aria-hidden': 'true' });
+    this.padCells.push({ box, start, row, column });
+    return box;
+  }
+
+  /** Lights cells up, and the padding that belongs to the same windows.
+   * @param {Map<number, string>|null} marks @param {Map<number, string>|null} shares @param {any[]} windows */
+  light(marks, shares, windows) {
+    for (const box of this.lit) {
+      delete box.dataset.mark;
+      box.querySelector('.share')?.remove();
+    }
+    this.lit = [];
+    for (const [flat, mark] of marks ?? []) {
+      const box = this.cells.get(flat);
+      if (!box) continue;
+      box.dataset.mark = mark;
+      if (shares?.get(flat)) box.append(el('span.share', { text: shares.get(flat) }));
+      this.lit.push(box);
+    }
+    for (const pad of marks ? this.padCells : []) {
+      if (!windows.some((w) => this.covers(w, pad))) continue;
+      pad.box.dataset.mark = 'window';
+      this.lit.push(pad.box);
+    }
+  }
+
+  /** Whether a window, before it was cut at the edges, reaches a cell of the padding. */
+  covers(window, { start, row, column }) {
+    const { down, across } = this.plan;
+    return window.pairs.every(([first, stop], axis) => {
+      const i = axis === down ? row : axis === across ? column : start[axis];
+      return i >= first - window.before[axis] && i < stop + window.after[axis];
+    });
+  }
+
+  /** Arrow keys go from cell to cell. @param {KeyboardEvent} event */
+  key(event) {
+    const move = MOVES[event.key];
+    const here = /** @type {HTMLElement} */ (event.target).dataset?.flat;
+    if (!move || here === undefined) return;
+    const index = unravel(Number(here), this.tensor.shape);
+    const axis = move[0] ? this.plan.across : this.plan.down;
+    event.preventDefault();
+    event.stopPropagation();
+    if (axis < 0) return;
+    index[axis] += move[1];
+    if (index[axis] < 0 || index[axis] >= this.tensor.shape[axis]) this.cross(index, axis, move[1]);
+    this.focus(this.cells.get(ravel(index, this.tensor.shape)));
+  }
+
+  /** Past the edge: the same row, or column, of the neighbouring panel. */
+  cross(index, axis, step) {
+    const at = this.starts.findIndex((start) => this.plan.beside.every((k) => start[k] === index[k]));
+    const next = this.starts[at + step];
+    if (next) for (const k of this.plan.beside) index[k] = next[k];
+    index[axis] = next ? (step > 0 ? 0 : this.tensor.shape[axis] - 1) : index[axis] - step;
+  }
+
+  /** @param {HTMLElement|undefined} box */
+  focus(box) {
+    if (!box) return;
+    for (const other of this.element.querySelectorAll('[tabindex="0"]')) other.tabIndex = -1;
+    box.tabIndex = 0;
+    box.focus();
+  }
+
+  dispose() {
+    fill(this.element);
+  }
+}

@@ -1,0 +1,241 @@
+// The right side: every tensor that a block links, one below the other, and the sentence for the cell pointed at.
+
+import { BigMap } from 'poolgrad/bigmap';
+import { el, fill } from 'poolgrad/dom';
+import { HeatMap, panelStarts } from 'poolgrad/heatmap';
+import { linked } from 'poolgrad/relation';
+import { conservation, statsLine } from 'poolgrad/stats';
+import { axisName, plan, size, unravel } from 'poolgrad/tensor';
+
+const MOST_CELLS = 1024; // more go to a canvas
+const LARGEST = 2 ** 22; // cells that are fetched to be looked at
+const LEGEND = [['window', 'window'], ['winner', 'winner'], ['tie', 'tie'], ['pad', 'padding']];
+
+/** @typedef {import('poolgrad/tensor').Tensor} Tensor */
+
+export class Inspector {
+  /** @param {import('poolgrad/store').Store} store @param {import('poolgrad/pointing').Pointing} pointing
+   * @param {(tensor: Tensor) => Promise<void>} [load] fetches the numbers of a large tensor
+   * @param {(y: string, x: string) => void} [derive] adds the blocks of a derivative */
+  constructor(store, pointing, load, derive) {
+    Object.assign(this, { store, pointing, load, derive });
+    this.node = null;
+    /** @type {Record<string, number|'all'>} */ this.slices = {};
+    this.maps = new Map();
+    this.drawn = '';
+    this.body = el('div.body');
+    this.says = el('div.sentence', { role: 'status', 'aria-live': 'polite', 'aria-label': 'Explanation' });
+    this.element = el('aside.inspector', { 'aria-label': 'Inspector' }, this.body, this.says);
+    pointing.listen(this.body, () => this.node);
+    store.on('selection', () => this.choose());
+    store.on('run', () => this.choose(true));
+    store.on('page', () => { this.node = null; this.slices = {}; });
+    store.on('relation', (found) => this.light(found));
+    store.on('inspect', () => this.enter());
+    this.speak(null);
+  }
+
+  /** The last block that was selected stays in view. @param {boolean} [anew] */
+  choose(anew = false) {
+    const [first] = this.store.selection;
+    const exists = (id) => this.store.page.nodes.some((node) => node.id === id);
+    const wish = first ?? (this.node && exists(this.node) ? this.node : this.suggestion());
+    if (wish !== this.node) this.slices = {};
+    const changed = wish !== this.node;
+    this.node = wish;
+    if (changed || anew) this.draw();
+  }
+
+  /** What to show first: the fetched block, else the last gradient that ran. */
+  suggestion() {
+    const { run, page } = this.store;
+    if (run?.page !== page.name) return null;
+    const fetched = (page.fetch ?? []).map((end) => end.slice(0, end.lastIndexOf('.'))).find((id) => run.nodes[id]?.links);
+    const ids = [...(run.order ?? [])].reverse().filter((id) => run.nodes[id]?.links);
+    return fetched ?? ids.find((id) => run.nodes[id].conservation) ?? run.problems[0]?.node ?? ids[0] ?? null;
+  }
+
+  /** The tensors to show: the linked ones in pin order, then outputs that are not linked. @returns {Array<{tensor: Tensor, title: string, side: string|null}>} */
+  parts() {
+    const { run, tensors, page } = this.store;
+    if (!this.node || run?.page !== page.name || !tensors) return [];
+    const found = linked(run, this.node).filter((t) => tensors.has(t.ref)).map((t) => ({
+      tensor: tensors.get(t.ref), title: t.ref.startsWith(`${this.node}.`) ? t.pin : `${t.pin} · ${tensors.get(t.ref).node}`, side: t.side }));
+    if (!found.length) found.push(...this.wired());
+    const shown = new Set(found.map((part) => part.tensor.key));
+    const rest = [...tensors.values()].filter((t) => t.node === this.node && !shown.has(t.key)).map((tensor) => ({ tensor, title: tensor.pin, side: null }));
+    return [...found, ...rest];
+  }
+
+  /** What arrives at the pins of a block that could not run. */
+  wired() {
+    const into = this.store.page.wires.filter(([from, to]) => to.startsWith(`${this.node}.`) && this.store.tensors.has(from));
+    return into.map(([from, to]) => ({ tensor: this.store.tensors.get(from), title: `${to.slice(this.node.length + 1)} · ${this.store.tensors.get(from).node}`, side: null }));
+  }
+
+  /** What the picture depends on, besides the tensors. */
+  marker() {
+    return JSON.stringify([this.node, this.slices, document.documentElement.dataset.theme, this.sentences()]);
+  }
+
+  draw() {
+    const parts = this.parts();
+    const same = this.marker() === this.drawn && parts.length && parts.length === this.maps.size && parts.every((p) => this.maps.get(p.tensor.key)?.tensor === p.tensor);
+    if (!same) {
+      this.maps = new Map();
+      const chips = this.chips(parts);
+      this.drawn = this.marker();
+      fill(this.body, this.heading(parts), chips, el('div.cards', {}, ...parts.map((part) => this.card(part))), parts.length ? this.legend() : null);
+    }
+    this.conserve();
+    this.pointing.refresh();
+  }
+
+  heading(parts) {
+    const node = this.store.page.nodes.find((n) => n.id === this.node);
+    if (!node) return el('p.hint', { text: 'Select a block to see where its numbers come from.' });
+    const own = parts.find((part) => part.tensor.node === this.node)?.tensor;
+    const facts = this.store.ops.get(node.op);
+    return el('header', {},
+      el('h2', { text: own ? own.key : node.id }),
+      el('span.facts', { text: own ? `${own.dtype} [${own.shape.join(',')}] · ${own.axes || 'scalar'}` : node.op }),
+      el('p.doc', { text: facts?.doc ?? '' }), this.derivative(own), ...this.sentences().map((text) => el('p.trouble', { text })));
+  }
+
+  /** A button for the derivative of this block's result by what it pools. */
+  derivative(own) {
+    const by = own && linked(this.store.run, this.node).find((t) => t.side === 'source' && t.ref && t.ref !== own.key);
+    if (!this.derive || !by || own.role === 'gradient') return null;
+    const names = [own.key, by.ref].map((key) => key.replace(/\.output$/, ''));
+    return el('button.derive', { text: `Add gradient d${names[0]}/d${names[1]}`, title: 'Adds the blocks that compute it, with a gradient of ones', onclick: () => this.derive(own.key, by.ref) });
+  }
+
+  /** The problems of this block. */
+  sentences() {
+    const { run, page } = this.store;
+    const all = run?.page === page.name ? [...run.problems, ...run.warnings] : [];
+    return all.filter((p) => p.node === this.node).map((p) => p.sentence);
+  }
+
+  /** Which batch entry, channel and depth is shown. */
+  chips(parts) {
+    const lengths = new Map();
+    for (const { tensor } of parts) {
+      for (const axis of plan(tensor.axes).beside) {
+        const letter = tensor.axes[axis];
+        lengths.set(letter, Math.max(lengths.get(letter) ?? 0, tensor.shape[axis]));
+      }
+    }
+    const letters = [...lengths].filter(([, length]) => length > 1);
+    for (const [letter, length] of letters) this.slices[letter] ??= letter === 'D' && length <= 4 ? 'all' : 0;
+    // Tensors on a canvas have sliders of their own.
+    const chosen = (letter) => parts.some(({ tensor }) => tensor.axes.includes(letter) && tensor.values && !this.isBig(tensor));
+    return el('div.chips', {}, ...letters.filter(([letter]) => chosen(letter)).map(([letter, length]) => this.chip(letter, length)));
+  }
+
+  chip(letter, length) {
+    const name = axisName(letter);
+    const group = el('span.group', { role: 'radiogroup', 'aria-label': name }, el('span', { text: name }));
+    for (const value of ['all', ...Array(Math.min(length, 8)).keys()]) {
+      const on = this.slices[letter] === value;
+      group.append(el('button.chip', { text: String(value), role: 'radio', 'aria-checked': String(on), 'aria-label': `${name} ${value}`,
+        onclick: () => this.turn(letter, value) }));
+    }
+    return group;
+  }
+
+  /** @param {string} letter @param {number|'all'} value */
+  turn(letter, value) {
+    this.slices[letter] = value;
+    this.draw();
+  }
+
+  card({ tensor, title, side }) {
+    const shape = `${tensor.dtype} [${tensor.shape.join(',')}]`;
+    const box = el(tensor.values && this.isBig(tensor) ? 'section.card.wide' : 'section.card', { 'aria-label': `Tensor ${title}` }, el('h3', {}, title, el('small', { text: shape })));
+    box.append(this.map(tensor, side), statsLine(tensor));
+    const loupe = this.maps.get(tensor.key)?.loupe;
+    if (loupe) box.append(loupe.element);
+    if (tensor.node === this.node && tensor.pin === 'output') box.append(el('div.conservation', { 'aria-label': 'Conservation' }));
+    return box;
+  }
+
+  map(tensor, side) {
+    if (!tensor.values) return this.fetch(tensor);
+    const { across } = plan(tensor.axes);
+    const view = this.isBig(tensor)
+      ? new BigMap(tensor, this.slices, { width: 200, turn: (letter, at) => this.turn(letter, at),
+        visit: (flat, pin) => this.pointing[pin ? 'pin' : 'visit'](tensor.key, flat, this.node) })
+      : this.cells(tensor, side, across < 0 ? 1 : tensor.shape[across], 312);
+    this.maps.set(tensor.key, view);
+    return view.element;
+  }
+
+  /** Whether a tensor has more cells than elements are made for, even one slice at a time. @param {Tensor} tensor */
+  isBig(tensor) {
+    const { down, across } = plan(tensor.axes);
+    const slice = [down, across].reduce((cells, axis) => cells * (axis < 0 ? 1 : tensor.shape[axis]), 1);
+    return slice * (tensor.values.length ? panelStarts(tensor, this.slices).length : 0) > MOST_CELLS;
+  }
+
+  cells(tensor, side, columns, width) {
+    const axes = this.store.run.nodes[this.node]?.links?.axes;
+    const widest = (list) => Math.max(0, ...(list ?? []));
+    const pads = side === 'source' && axes ? axes.map((axis) => (axis ? [widest(axis.before), widest(axis.after)] : [0, 0])) : null;
+    const extra = pads ? Math.min(pads[plan(tensor.axes).across]?.[0] ?? 0, 3) + Math.min(pads[plan(tensor.axes).across]?.[1] ?? 0, 3) : 0;
+    const cell = Math.max(6, Math.min(34, Math.floor((width - 16) / (columns + extra))));
+    return new HeatMap(tensor, this.slices, { cell, pads });
+  }
+
+  /** A tensor whose numbers did not come with the run. */
+  fetch(tensor) {
+    const cells = size(tensor.shape);
+    const note = el('p.hint', { text: cells > LARGEST ? `${cells.toLocaleString('en')} cells are too many to draw; export .npz to look at them.` : 'Fetching its numbers …' });
+    if (cells <= LARGEST && this.load) this.load(tensor).then(() => { this.drawn = ''; this.draw(); }, (error) => { note.textContent = error.message; });
+    return note;
+  }
+
+  legend() {
+    return el('div.legend', { 'aria-hidden': 'true' }, ...LEGEND.map(([mark, name]) => el('span', {}, el(mark === 'pad' ? 'i.pad' : 'i', { 'data-mark': mark }), name)));
+  }
+
+  conserve() {
+    const box = this.body.querySelector('.conservation');
+    if (box) fill(box, conservation(this.store.run.nodes[this.node]?.conservation));
+  }
+
+  /** The focus goes to the first cell of the block's own result. */
+  enter() {
+    const own = [...this.maps.values()].find((map) => map.tensor.node === this.node) ?? this.maps.values().next().value;
+    own?.element.querySelector('[tabindex="0"]')?.focus();
+  }
+
+  /** @param {import('poolgrad/relation').Relation|null} found */
+  light(found) {
+    if (found && this.follow(found)) return;
+    for (const [key, map] of this.maps) map.light(found?.marks.get(key) ?? null, found?.shares.get(key) ?? null, found?.source.has(key) ? found.windows : []);
+    this.speak(found);
+  }
+
+  /** Turns to the slices in which the pinned cell is. @returns {boolean} whether that drew anew */
+  follow(found) {
+    if (!this.pointing.pinned || found.node !== this.node) return false;
+    const tensor = this.store.tensors.get(found.tensor);
+    const index = unravel(found.flat, tensor.shape);
+    const wrong = plan(tensor.axes).beside.filter((axis) => typeof this.slices[tensor.axes[axis]] === 'number' && this.slices[tensor.axes[axis]] !== index[axis]);
+    for (const axis of wrong) this.slices[tensor.axes[axis]] = index[axis];
+    if (wrong.length) this.draw();
+    return wrong.length > 0;
+  }
+
+  speak(found) {
+    this.says.classList.toggle('on', Boolean(found));
+    this.says.classList.toggle('pinned', Boolean(this.pointing.pinned && found));
+    if (!found) {
+      fill(this.says, el('span.quiet', { text: 'Point at any cell, or move with the arrow keys. Click or Enter pins it.' }));
+      return;
+    }
+    const [head, ...rest] = found.sentence.split(/(?<=^[^=]*= [^ ,;]+)(?=[ ,;]|$)/);
+    fill(this.says, el('strong', { text: head }), rest.join(''));
+  }
+}

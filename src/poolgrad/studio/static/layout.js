@@ -1,0 +1,55 @@
+// Where blocks stand: a column per distance from the inputs, each as near as possible to what it reads.
+
+import { WIDTH } from 'poolgrad/geometry';
+import { moveNodes, nodeOf } from 'poolgrad/model';
+
+/** @typedef {import('poolgrad/model').Page} Page */
+/** @typedef {import('poolgrad/model').GraphNode} GraphNode */
+
+const GAP = { x: 44, y: 28 };
+const EDGE = 24;
+
+/** The column of every node: one more than the furthest that it reads. @param {Page} page @returns {Map<string, number>} */
+function columns(page) {
+  const found = new Map();
+  const above = new Map(page.nodes.map((node) => [node.id, []]));
+  for (const [from, to] of page.wires) above.get(nodeOf(to))?.push(nodeOf(from));
+  const column = (id) => {
+    if (found.has(id)) return found.get(id);
+    found.set(id, 0); // ends a circle, if there is one
+    found.set(id, Math.max(0, ...above.get(id).filter((a) => above.has(a)).map((a) => column(a) + 1)));
+    return found.get(id);
+  };
+  for (const node of page.nodes) column(node.id);
+  return found;
+}
+
+/** The middle of what a node reads, to stand beside it. */
+function wishOf(page, node, places, height) {
+  const tops = page.wires.filter(([, to]) => nodeOf(to) === node.id).map(([from]) => nodeOf(from)).filter((id) => places.has(id));
+  if (!tops.length) return null;
+  const middles = tops.map((id) => places.get(id)[1] + height(page.nodes.find((n) => n.id === id)) / 2);
+  return middles.reduce((a, b) => a + b, 0) / middles.length - height(node) / 2;
+}
+
+/** All blocks in columns, none over another. @param {Page} page @param {(node: GraphNode) => number} height @returns {Page} */
+export function tidy(page, height) {
+  const column = columns(page);
+  const places = new Map();
+  for (let k = 0; k <= Math.max(0, ...column.values()); k++) {
+    const nodes = page.nodes.filter((node) => column.get(node.id) === k).map((node) => ({ node, wish: wishOf(page, node, places, height) }));
+    nodes.sort((a, b) => (a.wish ?? 0) - (b.wish ?? 0));
+    let bottom = EDGE;
+    for (const { node, wish } of nodes) {
+      const y = Math.round(Math.max(bottom, wish ?? bottom));
+      places.set(node.id, [EDGE + k * (WIDTH + GAP.x), y]);
+      bottom = y + height(node) + GAP.y;
+    }
+  }
+  return moveNodes(page, places);
+}
+
+/** Places for blocks that have none, as in a file written by hand. @param {Page} page @param {(node: GraphNode) => number} height @returns {Page} */
+export function arrange(page, height) {
+  return page.nodes.every((node) => node.at) ? page : tidy(page, height);
+}

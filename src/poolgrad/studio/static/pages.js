@@ -1,0 +1,80 @@
+// The tabs: each page is a scope of its own.
+
+import { el, fill } from 'poolgrad/dom';
+
+export class Pages {
+  /** @param {import('poolgrad/store').Store} store @param {import('poolgrad/runner').Runner} runner @param {(text: string) => void} say */
+  constructor(store, runner, say) {
+    Object.assign(this, { store, runner, say });
+    this.element = el('div.pages', { role: 'tablist', 'aria-label': 'Pages' });
+    for (const event of ['doc', 'page', 'run', 'counts']) store.on(event, () => this.draw());
+  }
+
+  draw() {
+    const { doc, at } = this.store;
+    const marker = JSON.stringify([at, doc.pages.map((p) => [p.name, this.runner.counts.get(p.name)])]);
+    if (marker === this.drawn) return;
+    this.drawn = marker;
+    const more = el('button.page.add', { text: '+', 'aria-label': 'New page', title: 'New page', onclick: () => this.add() });
+    fill(this.element, ...doc.pages.map((page, i) => this.tab(page, i)), more);
+  }
+
+  tab(page, i) {
+    const count = this.runner.counts.get(page.name);
+    const now = i === this.store.at;
+    const badge = count ? el('span.count.bad', { text: String(count), title: `${count} problem${count === 1 ? '' : 's'}` }) : null;
+    const close = now && this.store.doc.pages.length > 1 ? el('span.close', { text: '×', role: 'button', 'aria-label': `Close ${page.name}`, title: 'Close this page', onclick: (e) => { e.stopPropagation(); this.close(i); } }) : null;
+    return el('button.page', {
+      role: 'tab', 'aria-selected': String(now), 'aria-label': `Page ${page.name}`, title: 'Double-click to rename',
+      onclick: () => this.store.show(i), ondblclick: (event) => this.rename(event, i),
+      onkeydown: (event) => { if (event.key === 'F2') this.rename(event, i); if (event.key === 'Delete') this.close(i); },
+    }, el('span.label', { text: page.name }), badge, close);
+  }
+
+  free(wish) {
+    const taken = new Set(this.store.doc.pages.map((p) => p.name));
+    let name = wish;
+    for (let n = 2; taken.has(name); n++) name = `${wish} ${n}`;
+    return name;
+  }
+
+  add() {
+    const { doc } = this.store;
+    const page = { name: this.free('page'), nodes: [], wires: [], fetch: [] };
+    this.store.edit({ ...doc, pages: [...doc.pages, page] });
+    this.store.show(doc.pages.length);
+  }
+
+  close(i) {
+    const { doc } = this.store;
+    if (doc.pages.length < 2) return;
+    const name = doc.pages[i].name;
+    this.store.at = Math.max(0, Math.min(this.store.at, doc.pages.length - 2));
+    this.store.edit({ ...doc, pages: doc.pages.filter((_, k) => k !== i) });
+    this.store.tell('page');
+    this.store.tell('doc');
+    this.say(`Closed page ${name}; undo brings it back.`);
+  }
+
+  rename(event, i) {
+    const tab = event.currentTarget;
+    const field = el('input.rename', { value: this.store.doc.pages[i].name, 'aria-label': 'Page name' });
+    const done = (keep) => {
+      const name = field.value.trim();
+      const { doc } = this.store;
+      const free = name && !doc.pages.some((p, k) => p.name === name && k !== i);
+      this.drawn = '';
+      if (keep && free && name !== doc.pages[i].name) {
+        this.store.edit({ ...doc, pages: doc.pages.map((p, k) => (k === i ? { ...p, name } : p)) });
+      } else {
+        if (keep && !free) this.say(name ? `There is already a page ${name}.` : 'A page needs a name.');
+        this.draw();
+      }
+    };
+    field.addEventListener('keydown', (e) => { e.stopPropagation(); if (e.key === 'Enter') field.blur(); if (e.key === 'Escape') { field.value = ''; done(false); } });
+    field.addEventListener('blur', () => done(true), { once: true });
+    tab.replaceWith(field);
+    field.select();
+    field.focus();
+  }
+}

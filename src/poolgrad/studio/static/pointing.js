@@ -1,0 +1,79 @@
+// Pointing at cells: hover and focus show a relation, a click or Enter pins it, Escape lets it go.
+
+import { relation } from 'poolgrad/relation';
+
+export class Pointing {
+  /** @param {import('poolgrad/store').Store} store */
+  constructor(store) {
+    this.store = store;
+    /** @type {{key: string, flat: number, wish: string|null}|null} */ this.pinned = null;
+    /** @type {import('poolgrad/relation').Relation|null} */ this.now = null;
+  }
+
+  /** @param {string} key @param {number} flat @param {string|null} [wish] the node that should explain it */
+  visit(key, flat, wish = null) {
+    if (!this.pinned) this.show(key, flat, wish);
+  }
+
+  leave() {
+    if (!this.pinned) this.tell(null);
+  }
+
+  /** Pins a cell; the same again lets it go. @param {string} key @param {number} flat @param {string|null} [wish] */
+  pin(key, flat, wish = null) {
+    if (this.pinned?.key === key && this.pinned.flat === flat) {
+      this.pinned = null;
+      this.show(key, flat, wish);
+      return;
+    }
+    this.pinned = { key, flat, wish };
+    this.show(key, flat, wish);
+  }
+
+  /** @returns {boolean} whether there was something to let go */
+  release() {
+    const had = Boolean(this.pinned);
+    this.pinned = null;
+    this.tell(null);
+    return had;
+  }
+
+  /** After a run: the pinned cell again, with its new numbers, if it still exists. */
+  refresh() {
+    const size = this.store.tensors?.get(this.pinned?.key)?.values?.length ?? 0;
+    if (this.pinned && this.pinned.flat < size) this.show(this.pinned.key, this.pinned.flat, this.pinned.wish);
+    else this.release();
+  }
+
+  show(key, flat, wish) {
+    const { run, tensors, phrases } = this.store;
+    this.tell(run && tensors ? relation(run, tensors, phrases, key, flat, wish) : null);
+  }
+
+  tell(found) {
+    this.now = found;
+    this.store.tell('relation', found);
+  }
+
+  /** Listens to the cells inside an element. @param {HTMLElement} root @param {() => string|null} wish */
+  listen(root, wish) {
+    const cellOf = (target) => {
+      const cell = target instanceof Element ? target.closest('[data-flat]') : null;
+      const map = cell?.closest('[data-tensor]');
+      return cell instanceof HTMLElement && map instanceof HTMLElement ? [map.dataset.tensor, Number(cell.dataset.flat)] : null;
+    };
+    const on = (event, act) => root.addEventListener(event, (e) => {
+      const found = cellOf(e.target);
+      if (found) act(found[0], found[1], wish());
+    });
+    on('pointerover', (...cell) => this.visit(...cell));
+    on('focusin', (...cell) => this.visit(...cell));
+    on('click', (...cell) => this.pin(...cell));
+    root.addEventListener('pointerleave', () => this.leave());
+    root.addEventListener('keydown', (e) => {
+      const found = cellOf(e.target);
+      if (found && (e.key === 'Enter' || e.key === ' ')) { this.pin(found[0], found[1], wish()); e.preventDefault(); }
+      if (e.key === 'Escape' && this.release()) e.stopPropagation();
+    });
+  }
+}

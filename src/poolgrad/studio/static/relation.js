@@ -1,0 +1,57 @@
+// Which node explains a cell, and what lights up where.
+
+import { relate } from 'poolgrad/explain';
+import { unravel } from 'poolgrad/tensor';
+
+/** @typedef {import('poolgrad/tensor').Tensor} Tensor */
+/** @typedef {{sentence: string, node: string, tensor: string, flat: number, marks: Map<string, Map<number, string>>,
+ *   shares: Map<string, Map<number, string>>, windows: any[], source: Set<string>}} Relation */
+
+// Where several marks meet in one cell, the one that says most wins.
+const WEIGHT = { self: 5, winner: 4, arrived: 4, tie: 3, reaches: 2, window: 1 };
+
+/** The node whose links explain a tensor: itself, or else one that reads it. @param {any} run @param {string} key
+ * @param {string|null} [wish] preferred where it is linked @returns {{node: string, pin: string}|null} */
+export function explainer(run, key, wish = null) {
+  const own = key.slice(0, key.lastIndexOf('.'));
+  const nodes = [wish, own, ...Object.keys(run.nodes)].filter((id) => id && run.nodes[id]?.links);
+  for (const node of nodes) {
+    const found = run.nodes[node].links.tensors.find((t) => t.ref === key);
+    if (found) return { node, pin: found.pin };
+  }
+  return null;
+}
+
+/** The tensors of a node's links, in the order of its pins. @param {any} run @param {string} node */
+export function linked(run, node) {
+  return run.nodes[node]?.links?.tensors ?? [];
+}
+
+/**
+ * What one cell has to do with the cells of all linked tensors.
+ * @param {any} run @param {Map<string, Tensor>} tensors @param {any} phrases @param {string} key @param {number} flat
+ * @param {string|null} [wish] the node that should explain it @returns {Relation|null}
+ */
+export function relation(run, tensors, phrases, key, flat, wish = null) {
+  const who = explainer(run, key, wish);
+  const tensor = tensors.get(key);
+  if (!who || !tensor) return null;
+  const parts = linked(run, who.node);
+  const values = {};
+  for (const { pin, ref } of parts) if (tensors.get(ref)?.values) values[pin] = tensors.get(ref).values;
+  const said = relate(run.nodes[who.node], values, phrases, who.pin, unravel(flat, tensor.shape));
+  if (!said) return null;
+  const marks = new Map();
+  const shares = new Map();
+  for (const { pin, ref } of parts) {
+    if (!ref) continue;
+    const cells = marks.get(ref) ?? new Map();
+    for (const { cell, kind, share } of said.marks[pin] ?? []) {
+      if ((WEIGHT[kind] ?? 0) >= (WEIGHT[cells.get(cell)] ?? 0)) cells.set(cell, kind);
+      if (share) shares.set(ref, (shares.get(ref) ?? new Map()).set(cell, share));
+    }
+    marks.set(ref, cells);
+  }
+  const source = new Set(parts.filter((part) => part.side === 'source').map((part) => part.ref));
+  return { sentence: said.sentence, node: who.node, tensor: key, flat, marks, shares, windows: said.windows ?? [], source };
+}

@@ -1,0 +1,104 @@
+// Runs the page when it changes: after a moment, never two at a time, and always the newest.
+
+import { nodeOf } from 'poolgrad/model';
+import { tensorsOf } from 'poolgrad/results';
+
+const PAUSE = 15; // milliseconds without another change
+
+/** What a run depends on: everything but places. @param {import('poolgrad/model').Page} page */
+function meaning(page) {
+  return JSON.stringify([page.name, page.nodes.map(({ id, op, text }) => [id, op, text]), page.wires, page.fetch]);
+}
+
+export class Runner {
+  /** @param {import('poolgrad/store').Store} store @param {any} api @param {(text: string, bad?: boolean) => void} say */
+  constructor(store, api, say) {
+    Object.assign(this, { store, api, say });
+    this.auto = true;
+    this.timer = 0;
+    this.busy = false;
+    this.waiting = false;
+    this.last = '';
+    this.counts = new Map(); // problems by page name
+    store.on('doc', () => this.changed());
+  }
+
+  /** Whether the last run was of the page as it is now. */
+  get current() {
+    return meaning(this.store.page) === this.last;
+  }
+
+  changed() {
+    if (this.current) return;
+    this.mark();
+    if (!this.auto) return;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.run(), PAUSE);
+  }
+
+  /** Outlines what the change has made old: changed blocks and all below them. */
+  mark() {
+    const { page, run } = this.store;
+    if (run?.page !== page.name) return;
+    const before = this.asked ?? { nodes: [], wires: [] };
+    const old = new Map(before.nodes.map((n) => [n.id, n]));
+    const wires = new Set(before.wires.map(String));
+    const stale = new Set(page.nodes.filter((n) => JSON.stringify(old.get(n.id)?.text) !== JSON.stringify(n.text)).map((n) => n.id));
+    for (const wire of page.wires) if (!wires.has(String(wire))) stale.add(nodeOf(wire[1]));
+    for (let grew = true; grew;) {
+      grew = false;
+      for (const [from, to] of page.wires) {
+        if (stale.has(nodeOf(from)) && !stale.has(nodeOf(to))) { stale.add(nodeOf(to)); grew = true; }
+      }
+    }
+    this.store.stale = stale;
+    this.store.tell('stale', stale);
+  }
+
+  async run() {
+    clearTimeout(this.timer);
+    if (this.busy) { this.waiting = true; return; }
+    this.busy = true;
+    const { doc, page } = this.store;
+    this.last = meaning(page);
+    this.asked = page;
+    try {
+      const started = performance.now();
+      const graph = { ...doc, pages: doc.pages.filter((p) => p.name === page.name) };
+      const answer = await this.api.run(graph, page.name);
+      this.accept(answer, performance.now() - started);
+    } catch (error) {
+      this.say(error.message, true);
+    }
+    this.busy = false;
+    if (this.waiting || !this.current) {
+      this.waiting = false;
+      if (this.auto) this.run();
+    }
+  }
+
+  accept(answer, took) {
+    const { store } = this;
+    this.counts.set(answer.page, answer.problems.length);
+    if (answer.page !== store.page.name) return;
+    const same = store.run?.page === answer.page ? store.tensors : undefined;
+    store.run = answer;
+    store.tensors = tensorsOf(answer, same);
+    store.stale = new Set();
+    store.tell('run', took);
+    const { problems, ran, cached } = answer;
+    const speed = `${answer.ms < 10 ? answer.ms.toFixed(1) : Math.round(answer.ms)} ms`;
+    this.say(`ran ${ran} block${ran === 1 ? '' : 's'}${cached ? `, ${cached} unchanged` : ''} · ${speed}${problems.length ? ` · ${problems.length} problem${problems.length === 1 ? '' : 's'}` : ''}`);
+  }
+
+  /** Counts the problems of the pages that are not shown, for their tabs. */
+  async survey() {
+    for (const page of this.store.doc.pages) {
+      if (this.counts.has(page.name)) continue;
+      const graph = { ...this.store.doc, pages: [page] };
+      const answer = await this.api.check(graph, page.name).catch(() => null);
+      if (answer) this.counts.set(page.name, answer.problems.length);
+    }
+    this.store.tell('counts');
+  }
+}

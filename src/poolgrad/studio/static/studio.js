@@ -1,0 +1,191 @@
+// Puts the parts of the studio together.
+
+import { api } from 'poolgrad/api';
+import { el, isField } from 'poolgrad/dom';
+import { Files } from 'poolgrad/files';
+import { Flow } from 'poolgrad/flow';
+import { Gestures } from 'poolgrad/gestures';
+import { Inspector } from 'poolgrad/inspector';
+import { shortcuts } from 'poolgrad/keys';
+import { arrange, tidy } from 'poolgrad/layout';
+import { addNode, freeId, onPage, wishId } from 'poolgrad/model';
+import { blocksOf, fresh } from 'poolgrad/ops';
+import { Pages } from 'poolgrad/pages';
+import { Palette } from 'poolgrad/palette';
+import { Panel } from 'poolgrad/panel';
+import { Pointing } from 'poolgrad/pointing';
+import { unpack } from 'poolgrad/results';
+import { Runner } from 'poolgrad/runner';
+import { Store } from 'poolgrad/store';
+import { themeButton } from 'poolgrad/theme';
+import { Wiring } from 'poolgrad/wiring';
+
+class Studio {
+  /** @param {HTMLElement} root @param {any} ops @param {any} start the first documents */
+  constructor(root, ops, start) {
+    this.store = Object.assign(new Store(), { ops: blocksOf(ops), phrases: ops.phrases, tensors: null });
+    this.status = el('span.status', { role: 'status', 'aria-label': 'Status' });
+    const say = (text, bad = false) => this.say(text, bad);
+    this.flow = new Flow(this.store);
+    this.runner = new Runner(this.store, api, say);
+    this.pages = new Pages(this.store, this.runner, say);
+    this.pointing = new Pointing(this.store);
+    this.inspector = new Inspector(this.store, this.pointing, load, (y, x) => this.derive(y, x));
+    this.panel = new Panel(this.store, api, this.status, (id, pin) => this.goTo(id, pin));
+    this.palette = new Palette(ops, (op, at) => this.place(op, at));
+    this.files = new Files(this.store, this.flow, api, say);
+    this.wiring = new Wiring(this.store, this.flow, say);
+    new Gestures(this.store, this.flow, this.wiring, say);
+    this.pointing.listen(this.flow.element, () => this.wish());
+    this.store.on('relation', (found) => this.flow.light(found?.marks ?? null));
+    this.store.on('stale', (ids) => this.flow.fade(ids));
+    this.store.on('page', () => this.pointing.release());
+    this.store.on('repaired', () => { this.fitted = null; });
+    this.inspector.element.addEventListener('keydown', (event) => { if (event.key === 'Escape') this.flow.blocks.get(this.inspector.node)?.element.focus(); });
+    this.flow.element.addEventListener('drop', (event) => this.drop(event));
+    root.append(this.header(), this.palette.element, this.middle(), this.inspector.element);
+    shortcuts(this);
+    this.open(start);
+  }
+
+  header() {
+    const auto = el('input', { type: 'checkbox', id: 'auto', checked: true, onchange: () => { this.runner.auto = auto.checked; if (auto.checked) this.runner.changed(); } });
+    return el('header.top', {},
+      el('h1', {}, 'pool', el('em', { text: 'grad' }), ' studio'),
+      this.pages.element, el('span.space'),
+      el('label.auto', { for: 'auto', title: 'Run whenever something changes' }, auto, 'auto-run'),
+      themeButton(() => this.redraw()),
+      el('button', { text: 'Open', title: 'JSON, enuSpace page, .npy or .png', onclick: () => this.files.open() }),
+      this.files.element,
+      el('button.primary', { text: 'Run ▸', title: 'Ctrl+Enter', onclick: () => this.runner.run() }));
+  }
+
+  middle() {
+    const percent = el('button', { text: '100%', 'aria-label': 'Zoom to 100%', onclick: () => this.flow.zoomBy(1 / this.flow.view.zoom) });
+    this.store.on('zoom', (zoom) => { percent.textContent = `${Math.round(zoom * 100)}%`; });
+    const zoom = el('div.zoom', {},
+      el('button', { text: '−', 'aria-label': 'Zoom out', onclick: () => this.flow.zoomBy(1 / 1.2) }), percent,
+      el('button', { text: '+', 'aria-label': 'Zoom in', onclick: () => this.flow.zoomBy(1.2) }),
+      el('button', { text: 'Fit', 'aria-label': 'Fit page', title: 'f', onclick: () => this.flow.fit() }),
+      el('button', { text: 'Tidy', title: 'All blocks in columns', onclick: () => this.tidy() }));
+    return el('main', {}, el('div.stage', {}, this.flow.element, zoom), this.panel.element);
+  }
+
+  /** The documents of the first screen, each example a tab. @param {{graph: any, notes: string[], name: string}} start */
+  open(start) {
+    const height = (node) => (this.store.ops.get(node.op)?.height ?? 120) + 90;
+    const doc = { ...start.graph, pages: start.graph.pages.map((page) => arrange(page, height)) };
+    this.store.open(doc);
+    if (start.name) this.say([`Opened ${start.name}.`, ...(start.notes ?? [])].join(' '));
+    this.runner.survey();
+    this.store.on('run', () => this.firstFit());
+  }
+
+  /** Results make blocks taller: the first picture of a page shows all of them. */
+  firstFit() {
+    if (this.fitted === this.store.at) return;
+    this.fitted = this.store.at;
+    this.flow.fit();
+  }
+
+  /** Adds the blocks of a derivative. @param {string} y @param {string} x */
+  async derive(y, x) {
+    const { store } = this;
+    try {
+      const { graph } = await api.gradients(store.doc, store.page.name, y, x);
+      store.edit(graph);
+      this.fitted = null;
+      this.say(`Added the gradient of ${y} by ${x}.`);
+    } catch (error) {
+      this.say(error.message, true);
+    }
+  }
+
+  tidy() {
+    const { store, flow } = this;
+    store.edit(onPage(store.doc, store.at, (page) => tidy(page, (node) => flow.height(flow.blocks.get(node.id)))));
+    flow.fit();
+  }
+
+  /** The block that should explain a cell of the canvas: the selected one, if it is linked. */
+  wish() {
+    return this.inspector.node;
+  }
+
+  /** A new block, where there is room. @param {string} op @param {[number, number]} [at] */
+  place(op, at) {
+    const { store } = this;
+    const id = freeId(store.page, wishId(store.ops.get(op)));
+    const box = this.flow.element.getBoundingClientRect();
+    const [x, y] = at ?? this.room(this.flow.toWorld(box.left + box.width / 2 - 108, box.top + 60));
+    store.edit(onPage(store.doc, store.at, (page) => addNode(page, fresh(store.ops.get(op), id, [Math.round(x), Math.round(y)]))));
+    store.select([id]);
+    this.palette.leave();
+    this.flow.blocks.get(id)?.element.focus();
+    this.say(`Added ${id}.`);
+  }
+
+  /** The first place right of or below a wish that no block covers. */
+  room([x, y]) {
+    const taken = [...this.flow.blocks.values()].map((b) => [...(b.node.at ?? [0, 0]), this.flow.height(b)]);
+    const free = (px, py) => taken.every(([bx, by, h]) => px + 228 < bx || px > bx + 228 || py + 200 < by || py > by + h + 12);
+    for (let ring = 0; ring < 12; ring++) {
+      for (const [dx, dy] of [[ring, 0], [-ring, 0], [0, ring], [ring, ring], [-ring, ring]]) {
+        if (free(x + dx * 240, y + dy * 230)) return [x + dx * 240, y + dy * 230];
+      }
+    }
+    return [x, y];
+  }
+
+  /** Focuses a block, and a pin or field of it. @param {string} id @param {string|null} pin */
+  goTo(id, pin) {
+    const block = this.flow.blocks.get(id);
+    if (!block) return;
+    this.store.select([id]);
+    this.flow.reveal(id);
+    const field = pin ? block.fields.get(pin)?.field ?? block.pins.get(pin) : null;
+    (field ?? block.element).focus();
+  }
+
+  async drop(event) {
+    event.preventDefault();
+    const at = this.flow.toWorld(event.clientX, event.clientY);
+    const op = event.dataTransfer.getData('application/x-poolgrad-op');
+    if (op) this.place(op, at);
+    else await this.files.read([...event.dataTransfer.files]);
+  }
+
+  redraw() {
+    for (const block of this.flow.blocks.values()) block.maps = new Map();
+    this.flow.results();
+    this.inspector.drawn = '';
+    this.inspector.draw();
+  }
+
+  /** @param {string} text @param {boolean} [bad] */
+  say(text, bad = false) {
+    this.status.textContent = text;
+    this.status.title = text;
+    this.status.classList.toggle('bad', bad);
+    this.panel?.log(text, bad);
+  }
+}
+
+/** Fetches the numbers of a tensor that is too large to come with a run. @param {import('poolgrad/tensor').Tensor} tensor */
+async function load(tensor) {
+  tensor.values = unpack((await api.tensor(tensor.ref)).values);
+}
+
+async function main() {
+  const root = document.getElementById('app');
+  try {
+    const [ops, start] = await Promise.all([api.ops(), api.start()]);
+    const studio = new Studio(root, ops, start);
+    addEventListener('beforeunload', (event) => { if (studio.store.dirty) event.preventDefault(); });
+    Object.assign(window, { studio, isField }); // for the console and for measurements
+  } catch (error) {
+    root.replaceChildren(el('p.fatal', { role: 'alert', text: error.message }));
+  }
+}
+
+main();

@@ -1,0 +1,88 @@
+// A tensor of a run: its numbers, its axes, and how a cell is named and written.
+
+/** @typedef {{key: string, node: string, pin: string, shape: number[], dtype: string, role: 'value'|'gradient',
+ *   axes: string, values: ArrayLike<number>|null, stats: Record<string, any>, texts?: string[]}} Tensor */
+
+const NAMES = { N: 'batch', C: 'channel', D: 'depth', H: 'row', W: 'column' };
+const DEFAULT_AXES = ['', 'W', 'HW', 'CHW', 'NHWC', 'NDHWC'];
+
+/** Letters of the axes; without a layout, what the rank suggests. @param {number} rank @param {string} [axes] */
+export function axesOf(rank, axes) {
+  if (axes && axes.length === rank) return axes;
+  return DEFAULT_AXES[rank] ?? 'ABEFGIJKLMOPQRSTUV'.slice(0, rank - 2) + 'HW';
+}
+
+/** The word for an axis. @param {string} letter */
+export function axisName(letter) {
+  return NAMES[letter] ?? `axis ${letter}`;
+}
+
+/** The number of cells. @param {number[]} shape */
+export function size(shape) {
+  return shape.reduce((product, n) => product * n, 1);
+}
+
+/** Position of an index in C order. @param {number[]} index @param {number[]} shape */
+export function ravel(index, shape) {
+  return index.reduce((flat, i, axis) => flat * shape[axis] + i, 0);
+}
+
+/** How far apart neighbours along each axis are, in C order. @param {number[]} shape */
+export function strides(shape) {
+  return shape.map((_, axis) => size(shape.slice(axis + 1)));
+}
+
+/** The slice that begins at an index: where it is in memory. @param {number[]} start @param {number[]} shape @param {string} axes */
+export function slice(start, shape, axes) {
+  const { down, across } = plan(axes);
+  const step = strides(shape);
+  const along = (axis) => (axis < 0 ? [1, 0] : [shape[axis], step[axis]]);
+  const [[rows, downStep], [columns, acrossStep]] = [along(down), along(across)];
+  return { first: ravel(start, shape), rows, columns, down: downStep, across: acrossStep };
+}
+
+/** Index of a position in C order. @param {number} flat @param {number[]} shape */
+export function unravel(flat, shape) {
+  const index = new Array(shape.length);
+  for (let axis = shape.length - 1; axis >= 0; axis--) {
+    index[axis] = flat % shape[axis];
+    flat = Math.floor(flat / shape[axis]);
+  }
+  return index;
+}
+
+/** A number in few characters, for a cell. @param {number} value @param {number} [room] characters */
+export function short(value, room = 5) {
+  if (Number.isNaN(value)) return 'NaN';
+  if (!Number.isFinite(value)) return value > 0 ? '∞' : '−∞';
+  if (Object.is(value, -0)) return '−0';
+  let text = String(value);
+  for (let digits = 4; text.length > room && digits > 0; digits--) {
+    text = String(Number(value.toPrecision(digits)));
+  }
+  if (text.length > room) text = value.toExponential(0).replace('e+', 'e');
+  return text.replace(/^0\./, '.').replace(/^-0\./, '−.').replace('-', '−');
+}
+
+/** A number for a sentence or a label: as many digits as its type holds. @param {Tensor} tensor @param {number} flat */
+export function exact(tensor, flat) {
+  const value = tensor.values[flat];
+  return Object.is(value, -0) ? '-0' : Number.isInteger(value) || tensor.dtype === 'float64' ? String(value)
+    : String(Number(value.toPrecision(tensor.dtype === 'float32' ? 7 : 4)));
+}
+
+/** A cell by name, like `dx[0,1,1,1,0]`. @param {Tensor} tensor @param {number} flat */
+export function cellName(tensor, flat) {
+  const short = tensor.pin === 'output' ? tensor.node : `${tensor.node}.${tensor.pin}`;
+  return `${short}[${unravel(flat, tensor.shape).join(',')}]`;
+}
+
+/** Which axis is down, which is across, and which are shown side by side. @param {string} axes */
+export function plan(axes) {
+  const down = axes.indexOf('H');
+  const across = axes.length === 1 ? 0 : axes.indexOf('W');
+  const beside = [...axes].map((_, axis) => axis).filter((axis) => axis !== down && axis !== across);
+  // Batch outermost, then channel, then depth: neighbours in depth stand next to each other.
+  const rank = (axis) => 'NCD'.indexOf(axes[axis]);
+  return { down, across, beside: beside.sort((a, b) => rank(a) - rank(b)) };
+}

@@ -1,0 +1,102 @@
+// Wires: one SVG path each, with the shape that flows and a wide invisible path to point at.
+
+import { svg } from 'poolgrad/dom';
+import { curve, pinPlace } from 'poolgrad/geometry';
+import { nodeOf, pinOf } from 'poolgrad/model';
+
+const SHORT = 72; // between blocks this near, a label would be hidden by them; the output says the shape too
+
+/** Middle of the curve between two places. */
+function middle([x1, y1], [x2, y2]) {
+  return [(x1 + x2) / 2, (y1 + y2) / 2];
+}
+
+export class Wires {
+  constructor() {
+    this.element = svg('svg', { class: 'wires', role: 'group', 'aria-label': 'Wires' });
+    this.draft = svg('path', { class: 'wire draft' });
+    this.element.append(this.draft);
+    this.views = new Map();
+  }
+
+  /**
+   * Draws the wires of a page.
+   * @param {import('poolgrad/model').Page} page
+   * @param {Map<string, import('poolgrad/blocks').BlockView>} blocks
+   */
+  render(page, blocks) {
+    const wanted = new Set();
+    for (const [from, to] of page.wires) {
+      const [a, b] = [blocks.get(nodeOf(from)), blocks.get(nodeOf(to))];
+      if (!a || !b) continue;
+      const key = `${from} ${to}`;
+      wanted.add(key);
+      if (!this.views.has(key)) this.add(key, from, to);
+      this.views.get(key).place(outlet(a, from), inlet(b, to));
+    }
+    for (const [key, view] of this.views) {
+      if (wanted.has(key)) continue;
+      view.group.remove();
+      this.views.delete(key);
+    }
+  }
+
+  add(key, from, to) {
+    const line = svg('path', { class: 'wire' });
+    const hit = svg('path', { class: 'hit' });
+    const label = svg('text', { class: 'flow', 'text-anchor': 'middle', dy: -5 });
+    const group = svg('g', { tabindex: 0, role: 'button', 'aria-label': `wire ${from} to ${to}`, 'data-wire': to });
+    group.append(line, hit, label);
+    this.element.append(group);
+    const place = (start, end) => {
+      const d = curve(start, end);
+      if (line.getAttribute('d') === d) return;
+      line.setAttribute('d', d);
+      hit.setAttribute('d', d);
+      const [x, y] = middle(start, end);
+      group.classList.toggle('short', Math.abs(end[0] - start[0]) < SHORT);
+      label.setAttribute('x', x);
+      label.setAttribute('y', y);
+    };
+    this.views.set(key, { group, label, place, from, to });
+  }
+
+  /** Writes the shape that flows on each wire. @param {(end: string) => string} shapeOf */
+  label(shapeOf) {
+    const said = new Set();
+    for (const { label, from, to } of this.views.values()) {
+      const way = `${from} ${nodeOf(to)}`; // two wires side by side need one label
+      const text = said.has(way) ? '' : shapeOf(from);
+      said.add(way);
+      if (label.textContent !== text) label.textContent = text;
+    }
+  }
+
+  /** @param {Set<string>} selection @param {string|null} wire @param {Set<string>} bad inputs with a problem */
+  mark(selection, wire, bad) {
+    for (const { group, from, to } of this.views.values()) {
+      group.classList.toggle('near', selection.has(nodeOf(from)) || selection.has(nodeOf(to)));
+      group.classList.toggle('chosen', to === wire);
+      group.classList.toggle('bad', bad.has(to));
+    }
+  }
+
+  /** A wire that is being drawn. @param {number[]|null} from @param {number[]} [to] */
+  sketch(from, to) {
+    this.draft.setAttribute('d', from && to ? curve(from, to) : '');
+  }
+}
+
+/** Where a wire leaves. @param {import('poolgrad/blocks').BlockView} block @param {string} end */
+export function outlet(block, end) {
+  const [x, y] = pinPlace(block.facts, pinOf(end), true);
+  const [left, top] = block.node.at ?? [0, 0];
+  return [left + x, top + y];
+}
+
+/** Where a wire arrives. @param {import('poolgrad/blocks').BlockView} block @param {string} end */
+export function inlet(block, end) {
+  const [x, y] = pinPlace(block.facts, pinOf(end), false);
+  const [left, top] = block.node.at ?? [0, 0];
+  return [left + x, top + y];
+}

@@ -1,0 +1,90 @@
+// Drawing wires: by dragging from pin to pin, or with Enter on one pin and Enter on another.
+
+import { connect, disconnect, makesCircle, nodeOf, onPage } from 'poolgrad/model';
+import { inlet, outlet } from 'poolgrad/wires';
+
+/** @typedef {{end: string, side: 'in'|'out'}} Pin */
+
+/** The pin that an element belongs to. @param {EventTarget|null} target @returns {Pin|null} */
+export function pinAt(target) {
+  const button = target instanceof Element ? target.closest('[data-end]') : null;
+  if (!(button instanceof HTMLElement)) return null;
+  return { end: button.dataset.end, side: /** @type {'in'|'out'} */ (button.dataset.side) };
+}
+
+export class Wiring {
+  /** @param {import('poolgrad/store').Store} store @param {import('poolgrad/flow').Flow} flow @param {(text: string) => void} say */
+  constructor(store, flow, say) {
+    this.store = store;
+    this.flow = flow;
+    this.say = say;
+    /** @type {Pin|null} */ this.from = null;
+    this.dragged = false;
+  }
+
+  /** @param {Pin} pin */
+  begin(pin) {
+    this.from = pin;
+    this.flow.element.dataset.wiring = pin.side === 'out' ? 'in' : 'out'; // where the wire may end
+    this.button(pin)?.classList.add('armed');
+    this.say(`Wire from ${pin.end}: choose ${pin.side === 'out' ? 'an input' : 'an output'}, Escape to leave.`);
+  }
+
+  /** Draws the wire to the pointer. @param {number} x @param {number} y */
+  follow(x, y) {
+    if (!this.from) return;
+    const block = this.flow.blocks.get(nodeOf(this.from.end));
+    if (!block) return;
+    const there = this.flow.toWorld(x, y);
+    if (this.from.side === 'out') this.flow.wires.sketch(outlet(block, this.from.end), there);
+    else this.flow.wires.sketch(there, inlet(block, this.from.end));
+  }
+
+  /** Ends the wire at a pin, or drops it. @param {Pin|null} pin */
+  finish(pin) {
+    const from = this.from;
+    this.cancel();
+    if (!from || !pin || pin.end === from.end) return;
+    if (pin.side === from.side) {
+      this.say(`A wire goes from an output to an input; ${from.end} and ${pin.end} are both ${pin.side === 'in' ? 'inputs' : 'outputs'}.`);
+      return;
+    }
+    const [out, into] = from.side === 'out' ? [from.end, pin.end] : [pin.end, from.end];
+    if (makesCircle(this.store.page, out, into)) {
+      this.say(`${out} to ${into} would close a circle: ${nodeOf(out)} already depends on ${nodeOf(into)}.`);
+      return;
+    }
+    this.store.edit(onPage(this.store.doc, this.store.at, (page) => connect(page, out, into)));
+    this.say(`Connected ${out} to ${into}.`);
+  }
+
+  cancel() {
+    if (this.from) this.button(this.from)?.classList.remove('armed');
+    this.from = null;
+    this.dragged = false;
+    delete this.flow.element.dataset.wiring;
+    this.flow.wires.sketch(null);
+  }
+
+  /** Enter on a pin: the first begins, the second ends. @param {Pin} pin */
+  press(pin) {
+    if (this.from) this.finish(pin);
+    else this.begin(pin);
+  }
+
+  /** A wire is taken off its input and follows the pointer. @param {Pin} pin @returns {boolean} */
+  takeOff(pin) {
+    const wire = this.store.page.wires.find(([, to]) => to === pin.end);
+    if (pin.side !== 'in' || !wire) return false;
+    this.store.edit(onPage(this.store.doc, this.store.at, (page) => disconnect(page, pin.end)));
+    this.begin({ end: wire[0], side: 'out' });
+    return true;
+  }
+
+  /** @param {Pin} pin */
+  button(pin) {
+    const block = this.flow.blocks.get(nodeOf(pin.end));
+    const name = pin.end.slice(nodeOf(pin.end).length + 1);
+    return pin.side === 'out' ? block?.outs.get(name) : block?.pins.get(name);
+  }
+}

@@ -1,0 +1,133 @@
+"""Fractional pools: windows drawn at random from torch's generator or from a seed, or supplied by the caller."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+
+from ..errors import Problems, brief
+from . import ops
+from .bridge import Geometry, Tensor
+from .functional import extreme, fold
+from .words import checked, drawn, each, fraction, ranks, supplied
+
+
+class Draw(NamedTuple):
+    """All that a caller says about random windows."""
+
+    kernel_size: Any = None
+    output_size: Any = None
+    output_ratio: Any = None
+    windows: Any = None
+    seed: Any = None
+    pseudo_random: bool = False
+    overlapping: bool = False
+
+
+def _windows(x: Tensor, rank: int, draw: Draw, samples: Tensor | None = None) -> tuple[Tensor, Geometry]:
+    if draw.windows is not None:
+        return supplied(x, rank, draw.windows)
+    sizes = fraction(x, rank, draw.output_size, draw.output_ratio)
+    geometry = drawn(x, rank, sizes, draw.kernel_size)
+    pair = None if draw.seed is None else _pair(draw.seed)
+    if draw.kernel_size is None:
+        seed = torch.randint(2**31, (2,)) if pair is None else torch.tensor(pair)
+        lengths = x.shape[x.ndim - rank :]
+        return ops.draw(seed, lengths, sizes, bool(draw.pseudo_random), bool(draw.overlapping)), geometry
+    if samples is None:
+        generator = None if pair is None else torch.Generator().manual_seed(pair[0] ^ pair[1] << 32)
+        samples = torch.rand(rank, dtype=torch.float64, generator=generator)
+    return _intervals(x, rank, samples, sizes, each(draw.kernel_size, rank)), geometry
+
+
+def _pair(seed: Any) -> tuple[int, int]:
+    pair = (seed, 0) if isinstance(seed, int) else tuple(seed)
+    if len(pair) != 2 or not all(isinstance(s, int) for s in pair):
+        Problems("pool").fail("seed", brief(seed), "an integer, or a pair (seed, seed2)", TypeError)
+    return pair
+
+
+def _intervals(x: Tensor, rank: int, samples: Tensor, sizes: tuple[int, ...], kernel: tuple[int, ...]) -> Tensor:
+    """torch's windows of one size at random places, from a sample per axis, in the samples' precision as torch does."""
+    rows = []
+    samples = samples.flip(-1) if rank == 2 else samples  # torch gives the first sample of two to the last axis
+    for u, n, m, k in zip(samples.unbind(-1), x.shape[x.ndim - rank :], sizes, kernel, strict=True):
+        alpha = torch.tensor(n - k, dtype=samples.dtype) / max(m - 1, 1)
+        places = torch.arange(m - 1, dtype=samples.dtype)
+        start = ((places + u) * alpha).to(torch.int64) - (u * alpha).to(torch.int64)
+        start = torch.cat([start, torch.full((1,), n - k)])
+        rows.append(torch.stack([start, start + k], 1))
+    return torch.cat(rows)
+
+
+def _planes(x: Tensor, rank: int, draw: Draw, samples: Tensor, return_indices: bool) -> Any:
+    """Plane after plane, each with windows of its own, as torch pools."""
+    leading, lengths = x.shape[: x.ndim - rank], x.shape[x.ndim - rank :]
+    if not x.numel():
+        windows, geometry = _windows(x, rank, draw, samples.new_zeros(rank))
+        return extreme(x, windows, False, geometry, return_indices)
+    made = []
+    for plane, sample in zip(x.reshape(-1, 1, *lengths), samples.reshape(-1, rank), strict=True):
+        windows, geometry = _windows(plane, rank, draw, sample)
+        made.append(extreme(plane, windows, False, geometry, True))
+    y, where = (torch.cat(column).reshape(*leading, *column[0].shape[1:]) for column in zip(*made, strict=True))
+    return (y, where) if return_indices else y
+
+
+def _fractional_max_pool(
+    rank: int,
+    input: Tensor,
+    kernel_size: Any = None,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+    *,
+    windows: Any = None,
+    seed: Any = None,
+    pseudo_random: bool = False,
+    overlapping: bool = False,
+) -> Any:
+    """Maxima over windows drawn at random for this call: Graham's, which cover each axis, or all of `kernel_size` as torch's.
+
+    One set of windows serves all planes, unless `_random_samples` has a sample for each. The same `seed` gives the same windows;
+    `windows`, one `Axis` or pairs (start, stop) per pooled axis, leaves nothing to chance.
+
+    >>> fractional_max_pool1d(torch.arange(10.0).reshape(1, 1, 10), output_ratio=0.6, seed=(1, 2)).tolist()
+    [[[0.0, 2.0, 3.0, 5.0, 7.0, 9.0]]]
+    """
+    x = checked(input, rank)
+    draw = Draw(kernel_size, output_size, output_ratio, windows, seed, pseudo_random, overlapping)
+    if _random_samples is not None:
+        return _planes(x, rank, draw, _random_samples, return_indices)
+    rows, geometry = _windows(x, rank, draw)
+    return extreme(x, rows, False, geometry, return_indices)
+
+
+def _fractional_avg_pool(
+    rank: int,
+    input: Tensor,
+    kernel_size: Any = None,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    *,
+    windows: Any = None,
+    seed: Any = None,
+    pseudo_random: bool = False,
+    overlapping: bool = False,
+) -> Tensor:
+    """Means over windows drawn at random, as fractional_max_pool draws them.
+
+    >>> fractional_avg_pool1d(torch.arange(4.0).reshape(1, 1, 4), output_size=2, seed=1).tolist()
+    [[[0.5, 2.5]]]
+    """
+    x = checked(input, rank)
+    rows, geometry = _windows(
+        x, rank, Draw(kernel_size, output_size, output_ratio, windows, seed, pseudo_random, overlapping)
+    )
+    return fold(x, rows, "mean", 1.0, geometry)
+
+
+fractional_max_pool1d, fractional_max_pool2d, fractional_max_pool3d = ranks(_fractional_max_pool)
+fractional_avg_pool1d, fractional_avg_pool2d, fractional_avg_pool3d = ranks(_fractional_avg_pool)

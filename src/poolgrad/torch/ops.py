@@ -1,0 +1,183 @@
+"""What torch sees as opaque: the choice of taps, linear operators and their transposes, positions, random windows.
+
+None of these has derivatives of its own; `derive` gives them theirs. Whoever calls one directly with an input that carries a
+tangent gets an error and no zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch.autograd import forward_ad
+
+import poolgrad as pg
+
+from .bridge import Geometry, Sizes, Tensor, axes_in_memory, blank, plan, tensor, view
+
+_GEOMETRY = (
+    "int rank, SymInt[] kernel, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool ceil_mode, SymInt[] sizes, "
+    "bool last, bool wide"
+)
+
+
+def _op(name: str, schema: str) -> Any:
+    """An operator of torch for CPU tensors that changes none of its arguments."""
+    return torch.library.custom_op(f"poolgrad::{name}", mutates_args=(), device_types="cpu", schema=schema)
+
+
+def _geometry(words: Sequence[Any]) -> Geometry:
+    plain: list[Any] = [tuple(word) if isinstance(word, (list, tuple)) else word for word in words]
+    return Geometry(*plain)
+
+
+def _refuse_tangent(x: Tensor) -> None:
+    """Compiled code comes here past the rule for tangents, which would be lost without a word."""
+    if forward_ad._current_level < 0 or not torch._C._is_fwd_grad_enabled():
+        return
+    nothing = torch._C.DispatchKeySet(torch._C.DispatchKey.Undefined)
+    with torch._C._ForceDispatchKeyGuard(torch._C._dispatch_tls_local_include_set(), nothing):
+        tangent = forward_ad.unpack_dual(x).tangent  # which below autograd can be read in this way only
+    if tangent is not None:
+        raise NotImplementedError(
+            "poolgrad: input: got a dual tensor in compiled code, wanted forward mode inside of it: "
+            "torch.compile(lambda x, v: torch.func.jvp(f, (x,), (v,)))"
+        )
+
+
+@_op("choose", f"(Tensor x, Tensor? windows, bool least, {_GEOMETRY}) -> (Tensor, Tensor)")
+def choose(x: Tensor, windows: Tensor | None, least: bool, *words: Any) -> tuple[Tensor, Tensor]:
+    """The best cell of each window, and its number in the window."""
+    _refuse_tangent(x)
+    geometry = _geometry(words)
+    operator: Any
+    y, operator = (pg.minimum if least else pg.maximum)(view(x, geometry), plan(x.shape, geometry, windows))
+    taps = operator.taps.astype(np.uint32 if geometry.wide else np.uint8, copy=False)
+    return tensor(y, geometry), tensor(taps, geometry)
+
+
+@choose.register_fake
+def _(x: Tensor, windows: Tensor | None, least: bool, *words: Any) -> tuple[Tensor, Tensor]:
+    geometry = _geometry(words)
+    shape = geometry.pooled(x.shape)
+    return blank(x, shape, geometry), blank(x, shape, geometry, torch.int32 if geometry.wide else torch.uint8)
+
+
+@_op(
+    "apply",
+    "(Tensor v, Tensor? index, Tensor? windows, str kind, float divisor, bool transposed, SymInt[] source, "
+    f"{_GEOMETRY}) -> Tensor",
+)
+def apply(
+    v: Tensor,
+    index: Tensor | None,
+    windows: Tensor | None,
+    kind: str,
+    divisor: float,
+    transposed: bool,
+    source: Sizes,
+    *words: Any,
+) -> Tensor:
+    """A linear operator from tensors of shape `source` to pooled ones, or its transpose, applied to v.
+
+    The operator picks cells by "taps" or by positions ("add", "assign": what becomes of repeated ones in the transpose), or takes
+    the mean over true cells ("mean"), over cells and padding ("padded"), or the sum over a number ("sum").
+    """
+    _refuse_tangent(v)
+    geometry = _geometry(words)
+    array = view(v, geometry)
+    if kind in ("add", "assign"):
+        assert index is not None
+        positions, items = index.contiguous().numpy(), int(np.prod(source[: len(source) - geometry.rank]))
+        operator = pg.unpooling(positions, tuple(source), "sum" if kind == "add" else "assign", items).T
+    else:
+        made = plan(source, geometry, windows)
+        if array.dtype.kind in "iub" and kind != "taps":
+            return tensor(_whole_means(array, made, kind, divisor), geometry)
+        operator = _operator(made, kind, divisor, None if index is None else view(index, geometry))
+    return tensor((operator.T if transposed else operator)(array), geometry)
+
+
+def _operator(made: pg.Plan, kind: str, divisor: float, taps: Any) -> Any:
+    if kind == "taps":
+        return pg.picking(made, taps.view(np.uint32) if taps.dtype == np.int32 else taps)
+    if kind == "sum":
+        return pg.averaging(made, divisor=divisor)
+    return pg.averaging(made, count_include_pad=kind == "padded")
+
+
+def _whole_means(array: Any, made: pg.Plan, kind: str, divisor: float) -> Any:
+    """Means of integers, cut off toward zero as torch does."""
+    pooled = {d: axis for d, axis in enumerate(made.by_dimension) if axis is not None}
+    return pg.avg_pool(
+        array,
+        list(pooled.values()),
+        axes=list(pooled),
+        count_include_pad=kind == "padded",
+        divisor=divisor if kind == "sum" else None,
+        dtype=array.dtype,
+        rounding="toward_zero",
+    )
+
+
+@apply.register_fake
+def _(
+    v: Tensor,
+    index: Tensor | None,
+    windows: Tensor | None,
+    kind: str,
+    divisor: float,
+    transposed: bool,
+    source: Sizes,
+    *words: Any,
+) -> Tensor:
+    geometry = _geometry(words)
+    pooled = index.shape if index is not None else geometry.pooled(source)
+    return blank(v, source if transposed else pooled, geometry)
+
+
+@_op("positions", f"(Tensor taps, Tensor? windows, SymInt[] source, {_GEOMETRY}) -> Tensor")
+def positions(taps: Tensor, windows: Tensor | None, source: Sizes, *words: Any) -> Tensor:
+    """Where the taps are in their planes: torch's indices."""
+    geometry = _geometry(words)
+    picking = _operator(plan(source, geometry, windows), "taps", 1, view(taps, geometry))
+    return tensor(pg.Taps(picking, axes_in_memory(len(source), geometry)).plane(), geometry)
+
+
+@positions.register_fake
+def _(taps: Tensor, windows: Tensor | None, source: Sizes, *words: Any) -> Tensor:
+    return blank(taps, taps.shape, _geometry(words), torch.int64)
+
+
+@positions.register_vmap
+def _(info: Any, in_dims: Any, taps: Tensor, windows: Tensor | None, source: Sizes, *words: Any) -> Any:
+    if in_dims[1] is not None:
+        parts = [positions(t, w, source, *words) for t, w in zip(*_unbound(in_dims, taps, windows), strict=True)]
+        return torch.stack(parts), 0
+    return positions(taps.movedim(in_dims[0], 0), windows, [info.batch_size, *source], *words), 0
+
+
+def _unbound(in_dims: Any, *tensors: Any) -> list[Any]:
+    return [t.unbind(d) for t, d in zip(tensors, in_dims, strict=False)]
+
+
+@_op("draw", "(Tensor seed, SymInt[] lengths, SymInt[] sizes, bool pseudo_random, bool overlapping) -> Tensor")
+def draw(seed: Tensor, lengths: Sizes, sizes: Sizes, pseudo_random: bool, overlapping: bool) -> Tensor:
+    """Random windows for fractional pooling, as rows (start, stop), axis after axis."""
+    pair = tuple(seed.tolist())
+    axes = pg.fractional_windows(
+        tuple(lengths), size=tuple(sizes), seed=pair, pseudo_random=pseudo_random, overlapping=overlapping
+    )
+    return torch.from_numpy(np.concatenate([np.stack([axis.start, axis.stop], 1) for axis in axes]))
+
+
+@draw.register_fake
+def _(seed: Tensor, lengths: Sizes, sizes: Sizes, pseudo_random: bool, overlapping: bool) -> Tensor:
+    return seed.new_empty((sum(sizes), 2))
+
+
+@draw.register_vmap
+def _(info: Any, in_dims: Any, seed: Tensor, *words: Any) -> Any:
+    return torch.stack([draw(pair, *words) for pair in seed.unbind(in_dims[0])]), 0

@@ -1,0 +1,240 @@
+"""Explanations: the sentence, what it rests on, and the same words from the page's own module."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from graph_pages import CASES, page_of
+from support import PACKAGE, Case, arguments
+
+import poolgrad as pg
+from poolgrad.graph import GraphError, Scope, ops, service
+from poolgrad.graph import report as reports
+from poolgrad.graph.session import execute
+from poolgrad.why import parts_of
+from poolgrad.words import number, phrases, say
+
+F32 = np.float32
+SIZES = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}
+X = np.array([[1, 2], [4, 3]], F32).reshape(1, 2, 2, 1)
+
+
+def ones(*shape: int) -> np.ndarray:
+    return np.ones(shape, F32)
+
+
+# ---- what is said
+
+
+def test_a_maximum_names_its_window_and_where_it_was_found() -> None:
+    why = pg.explain("MaxPool", cell=(0, 0, 0, 0), input=X, **SIZES)
+    assert str(why) == "output[0,0,0,0] = 4, the largest of the 4 cells of input[0,0:2,0:2,0], found at input[0,1,0,0]."
+    assert (why.value, why.windows[0].hits, why.windows[0].pairs[1]) == (4, ((0, 1, 0, 0),), (0, 2))
+
+
+def test_a_gradient_cell_says_what_arrived_and_why_another_got_nothing() -> None:
+    given = {"orig_input": X, "orig_output": 4 * ones(1, 1, 1, 1), "grad": 7 * ones(1, 1, 1, 1), **SIZES}
+    won = pg.explain("MaxPoolGrad", cell=(0, 1, 0, 0), **given)
+    assert won.sentence.startswith(
+        "output[0,1,0,0] = 7 = grad[0,0,0,0] (7), because orig_input[0,1,0,0] = 4 is the largest"
+    )
+    assert [(a.cell, a.value, a.divisor) for a in won.arrived] == [((0, 0, 0, 0), 7.0, 1)]
+    lost = pg.explain("MaxPoolGrad", cell=(0, 0, 1, 0), **given)
+    assert lost.arrived == ()
+    assert lost.sentence == (
+        "output[0,0,1,0] = 0: 1 window reaches this cell, but the gradient goes elsewhere: "
+        "orig_input[0,1,0,0] = 4 for grad[0,0,0,0]."
+    )
+
+
+def test_shares_are_divided_by_the_cells_inside_and_padding_is_said() -> None:
+    why = pg.explain(
+        "AvgPoolGrad", cell=(0, 2, 2, 0), orig_input_shape=[1, 3, 3, 1], grad=np.arange(4, dtype=F32).reshape(1, 2, 2, 1),
+        ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="SAME",
+    )  # fmt: skip
+    assert why.sentence == "output[0,2,2,0] = 3 = grad[0,1,1,0] (3): 1 window reaches this cell."
+    shared = pg.explain(
+        "AvgPoolGrad", cell=(0, 0, 1, 0), pin="grad", orig_input_shape=[1, 3, 3, 1], grad=np.arange(4, dtype=F32).reshape(1, 2, 2, 1),
+        ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="SAME",
+    )  # fmt: skip
+    assert "is shared evenly by the 2 cells of output[0,0:2,2,0]: 1/2 each." in shared.sentence
+    assert shared.sentence.endswith("Outside the input, and given nothing: 2 cells.")
+    assert (shared.windows[0].after, shared.windows[0].cut) == ((0, 0, 1, 0), 2)
+
+
+def test_ties_are_said_by_the_rule_that_acts() -> None:
+    flat = {"orig_input": ones(1, 2, 2, 1), "orig_output": ones(1, 1, 1, 1), "grad": 3 * ones(1, 1, 1, 1), **SIZES}
+    assert "4 cells are that large; the first one takes all." in str(
+        pg.explain("MaxPoolGrad", cell=(0,) * 4, pin="grad", **flat)
+    )
+    loser = str(pg.explain("MaxPoolGrad", cell=(0, 1, 1, 0), **flat))
+    assert loser.endswith("This cell is as large, but the first one takes all.")
+    cube = {name: a.reshape(1, *a.shape) for name, a in flat.items() if isinstance(a, np.ndarray)}
+    every = pg.explain(
+        "MaxPool3DGrad",
+        cell=(0,) * 5,
+        pin="grad",
+        **cube,
+        ksize=[1, 1, 2, 2, 1],
+        strides=[1, 1, 2, 2, 1],
+        padding="VALID",
+    )
+    assert "goes whole to each of 4 cells of" in every.sentence
+
+
+def test_a_lost_gradient_is_called_lost() -> None:
+    why = pg.explain(
+        "MaxPool3DGrad", cell=(0,) * 5, pin="grad", orig_input=X[None], orig_output=9 * ones(1, 1, 1, 1, 1),
+        grad=3 * ones(1, 1, 1, 1, 1), ksize=[1, 1, 2, 2, 1], strides=[1, 1, 2, 2, 1], padding="VALID",
+    )  # fmt: skip
+    assert why.sentence.startswith("grad[0,0,0,0,0] = 3 is lost: none of the 4 cells")
+
+
+def test_long_lists_are_cut_and_counted() -> None:
+    why = pg.explain("AvgPool", cell=(0, 4, 4, 0), pin="value", value=ones(1, 9, 9, 1), ksize=[1, 5, 5, 1],
+                     strides=[1, 1, 1, 1], padding="SAME")  # fmt: skip
+    assert len(why.windows) == 25
+    assert why.sentence.endswith(", 21 more.")
+
+
+@pytest.mark.parametrize(
+    ("more", "wanted"),
+    [
+        ({"cell": (0, 0, 0)}, r"cell: got \[0, 0, 0\], wanted a cell of output, shape \[1, 1, 1, 1\]"),
+        ({"cell": (0, 0, 0, 1)}, "wanted a cell of output"),
+        ({"cell": (0, 0, 0, -1)}, "wanted a cell of output"),
+        ({"cell": "abcd"}, "wanted 4 integers"),
+        ({"cell": (0,) * 4, "pin": "ksize"}, "pin: got 'ksize', wanted 'input' or 'output'"),
+    ],
+)
+def test_a_cell_that_is_not_there_is_refused(more: dict[str, Any], wanted: str) -> None:
+    with pytest.raises(ValueError, match=wanted):
+        pg.explain("MaxPool", **more, input=X, **SIZES)
+
+
+def test_an_unknown_op_an_empty_result_and_wrong_arguments_are_refused() -> None:
+    with pytest.raises(ValueError, match="explain: op: got 'MaxPol'"):
+        pg.explain("MaxPol", cell=(0,))
+    with pytest.raises(ValueError, match="its result is empty"):
+        pg.explain("MaxPool", cell=(0,) * 4, input=ones(0, 2, 2, 1), **SIZES)
+    with pytest.raises(ValueError, match="MaxPool: ksize"):
+        pg.explain("MaxPool", cell=(0,) * 4, input=X, ksize=[1, 2], strides=[1, 2, 2, 1], padding="VALID")
+
+
+def test_lists_become_arrays_as_in_the_ops() -> None:
+    why = pg.explain("MaxPool", cell=(0,) * 4, input=[[[[1.0], [2.0]], [[4.0], [3.0]]]], **SIZES)
+    assert why.value == 4
+
+
+BACKWARD = [case for case in CASES if parts_of(case.row)[-1].part == "dx"]
+
+
+@pytest.mark.parametrize("case", BACKWARD, ids=lambda c: c.op)
+def test_arrivals_add_up_to_the_cell(case: Case) -> None:
+    """The numbers in an explanation of a gradient's cell are those that made it; what goes forward is summed in test_links."""
+    given = arguments(case)
+    for cell in product(*map(range, case.source)):
+        why = pg.explain(case.op, cell=cell, **given)
+        assert why.value == pytest.approx(sum(a.value / a.divisor for a in why.arrived), abs=1e-5)
+
+
+# ---- numbers and phrases
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.1, "0.1"), (F32(0.1), "0.1"), (1e15, "1e15"), (123456.5, "123457"), (0.00012345678, "0.000123457"),
+        (0.000099, "9.9e-5"), (-2.5, "-2.5"), (float("inf"), "inf"), (float("-inf"), "-inf"), (np.int64(2**62), str(2**62)),
+        (100000.5, "100001"), (-1.5e-300, "-1.5e-300"),
+    ],
+)  # fmt: skip
+def test_numbers_have_six_digits_at_most(value: Any, text: str) -> None:
+    assert number(value) == text
+
+
+def test_clauses_need_their_facts_and_leave_no_blank() -> None:
+    assert say("fold.source", {"self": "x[0]", "value": 1, "reached": 0}) == "x[0] = 1: no window reaches this cell."
+    for verb in ("fold", "spread", "near", "select", "argmax", "route", "recall", "scatter", "gather"):
+        assert {f"{verb}.dest", f"{verb}.source"} <= set(phrases())
+
+
+# ---- in a graph
+
+
+def test_in_a_graph_tensors_are_called_by_their_blocks() -> None:
+    s = Scope.new_root_scope()
+    x = ops.Const(s.with_op_name("x"), X)
+    y = ops.MaxPool(s.with_op_name("y"), x, **SIZES)
+    dx = ops.MaxPoolGrad(s.with_op_name("dx"), x, y, 7 * ones(1, 1, 1, 1), **SIZES)
+    assert str(s.explain(dx, (0, 1, 0, 0))).startswith("dx[0,1,0,0] = 7 = grad[0,0,0,0] (7), because x[0,1,0,0] = 4")
+    assert str(s.explain("y", (0,) * 4)).startswith("y[0,0,0,0] = 4, the largest")
+    with pytest.raises(GraphError, match="x: got a Const, wanted a pooling op"):
+        s.explain(x, (0,) * 4)
+
+
+# ---- the same words on the page
+
+NODE = shutil.which("node")
+SCRIPT = """
+import { relate, decode, text } from %(module)s;
+import { readFileSync } from 'node:fs';
+const { cases, numbers, phrases } = JSON.parse(readFileSync(process.argv[2], 'utf8'));
+const said = cases.map(({ node, values, asks }) => {
+  const arrays = Object.fromEntries(Object.entries(values).map(([pin, v]) => [pin, decode(v)]));
+  return asks.map(([pin, cell]) => relate(node, arrays, phrases, pin, cell).sentence);
+});
+console.log(JSON.stringify({ said, numbers: decode(numbers).reduce((all, v) => [...all, text(v, 'float64')], []) }));
+"""
+
+
+def delivered(case: Case) -> tuple[dict[str, Any], list[str]]:
+    """What the page gets for a case, every cell it may ask about, and Python's sentences."""
+    scope, _, _ = page_of(case)
+    run = execute(scope.page, scope.sources)
+    node = service.run(scope.graph, limit=2**20)["nodes"]["out"]
+    subject = reports.asked("out", run.checked.seen["out"], run.blocks["out"], run)
+    assert subject is not None
+    values = {pin: reports.numbers(np.asarray(a)) for pin, a in subject.arrays.items()}
+    asks = [(p.pin, list(cell)) for p in subject.parts for cell in product(*map(range, subject.shape(p.side)))]
+    sentences = [subject.explain(pin, tuple(cell)).sentence for pin, cell in asks]
+    return {"node": {"links": node["links"]}, "values": values, "asks": asks}, sentences
+
+
+@pytest.mark.skipif(NODE is None, reason="node, which runs the page's module here, is not installed")
+def test_the_page_says_the_same_about_every_cell_of_every_op(tmp_path: Path) -> None:
+    module = PACKAGE / "studio" / "static" / "explain.js"
+    copied = tmp_path / "explain.mjs"
+    copied.write_text(module.read_text("utf-8"), "utf-8")
+    found = [delivered(case) for case in CASES]
+    rng = np.random.default_rng(3)
+    reals = np.concatenate(
+        [rng.standard_normal(300) * 10.0 ** rng.integers(-12, 20, 300), [0.1, 1e15, 9.99999e14, 1e-4, 100000.5, 0.5]]
+    )
+    content = {"cases": [c for c, _ in found], "numbers": reports.numbers(reals), "phrases": phrases()}
+    (tmp_path / "cases.json").write_text(json.dumps(content), "utf-8")
+    (tmp_path / "run.mjs").write_text(SCRIPT % {"module": json.dumps("./explain.mjs")}, "utf-8")
+    assert NODE is not None
+    done = subprocess.run(
+        [NODE, "run.mjs", "cases.json"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    for case, (_, wanted), said in zip(CASES, found, answer["said"], strict=True):
+        assert said == wanted, case.op
+    assert sum(len(wanted) for _, wanted in found) > 2000
+    assert answer["numbers"] == [number(v) for v in reals]
+
+
+def test_no_sentence_has_a_gap() -> None:
+    for case in CASES:
+        for sentence in delivered(case)[1]:
+            assert "{" not in sentence
+            assert sentence.endswith(".")

@@ -1,0 +1,43 @@
+"""Corners of the core that faults on purpose (`make mutate`) showed to be nobody's: each has its claim here."""
+
+import numpy as np
+import pytest
+from support import plain_verbs
+
+import poolgrad
+from poolgrad import _core, reference, verbs
+from poolgrad.rules import Start
+from poolgrad.windows import Axis, Plan
+
+
+@pytest.mark.parametrize("inner", [1, 3, 40])
+def test_a_window_that_was_cut_among_others_that_were_not_starts_from_the_lowest_value(inner):
+    axis = Axis(24, np.arange(0, 22, 2), np.arange(3, 25, 2).clip(max=24), span=[3, 3, 3, 5, 3, 3, 4, 3, 3, 3, 3])
+    plan = Plan((2, 24, inner), {1: axis})
+    x = np.full(plan.source, -np.inf, np.float32)
+    want = reference.select(plan, Start.INFINITY, x)
+    assert set(np.unique(want).tolist()) == {-np.inf, float(np.finfo(np.float32).min)}
+    assert (verbs.select(plan, Start.INFINITY, x) == want).all()
+    assert (plain_verbs().select(plan, Start.INFINITY, x) == want).all()
+
+
+def test_the_first_wrong_position_is_named_whoever_finds_his_first():
+    """The last cell of one task and the first of the next: the second is found long before."""
+    index = np.zeros(1 << 17, np.int64)
+    index[[(1 << 15) - 1, 1 << 15]] = -1
+    v, out = np.zeros(1 << 17, np.float32), np.zeros(1 << 17, np.float32)
+    with poolgrad.threads(2):
+        found = {_core.gather(1, True, v, index, out) for _ in range(300)}
+    assert found == {(1 << 15) - 1}
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_a_scatter_whose_positions_leave_their_images_is_done_once_more(threads):
+    images, cells = 6, 20_000
+    rng = np.random.default_rng(0)
+    g, index = rng.integers(0, 9, images * cells).astype(np.float32), rng.integers(0, images * cells, images * cells)
+    want = np.bincount(index, g, images * cells).astype(np.float32)
+    out = np.full(images * cells, 7, np.float32)
+    with poolgrad.threads(threads):
+        assert _core.scatter(images, True, g, index, out) == -1
+    assert (out == want).all()

@@ -1,0 +1,123 @@
+"""Taps and what follows from them: positions of other libraries and back, unpooling, bytes held."""
+
+import numpy as np
+import pytest
+from brute import reduce
+from test_pools import WORDS, cells_of
+
+import poolgrad as pg
+
+rng = np.random.default_rng(11)
+
+
+def ties(shape):
+    return rng.integers(0, 4, shape).astype(np.float32)
+
+
+@pytest.mark.parametrize(("shape", "words"), WORDS, ids=lambda v: str(v))
+@pytest.mark.parametrize("rule", ["first", "last"])
+def test_taps_name_the_chosen_cell(shape, words, rule):
+    x, cells = ties(shape), cells_of(shape, words)
+    y, taps = pg.max_pool(x, **words, ties=rule, return_taps=True)
+    pick = (lambda hits: hits[0]) if rule == "first" else (lambda hits: hits[-1])
+
+    def place(values, reads):
+        return np.ravel_multi_index(pick([r for v, r in zip(values, reads, strict=True) if v == max(values)]), shape)
+
+    wanted = reduce(x, cells, place).astype(np.int64)
+    assert np.array_equal(taps.flat(), wanted)
+    assert np.array_equal(x.ravel()[taps.flat()], y)
+    assert np.array_equal(taps.operator(x), y)
+    again = pg.Taps.from_flat(taps.flat(), taps.operator.plan)
+    assert np.array_equal(again.values, taps.values)
+
+
+def test_positions_as_other_libraries_count_them():
+    x = rng.standard_normal((2, 3, 5, 6)).astype(np.float32)  # channels first
+    _, taps = pg.max_pool(x, 2, axes=(2, 3), return_taps=True)
+    plane, flat = taps.plane(), taps.flat()
+    base = np.arange(6).reshape(2, 3, 1, 1) * 30
+    assert np.array_equal(flat, plane + base)
+    assert np.array_equal(taps.flat(batch=False), flat % 90)
+    rows, cols = plane // 6, plane % 6
+    assert np.array_equal(taps.onnx(storage_order=1), base + cols * 5 + rows)
+    assert np.array_equal(taps.onnx(), flat)
+    assert np.array_equal(pg.Taps.from_plane(plane, taps.operator.plan).values, taps.values)
+    assert np.array_equal(pg.Taps.from_flat(flat % 90, taps.operator.plan, batch=False).values, taps.values)
+
+
+def test_tensorflows_argmax_is_the_flat_position():
+    x = rng.standard_normal((2, 6, 6, 3)).astype(np.float32)
+    _, taps = pg.max_pool(x, 3, 2, padding="same", layout="NHWC", return_taps=True)
+    sizes = {"ksize": [1, 3, 3, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}
+    for batch in (True, False):
+        raw = pg.raw_ops.MaxPoolWithArgmax(input=x, include_batch_in_index=batch, **sizes)
+        assert np.array_equal(taps.flat(batch), raw.argmax)
+
+
+def test_a_tap_takes_a_byte_up_to_256_cells():
+    x = np.zeros((64, 64))
+    assert pg.max_pool(x, 16, return_taps=True)[1].nbytes == 16
+    assert pg.max_pool(x, 32, return_taps=True)[1].values.dtype == np.uint32
+
+
+def test_positions_outside_their_window_are_refused():
+    plan = pg.plan((4, 4), 2)
+    with pytest.raises(ValueError, match=r"Taps.from_flat: index: got a position outside its window at \[0, 1\]"):
+        pg.Taps.from_flat(np.array([[0, 0], [8, 10]]), plan)
+    with pytest.raises(ValueError, match=r"wanted \[2, 2\], one position per window"):
+        pg.Taps.from_flat(np.array([0]), plan)
+    with pytest.raises(TypeError, match="index: got dtype float64"):
+        pg.Taps.from_plane(np.zeros((2, 2)), plan)
+
+
+def test_unpooling_conserves_or_keeps_the_last():
+    y, taps = pg.max_pool(np.array([1.0, 5.0, 2.0, 4.0]), 2, 1, return_taps=True)
+    assert y.tolist() == [5, 5, 4]
+    v = np.array([1.0, 10.0, 100.0])
+    assert pg.unpool(v, taps).tolist() == [0, 11, 0, 100]
+    assert pg.unpool(v, taps, reduce="assign").tolist() == [0, 10, 0, 100]
+    for reduce_, want in (("sum", [1, 1, 1]), ("assign", [0, 1, 1])):
+        _, back = pg.vjp(lambda u, r=reduce_: pg.unpool(u, taps, reduce=r), v)
+        assert back(np.ones(4)).tolist() == want
+    assert pg.unpool(v, taps.flat(), shape=(4,)).tolist() == [0, 11, 0, 100]
+    with pytest.raises(ValueError, match=r"unpool: taps: got 9 at \[2\], wanted positions from 0 to 3"):
+        pg.unpool(v, np.array([1, 1, 9]), shape=(4,))
+    with pytest.raises(ValueError, match="unpool: reduce: got 'max', wanted 'sum' or 'assign'"):
+        pg.unpool(v, taps, reduce="max")
+
+
+def test_positions_count_within_their_parts():
+    y = np.array([[1.0, 2.0], [3.0, 4.0]])
+    index = np.array([[0, 2], [1, 1]])
+    assert pg.unpool(y, index, shape=(2, 3), items=2).tolist() == [[1, 0, 2], [0, 7, 0]]
+    assert pg.unpool(y, index, shape=(2, 3), items=2, reduce="assign").tolist() == [[1, 0, 2], [0, 4, 0]]
+
+
+def test_layouts_are_pooled_where_they_lie(monkeypatch):
+    from poolgrad import arrays
+
+    x = rng.standard_normal((2, 8, 8, 3)).astype(np.float32)
+    seen = x.transpose(0, 3, 1, 2)  # channels first to look at, channels last in memory
+    want = pg.max_pool(np.ascontiguousarray(seen), 3, 2, padding=1, axes=(2, 3), return_taps=True)
+    monkeypatch.setattr(arrays, "_copy", lambda array: pytest.fail("an array was copied"))
+    y, taps = pg.max_pool(seen, 3, 2, padding=1, axes=(2, 3), return_taps=True)
+    assert y.transpose(0, 2, 3, 1).flags.c_contiguous
+    assert np.array_equal(y, want[0])
+    assert np.array_equal(taps.values, want[1].values)
+    dx = taps.operator.T(y)
+    assert dx.strides == seen.strides
+    mean = pg.avg_pool(seen, 2, axes=(2, 3))
+    assert mean.transpose(0, 2, 3, 1).flags.c_contiguous
+
+
+def test_out_is_filled():
+    x = rng.standard_normal((4, 4))
+    for pool in (pg.max_pool, pg.min_pool, pg.avg_pool, pg.sum_pool, pg.lp_pool):
+        out = np.full((2, 2), -1.0)
+        assert pool(x, 2, out=out) is out
+        assert np.array_equal(out, pool(x, 2))
+    with pytest.raises(ValueError, match=r"max_pool: out: got shape \[3\], wanted \[2, 2\]"):
+        pg.max_pool(x, 2, out=np.zeros(3))
+    with pytest.raises(TypeError, match="avg_pool: out: got dtype int64"):
+        pg.avg_pool(x, 2, out=np.zeros((2, 2), np.int64))

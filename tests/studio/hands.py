@@ -1,0 +1,133 @@
+"""What a person does on the page, by the names that things have there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+MOST_TABS = 400
+
+
+def turn(page: Any, name: str) -> None:
+    """Goes to a page of the document, and waits until it has run."""
+    page.get_by_label(f"Page {name}", exact=True).click()
+    settled(page)
+
+
+def settled(page: Any) -> None:
+    """Waits until the picture is that of the document as it is now: nothing stale, nothing under way."""
+    page.wait_for_function(
+        "() => { const { runner, store } = studio; return !runner.busy && runner.current && store.run?.page === store.page.name; }"
+    )
+
+
+def place(page: Any, op: str) -> str:
+    """Adds a block by the keyboard and returns its name."""
+    page.keyboard.press("Escape")
+    page.get_by_label("Canvas", exact=True).focus()
+    page.keyboard.press("/")
+    page.keyboard.type(op)
+    page.keyboard.press("Enter")
+    name = page.evaluate("() => document.activeElement.dataset.id")
+    assert name, "the new block has the focus"
+    return str(name)
+
+
+def rename(page: Any, old: str, new: str) -> None:
+    """Gives a block a name."""
+    page.get_by_label(f"{old} name", exact=True).fill(new)
+    page.keyboard.press("Enter")
+    page.get_by_label(f"{new} name", exact=True).wait_for()
+
+
+def write(page: Any, block: str, **texts: str) -> None:
+    """Types texts into the fields of a block."""
+    for pin, text in texts.items():
+        page.get_by_label(f"{block} {pin}", exact=True).fill(text)
+
+
+def wire(page: Any, output: str, into: str) -> None:
+    """Draws a wire with Enter on one pin and Enter on another; ends are `node.pin`."""
+    for end, side in ((output, "output"), (into, "input")):
+        node, _, pin = end.rpartition(".")
+        page.get_by_label(f"{node} {side} {pin}", exact=True).press("Enter")
+    page.get_by_label(f"wire {output} to {into}", exact=True).wait_for(state="attached")
+
+
+def select(page: Any, block: str) -> None:
+    """Selects a block, so that the inspector shows it."""
+    page.locator(f'.block[data-id="{block}"]').focus()
+
+
+def everything(page: Any) -> None:
+    """Shows all slices in the inspector."""
+    for group in ("batch", "channel", "depth"):
+        chip = page.get_by_label(f"{group} all", exact=True)
+        if chip.count():
+            chip.click()
+
+
+def shown(page: Any, key: str, shape: tuple[int, ...]) -> np.ndarray:
+    """The numbers of a tensor as the inspector's cells name them."""
+    found = np.full(shape, np.nan)
+    labels = page.locator(f'.inspector [data-tensor="{key}"] [data-cell]').evaluate_all(
+        "cells => cells.map(c => [c.dataset.cell, c.getAttribute('aria-label')])"
+    )
+    for cell, label in labels:
+        found[tuple(map(int, filter(None, cell.split(","))))] = float(re.split(" = ", label)[1])
+    return found
+
+
+def in_block(page: Any, key: str) -> dict[str, str]:
+    """The numbers inside a block, as they are drawn, by cell."""
+    pairs = page.locator(f'.canvas [data-tensor="{key}"] [data-cell]').evaluate_all(
+        "cells => cells.map(c => [c.dataset.cell, c.textContent])"
+    )
+    return dict(pairs)
+
+
+def marks(page: Any, key: str) -> dict[str, str]:
+    """The cells of a tensor that are lit in the inspector, and how."""
+    pairs = page.locator(f'.inspector [data-tensor="{key}"] [data-cell][data-mark]').evaluate_all(
+        "cells => cells.map(c => [c.dataset.cell, c.dataset.mark])"
+    )
+    return dict(pairs)
+
+
+def sentence(page: Any) -> str:
+    """What the inspector says about the cell pointed at."""
+    return str(page.get_by_label("Explanation").inner_text())
+
+
+def export(page: Any, name: str, folder: Path) -> Path:
+    """Exports by the menu and returns the file."""
+    page.get_by_role("button", name="Export").click()
+    with page.expect_download() as waiting:
+        page.get_by_role("menuitem", name=f"Export {name}", exact=True).click()
+    target = folder / waiting.value.suggested_filename
+    waiting.value.save_as(target)
+    return target
+
+
+def open_files(page: Any, *paths: Path) -> None:
+    """Opens files by the button."""
+    with page.expect_file_chooser() as waiting:
+        page.get_by_role("button", name="Open").click()
+    waiting.value.set_files([str(path) for path in paths])
+    page.get_by_label("Status").get_by_text("Opened").or_(page.get_by_label("Status").get_by_text("ran")).wait_for()
+    settled(page)
+
+
+def tab_to(page: Any, label: str) -> None:
+    """Presses Tab until what is called so has the focus."""
+    for _ in range(MOST_TABS):
+        page.keyboard.press("Tab")
+        name = page.evaluate(
+            "() => { const e = document.activeElement; return e.getAttribute('aria-label') ?? e.textContent; }"
+        )
+        if name == label:
+            return
+    raise AssertionError(f"Tab never reaches {label!r}")
