@@ -20,8 +20,7 @@ from .errors import Problems, brief
 from .functional import Division, _geometry, _source
 from .geometry import Geometry, Words, everything, fractional_windows, share_out, understand
 from .operators import Linear, Picking, apply
-from .taps import Taps, unpooling
-from .verbs import tap_type
+from .taps import Taps, picking, unpooling
 from .windows import Axis, Plan
 
 SLIDING = ("max_pool", "min_pool", "avg_pool", "sum_pool")
@@ -126,7 +125,7 @@ class Rule:
             return families.summing(plan)
         if self.kind == "like":
             return self._like(plan, state[0])
-        picked = picking(plan, state[0])
+        picked = _picking(plan, state[0])
         return picked if self.kind == "pick" else unpooling(Taps(picked, ()), None, "assign").T
 
     def _like(self, plan: Plan, x: Array) -> Linear:
@@ -137,22 +136,10 @@ class Rule:
         return families._selecting(self.op, x, plan, self.least, self.ties, self.nan)[1]
 
 
-def picking(plan: Plan, taps: Any) -> Picking:
-    """The operator that picks, per window, the cell whose number in its window is the tap.
-
-    >>> P = picking(families.plan((4,), 2), np.array([1, 0]))
-    >>> P(np.array([5.0, 6.0, 7.0, 8.0])).tolist(), P.T(np.array([1.0, 2.0])).tolist()
-    ([6.0, 7.0], [0.0, 1.0, 2.0, 0.0])
-    """
-    problems, array = Problems("picking"), np.asarray(taps)
-    if array.dtype.kind not in "iu":
-        problems.fail("taps", f"dtype {array.dtype}", "integers", TypeError)
-    if array.shape != plan.dest:
-        problems.fail("taps", f"shape {list(array.shape)}", f"{list(plan.dest)}, one tap per window")
-    kind = tap_type(plan)
-    if array.dtype != kind and array.size and not 0 <= array.min() <= array.max() <= np.iinfo(kind).max:
-        problems.fail("taps", f"taps from {array.min()} to {array.max()}", "the number of a cell of its window")
-    return Picking(plan, np.ascontiguousarray(array, kind), range(len(plan.dest)))
+def _picking(plan: Plan, taps: Array) -> Picking:
+    operator = picking(plan, taps)
+    assert isinstance(operator, Picking)
+    return operator
 
 
 def select(rule: Rule, x: Array, windows: Array) -> tuple[Array, Array | None]:
@@ -184,7 +171,7 @@ def whole(rule: Rule, dtype: Any, rounding: Any, x: Array, windows: Array) -> Ar
 
 def positions(rule: Rule, method: str, taps: Array, windows: Array) -> Array:
     """Taps as `Taps.flat` or `Taps.plane` count them."""
-    operator = picking(rule.frame.plan(rule.frame.source(taps.shape), windows), taps)
+    operator = _picking(rule.frame.plan(rule.frame.source(taps.shape), windows), taps)
     found: Array = getattr(Taps(operator, [d for d, _, _, _ in rule.frame.axes]), method)()
     return found
 
@@ -229,14 +216,14 @@ def _words(given: Mapping[str, Any]) -> Words:
 def _geometry_of(op: str, shape: tuple[int, ...], given: Mapping[str, Any]) -> tuple[Geometry, int]:
     """The windows of a call, and a bound for their length that holds for other seeds too; 0 if there is none to know."""
     problems, where = Problems(op), (given["axes"], given["layout"])
+    blank = np.broadcast_to(np.int8(0), shape)
     if op in SLIDING:
-        return _geometry(op, shape, _words(given)), 0
+        return _geometry(op, blank, _words(given)), 0
     if op in ADAPTIVE:
         return share_out(problems, shape, given["size"], *where), 0
     if op in GLOBAL:
         return everything(problems, shape, *where), 0
     draw = {name: given[name] for name in ("seed", "pseudo_random", "overlapping")}
-    blank = np.broadcast_to(np.int8(0), shape)
     words, made = families._drawn(op, blank, given["ratio"], given["size"], draw, *where)
     extra = 1 + bool(given["overlapping"])
     return understand(problems, shape, words), int(np.prod([axis.length // len(axis) + extra for axis in made]))

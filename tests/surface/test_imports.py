@@ -37,7 +37,7 @@ CONTRACT: dict[str, set[str]] = {
     "reference": {"numpy", "ml_dtypes", ".rules", ".verbs", ".windows"},
     "raw_ops": {"numpy", ".verbs", ".arrays", ".bind", ".errors", ".rules", ".table"},
     "recipes": {"numpy", ".arrays", ".choice", ".errors", ".families", ".functional", ".geometry", ".operators", ".taps"}
-    | {".verbs", ".windows"},
+    | {".windows"},
     "traced": {"numpy", ".errors", ".families", ".functional", ".recipes", ".taps"},
     "autograd": {"numpy", "autograd", ".arrays", ".errors", ".operators", ".recipes", ".traced"},
     "tensorflow": {"numpy", "tensorflow", ".arrays", ".errors", ".recipes", ".traced"},
