@@ -120,5 +120,6 @@ class Apply(torch.autograd.Function):
         return Apply.apply(v, index, windows, kind, divisor, transposed, (size, *source), geometry), 0
 
 
-for _function in (Choose, Apply):  # torch asks for the signature in every call, and makes it anew unless it is there
-    _function.forward.__signature__ = inspect.signature(_function.forward)
+_FORWARDS: tuple[Any, ...] = (Choose.forward, Apply.forward)
+for _forward in _FORWARDS:  # torch asks for the signature in every call, and makes it anew unless it is there
+    _forward.__signature__ = inspect.signature(_forward)
