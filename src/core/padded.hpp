@@ -17,7 +17,7 @@ class Padded {
     for (int a = upper_; a >= 0 && fits; --a) {
       const Axis& axis = plan.axis[a];
       const Comb comb(axis, 1);
-      fits = comb.fits && comb.P == 1 && (a < upper_ || comb.S == 1);
+      fits = comb.fits && comb.P == 1 && comb.width(0) > 0 && axis.n > 0 && (a < upper_ || comb.S == 1);
       if (!fits) return;
       const int64_t end = comb.first(0) + comb.S * (axis.m - 1) + comb.width(0), right = end > axis.n ? end - axis.n : 0;
       left_[a] = comb.left;
