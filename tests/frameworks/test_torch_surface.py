@@ -295,8 +295,20 @@ def test_arguments_come_in_torchs_order_with_torchs_defaults(family, rank):
     )
 
 
-def test_three_cells_of_memory_are_held_for_three_outputs():
-    """A byte per output is kept for backward, and nothing of the input."""
+def test_the_differences_from_torch_that_the_page_lists():
+    own = torch.nn.functional
+    x = torch.tensor([[[0.0, float("nan"), float("nan"), 1.0]]])
+    assert pgt.max_pool1d(x, 4, return_indices=True)[1].item() == 1
+    assert own.max_pool1d(x, 4, return_indices=True)[1].item() == 2
+    assert pgt.max_pool2d(torch.zeros(1, 1, 3, 3), 4).shape == (1, 1, 0, 0)
+    with pytest.raises(RuntimeError, match="too small"):
+        own.max_pool2d(torch.zeros(1, 1, 3, 3), 4)
+    assert pgt.max_pool1d(torch.zeros(1, 1, 4), 4, padding=3).shape == (1, 1, 2)
+    with pytest.raises(RuntimeError, match="at most half"):
+        own.max_pool1d(torch.zeros(1, 1, 4), 4, padding=3)
+
+
+def test_a_byte_per_output_is_held_for_backward():
     kept = []
     with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or t, lambda t: t):
         pgt.max_pool2d(torch.randn(1, 1, 8, 8, requires_grad=True), 2)

@@ -31,7 +31,7 @@ class Choose(torch.autograd.Function):
     @staticmethod
     def forward(x: Tensor, windows: Tensor | None, least: bool, geometry: Geometry) -> tuple[Tensor, Tensor]:
         """The values and the taps."""
-        return ops.direct(ops.choose, x)(x, windows, least, *geometry)
+        return ops.choose(x, windows, least, *geometry)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -84,7 +84,7 @@ class Apply(torch.autograd.Function):
         geometry: Geometry,
     ) -> Tensor:
         """The operator on v."""
-        return ops.direct(ops.apply, v)(v, index, windows, kind, divisor, transposed, source, *geometry)
+        return ops.apply(v, index, windows, kind, divisor, transposed, source, *geometry)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:

@@ -28,13 +28,6 @@ def _op(name: str, schema: str) -> Any:
     return torch.library.custom_op(f"poolgrad::{name}", mutates_args=(), device_types="cpu", schema=schema)
 
 
-def direct(op: Any, x: Tensor) -> Any:
-    """The operator, or the function behind it where nothing of torch is looking on: dispatch costs more than a small pool."""
-    watched = torch._C._are_functorch_transforms_active() or torch._C._len_torch_dispatch_stack()
-    plain = type(x) in (torch.Tensor, torch.nn.Parameter) and x.device.type == "cpu"
-    return op._init_fn if plain and not watched else op
-
-
 def _geometry(words: Sequence[Any]) -> Geometry:
     plain: list[Any] = [tuple(word) if isinstance(word, (list, tuple)) else word for word in words]
     return Geometry(*plain)
