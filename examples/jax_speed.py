@@ -72,9 +72,7 @@ def pyramid(max_pool: Pooling, params: Params, x: jax.Array, label: jax.Array) -
     return cost(jax.nn.relu(conv(jnp.concatenate(levels, -1), params[1])), params[2], label)
 
 
-def in_turn(
-    functions: dict[str, Callable[..., Any]], arguments: tuple[Any, ...], seconds: float
-) -> list[list[float]]:
+def in_turn(functions: dict[str, Callable[..., Any]], arguments: tuple[Any, ...], seconds: float) -> list[list[float]]:
     """Median milliseconds of each function, by the clock and of the processor, called in turn until the time is over."""
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in functions}
     end = time.perf_counter() + seconds

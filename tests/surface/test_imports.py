@@ -36,7 +36,17 @@ CONTRACT: dict[str, set[str]] = {
     "verbs": {"numpy", "ml_dtypes", "._core", ".rules", ".windows"},
     "reference": {"numpy", "ml_dtypes", ".rules", ".verbs", ".windows"},
     "raw_ops": {"numpy", ".verbs", ".arrays", ".bind", ".errors", ".rules", ".table"},
-    "recipes": {"numpy", ".arrays", ".choice", ".errors", ".families", ".functional", ".geometry", ".operators", ".taps"}
+    "recipes": {
+        "numpy",
+        ".arrays",
+        ".choice",
+        ".errors",
+        ".families",
+        ".functional",
+        ".geometry",
+        ".operators",
+        ".taps",
+    }
     | {".windows"},
     "traced": {"numpy", ".errors", ".families", ".functional", ".recipes", ".taps"},
     "autograd": {"numpy", "autograd", ".arrays", ".errors", ".operators", ".recipes", ".traced"},
