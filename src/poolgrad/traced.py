@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from . import families, functional, recipes, taps
-from .errors import Problems, brief
+from .errors import Problems
 from .recipes import Frame, Recipe, Rule, understand_call
 
 Pool = Callable[..., Any]
@@ -196,8 +196,3 @@ def pool(backend: Backend, op: str) -> Pool:
     run.__doc__ = (original.__doc__ or "").split("\n\n    >>>")[0].rstrip()
     run.__signature__ = signature  # type: ignore[attr-defined]
     return run
-
-
-def foreign(op: str, name: str, value: Any, wanted: str) -> None:
-    """Raises for an array that is not of the framework."""
-    Problems(op).fail(name, f"{type(value).__name__} {brief(value)}", wanted, TypeError)
