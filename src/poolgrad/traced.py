@@ -160,8 +160,7 @@ def _unpooled(backend: Backend, y: Any, where: Any, shape: Any, reduce: Any, ite
         if shape is None:
             problems.fail("shape", "None", "the shape of the result: positions alone do not tell it")
         state, wanted, _ = backend.describe("unpool", where)
-        frame = Frame(tuple((d, n, m, 1) for d, (n, m) in enumerate(zip(shape, wanted, strict=True))), 1)
-        rule = Rule("unpool", "index", frame, shape=tuple(shape), reduce=reduce, items=items)
+        rule = Rule("unpool", "index", Frame((), 1), shape=tuple(shape), after=wanted, reduce=reduce, items=items)
         windows = backend.constant(np.zeros((3, 0), np.int32))
     if found != wanted:
         problems.fail("v", f"shape {list(found)}", list(wanted))
