@@ -92,7 +92,8 @@ class Rule:
     mean: bool = False
     count_include_pad: bool = False
     divisor: float | None = None
-    shape: tuple[int, ...] = ()
+    shape: tuple[int, ...] = ()  # by positions: before the operator,
+    after: tuple[int, ...] = ()  # and after it
     reduce: Any = "sum"
     items: int = 1
 
@@ -103,7 +104,7 @@ class Rule:
 
     def dest(self, source: Sequence[Any]) -> tuple[Any, ...]:
         """The shape after the operator."""
-        return self.frame.dest(source)
+        return self.after if self.kind == "index" else self.frame.dest(source)
 
     def source(self, dest: Sequence[Any]) -> tuple[Any, ...]:
         """The shape before the operator."""
@@ -111,8 +112,8 @@ class Rule:
 
     def batched(self, size: int) -> Rule:
         """The rule for arrays with one more axis in front, of that size."""
-        shape = (size, *self.shape) if self.kind == "index" else ()
-        return replace(self, frame=self.frame.batched(), shape=shape, items=self.items * size)
+        before, after = ((size, *form) if self.kind == "index" else () for form in (self.shape, self.after))
+        return replace(self, frame=self.frame.batched(), items=self.items * size, shape=before, after=after)
 
     def operator(self, source: Sequence[int], windows: Array, *state: Array) -> Linear:
         """The operator, from arrays of shape `source`, for this state."""

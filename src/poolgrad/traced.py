@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from . import families, functional, recipes, taps
-from .errors import Problems, brief
+from .errors import Problems
 from .recipes import Frame, Recipe, Rule, understand_call
 
 Pool = Callable[..., Any]
@@ -160,8 +160,7 @@ def _unpooled(backend: Backend, y: Any, where: Any, shape: Any, reduce: Any, ite
         if shape is None:
             problems.fail("shape", "None", "the shape of the result: positions alone do not tell it")
         state, wanted, _ = backend.describe("unpool", where)
-        frame = Frame(tuple((d, n, m, 1) for d, (n, m) in enumerate(zip(shape, wanted, strict=True))), 1)
-        rule = Rule("unpool", "index", frame, shape=tuple(shape), reduce=reduce, items=items)
+        rule = Rule("unpool", "index", Frame((), 1), shape=tuple(shape), after=wanted, reduce=reduce, items=items)
         windows = backend.constant(np.zeros((3, 0), np.int32))
     if found != wanted:
         problems.fail("v", f"shape {list(found)}", list(wanted))
@@ -196,8 +195,3 @@ def pool(backend: Backend, op: str) -> Pool:
     run.__doc__ = (original.__doc__ or "").split("\n\n    >>>")[0].rstrip()
     run.__signature__ = signature  # type: ignore[attr-defined]
     return run
-
-
-def foreign(op: str, name: str, value: Any, wanted: str) -> None:
-    """Raises for an array that is not of the framework."""
-    Problems(op).fail(name, f"{type(value).__name__} {brief(value)}", wanted, TypeError)

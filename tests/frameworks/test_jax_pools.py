@@ -185,6 +185,10 @@ def test_positions_unpool_as_in_numpy(route):
     equal(pool.unpool(jnp.asarray(y), jnp.asarray(index), (2, 4), items=2), want)
     many = jax.vmap(lambda a: pool.unpool(a, jnp.asarray(index), (2, 4), items=2))(jnp.stack([y, 2 * y]))
     equal(many, np.stack([want, 2 * want]))
+    flat = pool.unpool(jnp.asarray(y), jnp.asarray(index), (8,), items=2)
+    equal(flat, want.reshape(-1))
+    grad = jax.grad(lambda a: (pool.unpool(a, jnp.asarray(index), (8,), items=2) ** 2).sum())(jnp.asarray(y))
+    equal(grad, pg.grad(lambda a: (pg.unpool(a, index, (8,), items=2) ** 2).sum(), y))
     with pytest.raises(ValueError, match="reduce: got 'mean', wanted 'sum' or 'assign'"):
         pool.unpool(jnp.asarray(y), jnp.asarray(index), (2, 4), reduce="mean")
 

@@ -22,6 +22,7 @@ from poolgrad.table import OPS, REQUIRED
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
+ADAPTERS = ("autograd", "jax", "tensorflow", "torch")  # pages whose examples need the framework of that name
 TEXTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 
@@ -58,6 +59,8 @@ def test_the_bundled_picture_is_what_its_script_draws() -> None:
 
 @pytest.mark.parametrize("path", [p for p in TEXTS if ">>>" in p.read_text("utf-8")], ids=lambda p: p.stem)
 def test_examples_give_what_is_printed(path: Path) -> None:
+    if path.stem in ADAPTERS:
+        pytest.importorskip(path.stem, reason=f"{path.stem} is not installed")
     test = doctest.DocTestParser().get_doctest(_examples(path.read_text("utf-8")), {}, path.name, str(path), 0)
     assert test.examples
     report = io.StringIO()

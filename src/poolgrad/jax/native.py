@@ -140,6 +140,8 @@ def main(arguments: list[str]) -> int:
         print("usage: python -m poolgrad.jax [build]", file=sys.stderr)
         return 2
     path = library()
-    print(f"pools are XLA calls, by {path}" if path and available() else "pools are called through Python")
-    print("" if path else "to compile them in: python -m poolgrad.jax build", end="" if path else "\n")
+    if path is not None and available():
+        print(f"pools are XLA calls, by {path}")
+    else:
+        print("pools are called through Python; to compile them in: python -m poolgrad.jax build")
     return 0
