@@ -113,13 +113,7 @@ Verbs make() {
   return v;
 }
 
-// Instrumented builds take long, and compile the types in two parts, side by side.
-#if defined(PG_PART)
-#if PG_PART == 1
-#define PG_OTHER
-#else
-#define PG_OTHER extern
-#endif
+#if defined(PG_OTHER)  // instrumented builds take long: they compile the types in two parts, side by side
 PG_OTHER template Verbs make<float>();
 PG_OTHER template Verbs make<double>();
 PG_OTHER template Verbs make<int32_t>();
@@ -128,7 +122,7 @@ PG_OTHER template Verbs make<int64_t>();
 PG_OTHER template Verbs make<uint64_t>();
 #endif
 
-#if !defined(PG_PART) || PG_PART == 0
+#if !defined(PG_SECOND)
 const Verbs* table(Dtype dtype) {
   static const Verbs verbs[] = {make<f16>(),     make<bf16>(),     make<float>(),   make<double>(),   make<int8_t>(),  make<uint8_t>(),
                                 make<int16_t>(), make<uint16_t>(), make<int32_t>(), make<uint32_t>(), make<int64_t>(), make<uint64_t>()};
@@ -138,7 +132,7 @@ const Verbs* table(Dtype dtype) {
 
 }  // namespace PG_ISA
 
-#if !defined(PG_PART) || PG_PART == 0
+#if !defined(PG_SECOND)
 #define PG_JOIN2(a, b) a##b
 #define PG_JOIN(a, b) PG_JOIN2(a, b)
 const Verbs* PG_JOIN(verbs_, PG_ISA)(Dtype dtype) { return PG_ISA::table(dtype); }
