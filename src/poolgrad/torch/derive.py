@@ -120,5 +120,9 @@ class Apply(torch.autograd.Function):
         return Apply.apply(v, index, windows, kind, divisor, transposed, (size, *source), geometry), 0
 
 
-for _function in (Choose, Apply):  # torch asks for the signature in every call, and makes it anew unless it is there
-    _function.forward.__signature__ = inspect.signature(_function.forward)
+for _forward in (
+    Choose.forward,
+    Apply.forward,
+):  # torch asks for signatures in every call, and makes them anew unless they are there
+    _known: Any = _forward
+    _known.__signature__ = inspect.signature(_forward)
