@@ -262,6 +262,8 @@ def _folded(op: str, x: Any, geometry: Geometry, how: Division) -> Any:
     else:
         operator = folding(op, source, how)
         if isinstance(x, Var):
+            if how.dtype is not None:
+                problems.fail("dtype", how.dtype, "None where x is differentiated: a derivative has the dtype of x")
             return lift(operator, x)
         with np.errstate(invalid="ignore"):  # a window of NaN alone has no mean
             result = operator.forth(array)
