@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -11,8 +12,8 @@ from . import verbs
 from .arrays import Array
 from .errors import Problems, brief
 from .operators import Ordered, Picking, Sharing, dilated, forth_by, parts
-from .rules import Start
-from .windows import Axis, Plan
+from .rules import Mean, Start
+from .windows import Axis, Plan, whole
 
 Ties: TypeAlias = Literal["first", "last", "all", "split"]
 Nan: TypeAlias = Literal["propagate", "ignore", "tf"]
@@ -37,8 +38,27 @@ def has_nan(x: Array) -> bool:
     if x.dtype.itemsize == 2:
         infinity = 0x7C00 if x.dtype == np.float16 else 0x7F80
         return bool(((x.view(np.uint16) & 0x7FFF).max()) > infinity)
-    least = x.min()
-    return bool(least != least)
+    flat = x.reshape(-1)
+    count = flat.size // _BLOCK
+    if count >= _MANY:  # sums by all threads: NaN comes through, and what else makes one is looked at again
+        sums = verbs.fold(_blocks(count), Mean.STRICT, flat[: count * _BLOCK].reshape(count, *_SIDES))
+        flat = flat[count * _BLOCK :] if _whole(sums) else flat
+    return not _whole(flat)
+
+
+_SIDES = (64, 1024)
+_BLOCK, _MANY = 64 * 1024, 8
+
+
+@lru_cache(64)
+def _blocks(count: int) -> Plan:
+    return Plan((count, *_SIDES), {1: whole(_SIDES[0])})
+
+
+def _whole(x: Array) -> bool:
+    """Whether no cell is NaN, which a minimum passes on."""
+    least = x.min() if x.size else 0
+    return bool(least == least)
 
 
 def keys(x: Array, least: bool, nan_wins: bool | None) -> Array:

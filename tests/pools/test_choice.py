@@ -121,3 +121,16 @@ def test_out_is_filled():
         pg.max_pool(x, 2, out=np.zeros(3))
     with pytest.raises(TypeError, match="avg_pool: out: got dtype int64"):
         pg.avg_pool(x, 2, out=np.zeros((2, 2), np.int64))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_a_nan_is_seen_wherever_it_is(dtype):
+    from poolgrad.choice import has_nan
+
+    x = np.zeros(9 * 65536 + 77, dtype)
+    x[0], x[1024] = np.inf, -np.inf  # whose sum is NaN, though no cell is
+    assert not has_nan(x)
+    for at in (0, 5, 65535, 65536, 8 * 65536 + 3, x.size - 1):
+        x[at], kept = np.nan, x[at]
+        assert has_nan(x)
+        x[at] = kept
