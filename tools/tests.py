@@ -15,8 +15,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SIDE_BY_SIDE = (
-    ("oracle", "golden", "pools", "windows", "gradient"),
-    ("graph", "frameworks", "property", "meta"),
+    ("oracle", "golden", "pools", "windows", "gradient", "graph", "hostile"),
+    ("frameworks", "property", "meta"),
 )
 
 
@@ -27,7 +27,7 @@ def folders() -> list[str]:
 
 def command(names: list[str], more: list[str]) -> list[str]:
     """The pytest call for some folders."""
-    return [sys.executable, "-m", "pytest", *more, *(f"tests/{name}" for name in names)]
+    return [sys.executable, "-u", "-m", "pytest", "--durations=8", *more, *(f"tests/{name}" for name in names)]
 
 
 def report(what: str, status: int, start: float, text: str = "") -> int:
