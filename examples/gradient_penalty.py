@@ -54,7 +54,7 @@ def check(net: nn.Module, x: torch.Tensor) -> float:
         for g, d in zip(torch.autograd.grad(penalty(net, x), weights, allow_unused=True), direction, strict=True)
         if g is not None
     )
-    step, values = 1e-5, []
+    step, values = 1e-7, []  # short: a longer one may meet a kink, where another cell becomes the largest
     for sign in (1, -1):
         with torch.no_grad():
             for w, d in zip(weights, direction, strict=True):

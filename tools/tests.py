@@ -15,8 +15,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SIDE_BY_SIDE = (
-    ("oracle", "golden", "pools", "windows", "gradient", "graph", "hostile"),
-    ("frameworks", "property", "meta"),
+    ("oracle", "golden", "pools", "windows", "gradient", "property", "meta", "graph", "hostile"),
+    ("frameworks",),  # by themselves: what they start does not like to be forked
 )
 
 

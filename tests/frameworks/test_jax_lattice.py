@@ -22,8 +22,9 @@ SCALES = np.array([1.0, 0.5])  # a pool of c·x is c times the pool of x: the ch
 
 @pytest.fixture(autouse=True)
 def _wide():
-    with jax.enable_x64(True):
-        yield
+    jax.config.update("jax_enable_x64", True)  # everywhere: callbacks run in threads that no context reaches
+    yield
+    jax.config.update("jax_enable_x64", False)
 
 
 def composed(word, f, x):
