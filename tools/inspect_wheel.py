@@ -20,6 +20,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST_BYTES = 3_300_000
+# The pools as XLA calls: their source, which users may compile, and the library where jaxlib was there to build it.
+FOR_XLA = {f"poolgrad/jax/{name}" for name in ("xla.cpp", "foreign.hpp", "_xla.so")}
 NATIVE = re.compile(r"poolgrad/_core\.(abi3|cpython-\w+|cp\w+-\w+|cpython-[\w-]+)?\.?(so|pyd)")
 PLAIN = re.compile(r"poolgrad/([a-z_]+/)*([\w.-]+\.(pyi?|js|css|html|svg|json)|py\.typed|picture\.png|onednn\.cpp)")
 RUNTIMES = re.compile(r"lib(stdc\+\+|gcc_s|c|m|pthread)\.so\.\d+|ld-linux-[\w-]+\.so\.\d+")
@@ -51,7 +53,7 @@ def contents(wheel: zipfile.ZipFile, findings: Findings) -> None:
     wanted = {f"poolgrad/{p.relative_to(source).as_posix()}" for p in source.rglob("*") if p.is_file()}
     wanted = {name for name in wanted if PLAIN.fullmatch(name)}
     native = [name for name in package if NATIVE.fullmatch(name)]
-    strange = sorted(set(package) - wanted - set(native))
+    strange = sorted(set(package) - wanted - set(native) - FOR_XLA)
     missing = sorted(wanted - set(package))
     findings.say("native modules", ", ".join(native), len(native) == 1)
     findings.say("package", f"{len(package)} files; strange {strange}, missing {missing}", not strange and not missing)

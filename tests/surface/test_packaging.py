@@ -18,7 +18,8 @@ import pytest
 from support import PACKAGE, ROOT, python
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-LOCKED = sorted((ROOT / "requirements").glob("*.txt"))
+FRAMEWORKS = ROOT / "requirements" / "frameworks.txt"  # by version alone: it says why
+LOCKED = sorted(set((ROOT / "requirements").glob("*.txt")) - {FRAMEWORKS})
 FLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
@@ -47,6 +48,15 @@ def test_every_locked_package_has_one_version_and_hashes_and_no_address(path):
     assert entries
     for entry in entries:
         assert re.match(r"[a-z0-9.-]+==[\w.+-]+ ( ?; .*? )?  *--hash=sha256:[0-9a-f]{64}", entry), entry[:80]
+
+
+def test_frameworks_have_one_version_each_and_leave_numpy_alone():
+    entries = [line for line in FRAMEWORKS.read_text("utf-8").splitlines() if not line.startswith("#")]
+    assert all(re.fullmatch(r"[a-z0-9_.-]+==[\w.+-]+", entry) for entry in entries)
+    tools = (ROOT / "requirements" / "test.txt").read_text("utf-8")
+    for name in ("numpy", "ml-dtypes"):
+        (here,) = [entry.split("==")[1] for entry in entries if plain(entry) == name]
+        assert f"\n{name}=={here} " in f"\n{tools}"
 
 
 def test_the_locks_cover_what_the_project_asks_for():

@@ -132,7 +132,8 @@ def test_no_text_of_the_table_is_a_deviation_that_no_row_has():
 @pytest.mark.parametrize("kind", [rules.Verb, rules.Windows, rules.Mean, rules.Share, rules.Start])
 def test_every_word_of_the_rules_is_used_by_a_row(kind):
     used = {word for op in OPS.values() for word in vars(op.rule).values() if isinstance(word, kind)}
-    assert used == set(kind)
+    pythonic = {rules.Mean: {"TOTAL", "ONCE"}, rules.Share: {"WHOLE"}}  # which the pools use, and no operator
+    assert {word.name for word in used} == {word.name for word in kind} - pythonic.get(kind, set())
 
 
 # ---- what they say about themselves
