@@ -10,7 +10,7 @@ from poolgrad.windows import Axis, Plan
 ALONG = {n: Axis(n, np.maximum(np.arange(n) - 1, 0), np.minimum(np.arange(n) + 2, n), 3) for n in (17, 40, 70)}
 UPPER = {
     "none has a cell": lambda n: Axis(n, [n] * 5, [n] * 5),
-    "some have none": lambda n: Axis(n, [0, n // 2, n // 2, n], [1 if n else 0, n // 2, n, n]),
+    "some have none": lambda n: Axis(n, [0, n // 2, n // 2, n], [n // 2, n // 2, n, n]),
     "the first has none": lambda n: Axis(n, [0] * 3, [0, n // 2, n]),
 }
 
