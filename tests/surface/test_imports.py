@@ -203,11 +203,11 @@ def test_importing_the_package_loads_no_framework():
 
 MEASURE = """
 import time
-start = time.process_time()
+start = time.thread_time()
 import numpy
-middle = time.process_time()
+middle = time.thread_time()
 import poolgrad
-print(time.process_time() - middle)
+print(time.thread_time() - middle)
 """
 
 
