@@ -11,7 +11,7 @@ import numpy as np
 from . import verbs
 from .arrays import Array
 from .errors import Problems, brief
-from .operators import Ordered, Picking, Sharing, dilated, forth_by, parts
+from .operators import Ordered, Picking, Sharing, dilated, forth_by, parts, per_window
 from .rules import Mean, Start
 from .windows import Axis, Plan, whole
 
@@ -86,15 +86,6 @@ def _flipped(plan: Plan) -> Plan:
     return Plan(plan.source, turned)
 
 
-def cells(plan: Plan) -> Array:
-    """How many cells each window has, in a shape that broadcasts against the result."""
-    total = np.ones((1,) * len(plan.dest), np.int64)
-    for d, axis in enumerate(plan.by_dimension):
-        if axis is not None:
-            total = total * axis.count.reshape([-1 if k == d else 1 for k in range(len(plan.dest))])
-    return total
-
-
 def _choose(plan: Plan, x: Array) -> tuple[Array, Array]:
     """The maximum of each window and its tap, phase by phase."""
     if not dilated(plan):
@@ -108,7 +99,7 @@ def _choose(plan: Plan, x: Array) -> tuple[Array, Array]:
 def _choose_last(plan: Plan, x: Array) -> tuple[Array, Array]:
     flip = tuple(slice(None) if axis is None else slice(None, None, -1) for axis in plan.by_dimension)
     y, taps = _choose(_flipped(plan), np.ascontiguousarray(x[flip]))
-    return np.ascontiguousarray(y[flip]), (cells(plan) - 1 - taps[flip]).astype(taps.dtype)
+    return np.ascontiguousarray(y[flip]), (per_window(plan, "count") - 1 - taps[flip]).astype(taps.dtype)
 
 
 def _uncut(plan: Plan) -> Plan:
@@ -144,7 +135,7 @@ def extreme(plan: Plan, x: Array, order: Sequence[int], least: bool, ties: Ties,
     if nan == "tf":
         y = keys(_maxima(plan, rank, Start.LOWEST), least, None)
     elif rank is not x:
-        y = picking._forth(x)
+        y = picking.carry(x)
     if ties in ("first", "last"):
         return y, picking
     return y, Sharing(plan, x, y, ties == "split", order)

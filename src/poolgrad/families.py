@@ -15,14 +15,14 @@ from .arrays import Array
 from .autodiff import Var, lift
 from .choice import Nan, Ties, extreme, judge
 from .errors import Problems, brief
-from .functional import Division, Options, Rounding, _array, _best, _folded, _shape, _source, folding
+from .functional import Division, Options, Rounding, array_of, best_of, folded, folding, shape_of, source_of
 from .geometry import (
     Geometry,
     Ints,
     Windows,
     Words,
+    draw,
     everything,
-    fractional_windows,
     pooled_axes,
     share_out,
     sizes,
@@ -50,10 +50,10 @@ def _of(op: str, windows: Plan) -> Geometry:
 def _selecting(op: str, x: Any, windows: Plan, least: bool, ties: Ties, nan: Nan) -> tuple[Any, Linear]:
     problems = Problems(op)
     judge(problems, ties, nan)
-    array, geometry = _array(problems, x), _of(op, windows)
+    array, geometry = array_of(problems, x), _of(op, windows)
     if array.shape != windows.source:
         problems.fail("x", f"shape {list(array.shape)}", f"{list(windows.source)}, as the windows")
-    source = _source(problems, x, array, geometry)
+    source = source_of(problems, array, geometry)
     y, operator = extreme(source.plan, source.array, source.order, least, ties, nan)
     operator.name = op
     y = operator.restore(y)
@@ -101,15 +101,17 @@ def summing(windows: Plan) -> Linear:
 def _folding(op: str, windows: Plan, how: Division) -> Linear:
     plan = _of(op, windows).plan
     blank = np.broadcast_to(np.zeros((), np.float32), plan.source)
-    return folding(op, functional.Source(blank, plan, tuple(range(blank.ndim)), (), None), how)
+    return folding(op, functional.Source(blank, plan, tuple(range(blank.ndim)), ()), how)
 
 
-def _drawn(op: str, x: Any, ratio: Any, size: Any, draw: dict[str, Any], axes: Any, layout: Any) -> tuple[Words, Any]:
+def drawn_windows(
+    op: str, x: Any, ratio: Any, size: Any, how: dict[str, Any], axes: Any, layout: Any
+) -> tuple[Words, Any]:
     """Fractional windows over the pooled axes of x."""
-    problems, shape = Problems(op), _shape(op, x)
+    problems, shape = Problems(op), shape_of(op, x)
     several = next((len(v) for v in (ratio, size) if isinstance(v, (list, tuple, np.ndarray))), None)
     found = pooled_axes(problems, len(shape), axes, layout, several)
-    made = fractional_windows(tuple(shape[d] for d in found), ratio, size=size, **draw)
+    made = draw(problems, tuple(shape[d] for d in found), ratio, size, **how)
     return Words(list(made), axes=found), made
 
 
@@ -144,10 +146,10 @@ def fractional_max_pool(
     >>> y.tolist(), np.array_equal(y, functional.max_pool(x, windows))
     ([0.0, 2.0, 3.0, 5.0, 7.0, 9.0], True)
     """
-    draw = {"seed": seed, "pseudo_random": pseudo_random, "overlapping": overlapping}
-    words, made = _drawn("fractional_max_pool", x, ratio, size, draw, axes, layout)
-    geometry = understand(Problems("fractional_max_pool"), _shape("fractional_max_pool", x), words)
-    best = _best("fractional_max_pool", x, geometry, False, Options(ties, nan, return_taps, out))
+    drawing = {"seed": seed, "pseudo_random": pseudo_random, "overlapping": overlapping}
+    words, made = drawn_windows("fractional_max_pool", x, ratio, size, drawing, axes, layout)
+    geometry = understand(Problems("fractional_max_pool"), shape_of("fractional_max_pool", x), words)
+    best = best_of("fractional_max_pool", x, geometry, False, Options(ties, nan, return_taps, out))
     return _with_windows(best, made, return_windows)
 
 
@@ -172,11 +174,11 @@ def fractional_avg_pool(
     >>> fractional_avg_pool(np.arange(4.0), size=2, seed=1).tolist()
     [0.5, 2.5]
     """
-    draw = {"seed": seed, "pseudo_random": pseudo_random, "overlapping": overlapping}
-    words, made = _drawn("fractional_avg_pool", x, ratio, size, draw, axes, layout)
-    geometry = understand(Problems("fractional_avg_pool"), _shape("fractional_avg_pool", x), words)
+    drawing = {"seed": seed, "pseudo_random": pseudo_random, "overlapping": overlapping}
+    words, made = drawn_windows("fractional_avg_pool", x, ratio, size, drawing, axes, layout)
+    geometry = understand(Problems("fractional_avg_pool"), shape_of("fractional_avg_pool", x), words)
     how = Division(True, nan=nan, dtype=dtype, rounding=rounding, out=out)
-    return _with_windows(_folded("fractional_avg_pool", x, geometry, how), made, return_windows)
+    return _with_windows(folded("fractional_avg_pool", x, geometry, how), made, return_windows)
 
 
 def adaptive_max_pool(
@@ -195,8 +197,8 @@ def adaptive_max_pool(
     >>> adaptive_max_pool(np.arange(7), 3).tolist()
     [2, 4, 6]
     """
-    geometry = share_out(Problems("adaptive_max_pool"), _shape("adaptive_max_pool", x), size, axes, layout)
-    return _best("adaptive_max_pool", x, geometry, False, Options(ties, nan, return_taps, out))
+    geometry = share_out(Problems("adaptive_max_pool"), shape_of("adaptive_max_pool", x), size, axes, layout)
+    return best_of("adaptive_max_pool", x, geometry, False, Options(ties, nan, return_taps, out))
 
 
 def adaptive_avg_pool(
@@ -215,12 +217,12 @@ def adaptive_avg_pool(
     >>> adaptive_avg_pool(np.arange(7.0), 3).tolist()
     [1.0, 3.0, 5.0]
     """
-    geometry = share_out(Problems("adaptive_avg_pool"), _shape("adaptive_avg_pool", x), size, axes, layout)
-    return _folded("adaptive_avg_pool", x, geometry, Division(True, nan=nan, dtype=dtype, rounding=rounding, out=out))
+    geometry = share_out(Problems("adaptive_avg_pool"), shape_of("adaptive_avg_pool", x), size, axes, layout)
+    return folded("adaptive_avg_pool", x, geometry, Division(True, nan=nan, dtype=dtype, rounding=rounding, out=out))
 
 
 def _over_all(op: str, x: Any, axes: Any, layout: Any, keepdims: bool, run: Callable[[Geometry], Any]) -> Any:
-    shape = _shape(op, x)
+    shape = shape_of(op, x)
     geometry = everything(Problems(op), shape, axes, layout)
     y = run(geometry)
     kept = tuple(n for d, n in enumerate(shape) if d not in geometry.axes)
@@ -241,7 +243,7 @@ def global_max_pool(
     >>> global_max_pool(np.array([[1, 5], [7, 2]]), axes=1).tolist()
     [[5], [7]]
     """
-    run = partial(_best, "global_max_pool", x, least=False, options=Options(ties, nan))
+    run = partial(best_of, "global_max_pool", x, least=False, options=Options(ties, nan))
     return _over_all("global_max_pool", x, axes, layout, keepdims, lambda geometry: run(geometry=geometry))
 
 
@@ -259,7 +261,7 @@ def global_min_pool(
     >>> global_min_pool(np.array([[1, 5], [7, 2]]), axes=1, keepdims=False).tolist()
     [1, 2]
     """
-    run = partial(_best, "global_min_pool", x, least=True, options=Options(ties, nan))
+    run = partial(best_of, "global_min_pool", x, least=True, options=Options(ties, nan))
     return _over_all("global_min_pool", x, axes, layout, keepdims, lambda geometry: run(geometry=geometry))
 
 
@@ -279,7 +281,7 @@ def global_avg_pool(
     [[3.0], [4.5]]
     """
     how = Division(True, nan=nan, dtype=dtype, rounding=rounding)
-    return _over_all("global_avg_pool", x, axes, layout, keepdims, lambda g: _folded("global_avg_pool", x, g, how))
+    return _over_all("global_avg_pool", x, axes, layout, keepdims, lambda g: folded("global_avg_pool", x, g, how))
 
 
 def global_sum_pool(
@@ -297,7 +299,7 @@ def global_sum_pool(
     [6, 9]
     """
     how = Division(False, nan=nan, dtype=dtype)
-    return _over_all("global_sum_pool", x, axes, layout, keepdims, lambda g: _folded("global_sum_pool", x, g, how))
+    return _over_all("global_sum_pool", x, axes, layout, keepdims, lambda g: folded("global_sum_pool", x, g, how))
 
 
 _POOLS = ("max_pool", "min_pool", "avg_pool", "sum_pool", "lp_pool")
@@ -324,7 +326,7 @@ def like(library: str) -> Any:
         pool, extra = getattr(functional, name), _CONVENTIONS[library].get(name, {})
 
         def pooled(x: Any, window: Windows, stride: Ints | None = None, **words: Any) -> Any:
-            rank = len(_shape(name, x))
+            rank = len(shape_of(name, x))
             if "axes" not in words and "layout" not in words:
                 words["axes"] = tuple(range(1, rank - 1) if library == "tensorflow" else range(2, rank))
             stride = 1 if stride is None and library == "onnx" else stride

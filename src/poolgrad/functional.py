@@ -17,16 +17,16 @@ import numpy.typing as npt
 
 from .arrays import Array, afford, as_array, ready
 from .autodiff import Var, lift
-from .choice import Nan, Ties, best_values, cells, extreme, has_nan, judge
+from .choice import Nan, Ties, best_values, extreme, has_nan, judge
 from .errors import Problems, brief
 from .geometry import Geometry, Ints, Padding, Windows, Words, understand
-from .operators import Folding, Linear, Masked, Picking, put
+from .operators import Folding, Linear, Masked, Picking, per_window, put
 from .taps import Taps
 from .windows import Axis, Plan
 
 Rounding: TypeAlias = Literal["nearest", "floor", "ceil", "toward_zero"]
 
-_ROUNDINGS: dict[str, Any] = {"nearest": np.rint, "floor": np.floor, "ceil": np.ceil, "toward_zero": np.trunc}
+ROUNDINGS: dict[str, Any] = {"nearest": np.rint, "floor": np.floor, "ceil": np.ceil, "toward_zero": np.trunc}
 
 
 class Source(NamedTuple):
@@ -36,14 +36,13 @@ class Source(NamedTuple):
     plan: Plan
     order: tuple[int, ...]
     axes: tuple[int, ...]
-    given: Any
 
 
-def _shape(op: str, x: Any) -> tuple[int, ...]:
-    return x.shape if isinstance(x, (np.ndarray, Var)) else _array(Problems(op), x).shape
+def shape_of(op: str, x: Any) -> tuple[int, ...]:
+    return x.shape if isinstance(x, (np.ndarray, Var)) else array_of(Problems(op), x).shape
 
 
-def _array(problems: Problems, x: Any) -> Array:
+def array_of(problems: Problems, x: Any) -> Array:
     array = as_array(problems, "x", x.value if isinstance(x, Var) else x)
     problems.settle()
     assert array is not None
@@ -81,8 +80,8 @@ def _frozen(value: Any) -> Any:
     raise TypeError("no key")
 
 
-def _geometry(op: str, x: Any, words: Words) -> Geometry:
-    shape = _shape(op, x)
+def geometry_of(op: str, x: Any, words: Words) -> Geometry:
+    shape = shape_of(op, x)
     try:
         key = Words(*map(_frozen, words._replace(ceil_mode=None)))._replace(ceil_mode=bool(words.ceil_mode))
     except TypeError:
@@ -90,7 +89,7 @@ def _geometry(op: str, x: Any, words: Words) -> Geometry:
     return _understood(op, shape, key)
 
 
-def _source(problems: Problems, x: Any, array: Array, geometry: Geometry) -> Source:
+def source_of(problems: Problems, array: Array, geometry: Geometry) -> Source:
     array = array.view(np.uint8) if array.dtype == np.bool_ else array
     order = _memory_order(array, geometry.axes)
     plan = geometry.plan if order == tuple(range(len(order))) else _ordered_plan(geometry.plan, order)
@@ -99,7 +98,7 @@ def _source(problems: Problems, x: Any, array: Array, geometry: Geometry) -> Sou
         afford(problems, "window", needed, f"a result of shape {list(geometry.plan.dest)}")
     if array.dtype not in _DTYPES:
         problems.fail("x", f"dtype {array.dtype}", "a real floating, integer or boolean dtype", TypeError)
-    return Source(ready(problems, "x", array.transpose(order)), plan, order, geometry.axes, x)
+    return Source(ready(problems, "x", array.transpose(order)), plan, order, geometry.axes)
 
 
 _NAMES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
@@ -115,13 +114,13 @@ class Options(NamedTuple):
     out: Array | None = None
 
 
-def _best(op: str, x: Any, geometry: Geometry, least: bool, options: Options) -> Any:
+def best_of(op: str, x: Any, geometry: Geometry, least: bool, options: Options) -> Any:
     problems = Problems(op)
     judge(problems, options.ties, options.nan)
     if options.return_taps and options.ties in ("all", "split"):
         problems.fail("return_taps", True, f"ties='first' or 'last': {options.ties!r} chooses no single cell")
-    array = _array(problems, x)
-    source = _source(problems, x, array, geometry)
+    array = array_of(problems, x)
+    source = source_of(problems, array, geometry)
     back = tuple(sorted(range(array.ndim), key=source.order.__getitem__))
     if not options.return_taps and not isinstance(x, Var):
         y = best_values(source.plan, source.array, least, options.nan).transpose(back)
@@ -162,7 +161,7 @@ def max_pool(
     [7.0, 7.0, 7.0]
     """
     words = Words(window, stride, padding, dilation, axes, layout, ceil_mode)
-    return _best("max_pool", x, _geometry("max_pool", x, words), False, Options(ties, nan, return_taps, out))
+    return best_of("max_pool", x, geometry_of("max_pool", x, words), False, Options(ties, nan, return_taps, out))
 
 
 def min_pool(
@@ -186,7 +185,7 @@ def min_pool(
     [[1, 0]]
     """
     words = Words(window, stride, padding, dilation, axes, layout, ceil_mode)
-    return _best("min_pool", x, _geometry("min_pool", x, words), True, Options(ties, nan, return_taps, out))
+    return best_of("min_pool", x, geometry_of("min_pool", x, words), True, Options(ties, nan, return_taps, out))
 
 
 class Division(NamedTuple):
@@ -201,35 +200,26 @@ class Division(NamedTuple):
     out: Array | None = None
 
 
-def _spans(plan: Plan) -> Array:
-    """How many cells each window reads, those of the padding included."""
-    total = np.ones((1,) * len(plan.dest), np.int64)
-    for d, axis in enumerate(plan.by_dimension):
-        if axis is not None and axis.span is not None:
-            total = total * axis.span.reshape([-1 if k == d else 1 for k in range(len(plan.dest))])
-    return total
-
-
-def _divisor(problems: Problems, plan: Plan, how: Division) -> Array | float | None:
+def divisor_of(problems: Problems, plan: Plan, how: Division) -> Array | float | None:
     if how.divisor is not None:
         if not isinstance(how.divisor, (int, float, np.number)) or not how.divisor:
             problems.fail("divisor", brief(how.divisor), "a number other than 0")
         return float(how.divisor)
     if not how.by_count:
         return 1.0
-    return _spans(plan) if how.count_include_pad else None
+    return per_window(plan, "span") if how.count_include_pad else None  # the cells of the padding included
 
 
 def folding(op: str, source: Source, how: Division) -> Linear:
     """The operator of a sum or mean."""
     problems = Problems(op)
     judge(problems, "first", how.nan)
-    divisor = _divisor(problems, source.plan, how)
+    divisor = divisor_of(problems, source.plan, how)
     operator: Linear = Folding(source.plan, divisor, source.order)
     if how.nan == "ignore" and has_nan(source.array):
         there = ~np.isnan(source.array)
         if divisor is None:
-            counts = Folding(source.plan, 1.0, range(len(source.order)))._forth(there.astype(np.int64))
+            counts = Folding(source.plan, 1.0, range(len(source.order))).carry(there.astype(np.int64))
             operator = Folding(source.plan, counts, source.order)
         operator = Masked(operator, there.transpose(np.argsort(source.order)))
     operator.name = f"{op} operator"
@@ -246,17 +236,17 @@ def _dtype(problems: Problems, value: Any) -> np.dtype[Any]:
     return dtype
 
 
-def _folded(op: str, x: Any, geometry: Geometry, how: Division) -> Any:
+def folded(op: str, x: Any, geometry: Geometry, how: Division) -> Any:
     problems = Problems(op)
-    array = _array(problems, x)
-    if how.rounding not in _ROUNDINGS:
+    array = array_of(problems, x)
+    if how.rounding not in ROUNDINGS:
         problems.fail("rounding", brief(how.rounding), "'nearest', 'floor', 'ceil' or 'toward_zero'")
     dtype = None if how.dtype is None else _dtype(problems, how.dtype)
     how = how._replace(dtype=dtype)
     whole = array.dtype.kind in "iub"
     if whole:
         array = array.astype(np.uint64 if array.dtype == np.uint64 else np.int64)
-    source = _source(problems, x, array, geometry)
+    source = source_of(problems, array, geometry)
     if whole:
         result = _whole_fold(problems, source, how)
     else:
@@ -274,16 +264,16 @@ def _folded(op: str, x: Any, geometry: Geometry, how: Division) -> Any:
 def _whole_fold(problems: Problems, source: Source, how: Division) -> Array:
     """Sums of integers are exact in 64 bits; what they are divided by, they are divided by in float64."""
     total = Folding(source.plan, 1.0, source.order)
-    sums = total.restore(total._forth(source.array))
-    divisor = _divisor(problems, source.plan, how)
+    sums = total.restore(total.carry(source.array))
+    divisor = divisor_of(problems, source.plan, how)
     if divisor is None:
-        divisor = cells(source.plan)
+        divisor = per_window(source.plan, "count")
     if np.ndim(divisor) == 0 and divisor == 1 and not how.by_count:
         return sums if how.dtype is None else sums.astype(how.dtype)
     means = sums / (total.restore(np.asarray(divisor)) if np.ndim(divisor) else divisor)
     if how.dtype is None:
         return np.asarray(means)
-    return np.asarray(_ROUNDINGS[how.rounding](means) if np.dtype(how.dtype).kind in "iu" else means).astype(how.dtype)
+    return np.asarray(ROUNDINGS[how.rounding](means) if np.dtype(how.dtype).kind in "iu" else means).astype(how.dtype)
 
 
 def avg_pool(
@@ -315,8 +305,8 @@ def avg_pool(
     >>> avg_pool(np.array([1, 2, 4, 4], np.uint8), 2, dtype=np.uint8, rounding="floor").tolist()
     [1, 4]
     """
-    geometry = _geometry("avg_pool", x, Words(window, stride, padding, dilation, axes, layout, ceil_mode))
-    return _folded("avg_pool", x, geometry, Division(True, count_include_pad, divisor, nan, dtype, rounding, out))
+    geometry = geometry_of("avg_pool", x, Words(window, stride, padding, dilation, axes, layout, ceil_mode))
+    return folded("avg_pool", x, geometry, Division(True, count_include_pad, divisor, nan, dtype, rounding, out))
 
 
 def sum_pool(
@@ -338,8 +328,8 @@ def sum_pool(
     >>> sum_pool(np.array([1, 2, 3, 4]), 3, stride=1).tolist()
     [6, 9]
     """
-    geometry = _geometry("sum_pool", x, Words(window, stride, padding, dilation, axes, layout, ceil_mode))
-    return _folded("sum_pool", x, geometry, Division(False, nan=nan, dtype=dtype, out=out))
+    geometry = geometry_of("sum_pool", x, Words(window, stride, padding, dilation, axes, layout, ceil_mode))
+    return folded("sum_pool", x, geometry, Division(False, nan=nan, dtype=dtype, out=out))
 
 
 def check_power(problems: Problems, p: Any, dtype: np.dtype[Any]) -> None:
@@ -369,7 +359,7 @@ def lp_pool(
     [5.0, 0.0]
     """
     problems = Problems("lp_pool")
-    array = _array(problems, x)
+    array = array_of(problems, x)
     check_power(problems, p, array.dtype)
     words: dict[str, Any] = {
         "padding": padding,

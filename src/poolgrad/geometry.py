@@ -178,7 +178,14 @@ def fractional_windows(
     >>> rows.pairs()
     [(0, 1), (1, 3), (3, 4), (4, 6), (6, 8), (8, 10)]
     """
-    problems = Problems("fractional_windows")
+    made = draw(Problems("fractional_windows"), n, ratio, size, seed, pseudo_random, overlapping)
+    return made if _several(n) else made[0]
+
+
+def draw(
+    problems: Problems, n: Any, ratio: Any, size: Any, seed: Any, pseudo_random: bool, overlapping: bool
+) -> tuple[Axis, ...]:
+    """The windows of `fractional_windows`, for whoever asks."""
     lengths = _integers(problems, "n", n, None, 1)
     sizes = _fraction_sizes(problems, lengths, ratio, size)
     for length, m in zip(lengths, sizes, strict=True):
@@ -186,11 +193,10 @@ def fractional_windows(
             problems.fail("size", m, f"1 to {length} windows over {length} cells")
     pair = _seeds(problems, seed)
     source = Philox(*pair)
-    made = tuple(
+    return tuple(
         edges(length, sequence(length, m, pseudo_random, source), overlapping)
         for length, m in zip(lengths, sizes, strict=True)
     )
-    return made if _several(n) else made[0]
 
 
 def _fraction_sizes(problems: Problems, lengths: tuple[int, ...], ratio: Any, size: Any) -> tuple[int, ...]:

@@ -135,17 +135,33 @@ class Ordered(Linear):
 
     def forth(self, v: Array) -> Array:
         """The map."""
-        return self.restore(self._forth(self.arrange(v)))
+        return self.restore(self.carry(self.arrange(v)))
 
     def back(self, g: Array) -> Array:
         """Its transpose."""
-        return self.restore(self._back(self.arrange(g)))
+        return self.restore(self.carry_back(self.arrange(g)))
 
-    def _forth(self, v: Array) -> Array:
+    def carry(self, v: Array) -> Array:
+        """The map on an array as `arrange` gives it."""
         raise NotImplementedError
 
-    def _back(self, g: Array) -> Array:
+    def carry_back(self, g: Array) -> Array:
+        """Its transpose, likewise."""
         raise NotImplementedError
+
+
+def along(values: Array, d: int, rank: int) -> Array:
+    """Values of one axis, in a shape that broadcasts against arrays of that rank."""
+    return values.reshape([-1 if k == d else 1 for k in range(rank)])
+
+
+def per_window(plan: Plan, what: Literal["count", "span"]) -> Array:
+    """How many cells each window has, or had before it was cut, in a shape that broadcasts against the result."""
+    total = np.ones((1,) * len(plan.dest), np.int64)
+    for d, axis in enumerate(plan.by_dimension):
+        if axis is not None:
+            total = total * along(getattr(axis, what), d, len(plan.dest))
+    return total
 
 
 def parts(plan: Plan) -> list[tuple[tuple[Any, ...], tuple[Any, ...], Plan]]:
@@ -202,10 +218,10 @@ class Picking(Ordered):
         super().__init__(plan, order)
         self.taps = taps
 
-    def _forth(self, v: Array) -> Array:
+    def carry(self, v: Array) -> Array:
         return self._blamed(forth_by, _pick, v)
 
-    def _back(self, g: Array) -> Array:
+    def carry_back(self, g: Array) -> Array:
         return self._blamed(back_by, _place, g)
 
     def _blamed(self, run: Any, verb: Any, array: Array) -> Array:
@@ -227,14 +243,14 @@ class Folding(Ordered):
         super().__init__(plan, order)
         self.divisor = divisor
 
-    def _forth(self, v: Array) -> Array:
+    def carry(self, v: Array) -> Array:
         if self.divisor is None:
             return forth_by(self.plan, _mean, v)
         wide = v.dtype.name in _HALVES and np.any(np.asarray(self.divisor) != 1)
         total = forth_by(self.plan, _total, v.astype(np.float32) if wide else v)
         return self._divided(total).astype(v.dtype, copy=False)
 
-    def _back(self, g: Array) -> Array:
+    def carry_back(self, g: Array) -> Array:
         if self.divisor is None:
             return back_by(self.plan, _spread_mean, g)
         wide = g.dtype.name in _HALVES and np.any(np.asarray(self.divisor) != 1)
@@ -285,7 +301,7 @@ def taps_of(plan: Plan) -> Iterator[tuple[Any, Array]]:
             there.append(fits)
         mask = np.ones((), bool)
         for d, fits in enumerate(there):
-            mask = mask & fits.reshape([-1 if k == d else 1 for k in range(len(there))])
+            mask = mask & along(fits, d, len(there))
         yield np.ix_(*cells), mask
 
 
@@ -307,14 +323,14 @@ class Sharing(Ordered):
     def _shares(self, array: Array) -> Array:
         return array / np.maximum(self.ties, 1).astype(array.dtype) if self.split else array
 
-    def _forth(self, v: Array) -> Array:
+    def carry(self, v: Array) -> Array:
         wide = v.astype(np.float32) if v.dtype.name in _HALVES else v
         total = np.zeros(self.plan.dest, wide.dtype)
         for index, hit in self._hits():
             total += np.where(hit, wide[index], np.zeros((), wide.dtype))
         return self._shares(total).astype(v.dtype, copy=False)
 
-    def _back(self, g: Array) -> Array:
+    def carry_back(self, g: Array) -> Array:
         wide = self._shares(g.astype(np.float32) if g.dtype.name in _HALVES else g)
         dx = np.zeros(self.plan.source, wide.dtype)
         for index, hit in self._hits():

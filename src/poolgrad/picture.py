@@ -11,7 +11,7 @@ import numpy as np
 from .arrays import Array
 from .errors import Problems, brief
 from .families import averaging, maximum, minimum, plan, summing
-from .functional import _array
+from .functional import array_of
 from .geometry import Ints, Windows
 from .operators import Linear
 from .windows import Axis, Plan, whole
@@ -39,7 +39,7 @@ def show(
     problems = Problems("show")
     if kind not in _KINDS:
         problems.fail("kind", brief(kind), "'max', 'min', 'avg' or 'sum'")
-    array = _array(problems, x)
+    array = array_of(problems, x)
     windows = plan(array.shape, window, stride, **words)
     y, operator = _pooled(kind, array, windows)
     grad = np.ones_like(y) if g is None else np.asarray(g, y.dtype)

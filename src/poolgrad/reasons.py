@@ -9,7 +9,7 @@ import numpy as np
 
 from .errors import Problems
 from .families import averaging, maximum
-from .functional import _array
+from .functional import array_of
 from .geometry import Geometry, Words, everything, share_out, understand
 from .rules import Rule, Verb, Windows
 from .why import DEST, SOURCE, Explanation, Part, Subject, ask
@@ -36,7 +36,7 @@ def explain_pool(name: str, cell: Sequence[int], pin: str | None, x: Any, g: Any
     dx[0] = 0: 1 window reaches this cell, but the gradient goes elsewhere: x[1] = 3 for g[0].
     """
     problems = Problems(f"explain {name}")
-    array = _array(problems, x)
+    array = array_of(problems, x)
     plan = _geometry(name, array.shape, words).plan
     if words:
         problems.fail(

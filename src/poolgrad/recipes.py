@@ -17,7 +17,7 @@ from . import families, functional
 from .arrays import Array
 from .choice import judge
 from .errors import Problems, brief
-from .functional import Division, _geometry, _source
+from .functional import Division, geometry_of, source_of
 from .geometry import Geometry, Words, everything, fractional_windows, share_out, understand
 from .operators import Linear, Picking, apply
 from .taps import Taps, picking, unpooling
@@ -133,7 +133,7 @@ class Rule:
         if self.mean or self.ties == "none":
             how = Division(self.mean, self.count_include_pad, self.divisor, self.nan)
             axes = tuple(d for d, _, _, _ in self.frame.axes)
-            return functional.folding(self.op, _source(Problems(self.op), x, x, Geometry(axes, plan)), how)
+            return functional.folding(self.op, source_of(Problems(self.op), x, Geometry(axes, plan)), how)
         return families._selecting(self.op, x, plan, self.least, self.ties, self.nan)[1]
 
 
@@ -166,7 +166,7 @@ def whole(rule: Rule, dtype: Any, rounding: Any, x: Array, windows: Array) -> Ar
     plan = rule.frame.plan(x.shape, windows)
     how = Division(rule.mean, rule.count_include_pad, rule.divisor, rule.nan, dtype, rounding)
     axes = tuple(d for d, _, _, _ in rule.frame.axes)
-    result: Array = functional._folded(rule.op, np.ascontiguousarray(x), Geometry(axes, plan), how)
+    result: Array = functional.folded(rule.op, np.ascontiguousarray(x), Geometry(axes, plan), how)
     return result
 
 
@@ -219,13 +219,13 @@ def _geometry_of(op: str, shape: tuple[int, ...], given: Mapping[str, Any]) -> t
     problems, where = Problems(op), (given["axes"], given["layout"])
     blank = np.broadcast_to(np.int8(0), shape)
     if op in SLIDING:
-        return _geometry(op, blank, _words(given)), 0
+        return geometry_of(op, blank, _words(given)), 0
     if op in ADAPTIVE:
         return share_out(problems, shape, given["size"], *where), 0
     if op in GLOBAL:
         return everything(problems, shape, *where), 0
     draw = {name: given[name] for name in ("seed", "pseudo_random", "overlapping")}
-    words, made = families._drawn(op, blank, given["ratio"], given["size"], draw, *where)
+    words, made = families.drawn_windows(op, blank, given["ratio"], given["size"], draw, *where)
     extra = 1 + bool(given["overlapping"])
     return understand(problems, shape, words), int(np.prod([axis.length // len(axis) + extra for axis in made]))
 
@@ -238,12 +238,12 @@ def understand_call(op: str, shape: tuple[int, ...], dtype: Any, given: Mapping[
     judge(problems, ties, nan)
     if given.get("return_taps") and ties in ("all", "split"):
         problems.fail("return_taps", True, f"ties='first' or 'last': {ties!r} chooses no single cell")
-    _source(problems, None, np.empty((0,) * len(shape), dtype), geometry)
+    source_of(problems, np.empty((0,) * len(shape), dtype), geometry)
     most = int(np.prod([axis.count.max(initial=1) for axis in axes]))
     pooled = tuple((d, a.length, len(a), a.step) for d, a in zip(geometry.axes, axes, strict=True))
     rule = Rule(op, "pick", Frame(pooled, max(most, bound), bound > 256), least="min" in op, ties=ties, nan=nan)
     if not any(word in op for word in ("max", "min")):
-        functional._divisor(problems, geometry.plan, Division(False, divisor=given.get("divisor")))
+        functional.divisor_of(problems, geometry.plan, Division(False, divisor=given.get("divisor")))
         rule = _folding(problems, rule, given, np.dtype(dtype))
     elif not rule.picks:
         rule = replace(rule, kind="like")
@@ -251,7 +251,7 @@ def understand_call(op: str, shape: tuple[int, ...], dtype: Any, given: Mapping[
 
 
 def _folding(problems: Problems, rule: Rule, given: Mapping[str, Any], dtype: np.dtype[Any]) -> Rule:
-    if given.get("rounding", "nearest") not in functional._ROUNDINGS:
+    if given.get("rounding", "nearest") not in functional.ROUNDINGS:
         problems.fail("rounding", brief(given["rounding"]), "'nearest', 'floor', 'ceil' or 'toward_zero'")
     padded, by = bool(given.get("count_include_pad", False)), given.get("divisor")
     mean = "avg" in rule.op

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .arrays import Array, as_array
 from .errors import Problems, brief
-from .operators import Indexing, Linear, Masked, Picking, Reduce, apply
+from .operators import Indexing, Linear, Masked, Picking, Reduce, along, apply
 from .verbs import tap_type
 from .windows import Plan
 
@@ -58,18 +58,15 @@ class Taps:
             axis = plan.by_dimension[d]
             if axis is None:
                 continue
-            along = tuple(-1 if k == d else 1 for k in range(len(order)))
-            rest, digit = np.divmod(rest, axis.count.reshape(along))
-            found[order[d]] = self.operator.restore(axis.start.reshape(along) + digit * axis.step)
+            rest, digit = np.divmod(rest, along(axis.count, d, len(order)))
+            found[order[d]] = self.operator.restore(along(axis.start, d, len(order)) + digit * axis.step)
         return {axis: found[axis] for axis in sorted(found)}
 
     def _position(self, axes: Sequence[int]) -> Ints:
         """Row-major position over the given axes of the source."""
         chosen, total = self.coordinates(), np.zeros(self.operator.dest, np.int64)
         for d in axes:
-            along = [1] * len(self.shape)
-            along[d] = -1
-            own = np.arange(self.operator.dest[d]).reshape(along)
+            own = along(np.arange(self.operator.dest[d]), d, len(self.shape))
             total = total * self.shape[d] + chosen.get(d, own)
         return total
 
@@ -120,10 +117,10 @@ class Taps:
         for d, axis in enumerate(plan.by_dimension):
             if axis is None:
                 continue
-            along = tuple(-1 if k == d else 1 for k in range(len(plan.dest)))
-            digit, rest = np.divmod(where[d] - axis.start.reshape(along), axis.step)
-            fine &= (digit >= 0) & (digit < axis.count.reshape(along)) & (rest == 0)
-            total = total * axis.count.reshape(along) + digit
+            digit, rest = np.divmod(where[d] - along(axis.start, d, len(plan.dest)), axis.step)
+            count = along(axis.count, d, len(plan.dest))
+            fine &= (digit >= 0) & (digit < count) & (rest == 0)
+            total = total * count + digit
         if not fine.all():
             at = [int(i) for i in np.argwhere(~fine)[0]]
             Problems(op).fail("index", f"a position outside its window at {at}", "a cell of the window")

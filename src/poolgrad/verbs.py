@@ -32,6 +32,10 @@ def native(plan: Plan, plain: bool = False) -> _core.Plan:
     """The plan as the core keeps it, made once; plain takes the core's generic path."""
     made: _core.Plan | None = plan.__dict__.get("_native")
     if made is None or plain:
+        if any(axis.step > 1 for axis in plan.axes):
+            raise ValueError(
+                "Plan: step: got windows whose cells lie apart, wanted its phases: the core knows intervals"
+            )
         axes = [(axis.length, axis.start, axis.stop, axis.span) for axis in plan.axes]
         made = _core.Plan(plan.source, plan.dest, plan.outer, plan.inner, axes, plain)
         object.__setattr__(plan, "_native", made)

@@ -200,3 +200,9 @@ def test_a_cut_keeps_lengths_before_edges_and_step():
     assert part.count.tolist() == [2, 3]
     _, part = Axis(9, [0, 1, 2], [5, 6, 7], step=2).cut(1, 3)
     assert (part.step, part.count.tolist()) == (2, [3, 3])
+
+
+def test_windows_whose_cells_lie_apart_do_not_reach_the_core_as_if_they_did_not():
+    plan = Plan((5,), {0: Axis(5, [0, 1, 2], [3, 4, 5], step=2)})
+    with pytest.raises(ValueError, match="Plan: step: got windows whose cells lie apart"):
+        verbs.native(plan)
