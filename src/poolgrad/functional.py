@@ -39,10 +39,12 @@ class Source(NamedTuple):
 
 
 def shape_of(op: str, x: Any) -> tuple[int, ...]:
+    """The shape of anything that can be pooled."""
     return x.shape if isinstance(x, (np.ndarray, Var)) else array_of(Problems(op), x).shape
 
 
 def array_of(problems: Problems, x: Any) -> Array:
+    """The array of anything that can be pooled."""
     array = as_array(problems, "x", x.value if isinstance(x, Var) else x)
     problems.settle()
     assert array is not None
@@ -81,6 +83,7 @@ def _frozen(value: Any) -> Any:
 
 
 def geometry_of(op: str, x: Any, words: Words) -> Geometry:
+    """The windows that the words describe over x; those asked for before are remembered."""
     shape = shape_of(op, x)
     try:
         key = Words(*map(_frozen, words._replace(ceil_mode=None)))._replace(ceil_mode=bool(words.ceil_mode))
@@ -90,6 +93,7 @@ def geometry_of(op: str, x: Any, words: Words) -> Geometry:
 
 
 def source_of(problems: Problems, array: Array, geometry: Geometry) -> Source:
+    """The array as it lies in memory, and the plan for it; refuses dtypes and sizes that cannot be pooled."""
     array = array.view(np.uint8) if array.dtype == np.bool_ else array
     order = _memory_order(array, geometry.axes)
     plan = geometry.plan if order == tuple(range(len(order))) else _ordered_plan(geometry.plan, order)
@@ -115,6 +119,7 @@ class Options(NamedTuple):
 
 
 def best_of(op: str, x: Any, geometry: Geometry, least: bool, options: Options) -> Any:
+    """The largest or least of each window, with its taps if they are wanted."""
     problems = Problems(op)
     judge(problems, options.ties, options.nan)
     if options.return_taps and options.ties in ("all", "split"):
@@ -201,6 +206,7 @@ class Division(NamedTuple):
 
 
 def divisor_of(problems: Problems, plan: Plan, how: Division) -> Array | float | None:
+    """What sums are divided by: a number, one per window, or None for the cells that a window has."""
     if how.divisor is not None:
         if not isinstance(how.divisor, (int, float, np.number)) or not how.divisor:
             problems.fail("divisor", brief(how.divisor), "a number other than 0")
@@ -237,6 +243,7 @@ def _dtype(problems: Problems, value: Any) -> np.dtype[Any]:
 
 
 def folded(op: str, x: Any, geometry: Geometry, how: Division) -> Any:
+    """The sum or mean of each window."""
     problems = Problems(op)
     array = array_of(problems, x)
     if how.rounding not in ROUNDINGS:
