@@ -13,21 +13,27 @@ install: .venv/installed
 $(BIN)/python:
 	$(PYTHON) -m venv .venv
 
-.venv/installed: pyproject.toml CMakeLists.txt requirements/build.txt $(shell find src -name '*.py' -o -name '*.pyi' -o -name '*.[ch]pp' -o -name '*.png' \
+.venv/build: requirements/build.txt | $(BIN)/python
+	$(PIP) --require-hashes -r $<
+	touch $@
+
+.venv/installed: .venv/build pyproject.toml CMakeLists.txt $(shell find src -name '*.py' -o -name '*.pyi' -o -name '*.[ch]pp' -o -name '*.png' \
     -o -name '*.js' -o -name '*.css' -o -name '*.html' -o -name '*.svg' -o -name '*.json') | $(BIN)/python
-	$(PIP) --require-hashes -r requirements/build.txt
 	$(PIP) --no-build-isolation --no-deps .
 	touch $@
 
-.venv/tools: requirements/test.txt | $(BIN)/python
-	$(PIP) --require-hashes -r requirements/test.txt
+.venv/tools: requirements/test.txt .venv/build
+	$(PIP) --require-hashes -r $<
 	touch $@
 
 # Frameworks are large, and not to be had everywhere: without them their tests are skipped, which pytest says.
 .venv/frameworks: requirements/frameworks.txt .venv/tools
 	if $(PIP) --only-binary :all: -r $<; then touch $@; else echo "frameworks: not installed, their tests are skipped" >&2; fi
 
-test: .venv/frameworks lint install
+test:
+	$(MAKE) -j2 .venv/frameworks install  # one waits for the network while the other compiles
+	$(MAKE) lint
+	if test -e .venv/frameworks; then $(BIN)/python -m poolgrad.jax build; fi
 	$(BIN)/python tools/browser.py  # for tests/studio, which are skipped without one
 	$(BIN)/python tools/tests.py
 

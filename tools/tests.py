@@ -15,9 +15,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SIDE_BY_SIDE = (
-    ("oracle", "golden", "pools", "windows", "gradient", "property", "meta", "graph", "hostile"),
+    ("oracle", "golden", "pools", "windows", "gradient", "property", "meta", "graph", "hostile", "studio"),
     ("frameworks",),  # by themselves: what they start does not like to be forked
 )
+ALONE = ("studio/test_speed.py",)  # though the rest of its folder is not
 
 
 def folders() -> list[str]:
@@ -27,7 +28,8 @@ def folders() -> list[str]:
 
 def command(names: list[str], more: list[str]) -> list[str]:
     """The pytest call for some folders."""
-    return [sys.executable, "-u", "-m", "pytest", "--durations=8", *more, *(f"tests/{name}" for name in names)]
+    apart = (f"--ignore=tests/{name}" for name in ALONE if name not in names)
+    return [sys.executable, "-u", "-m", "pytest", "--durations=8", *more, *apart, *(f"tests/{name}" for name in names)]
 
 
 def report(what: str, status: int, start: float, text: str = "") -> int:
@@ -42,7 +44,7 @@ def main() -> int:
     more, start = sys.argv[1:], time.monotonic()
     known = folders()
     groups = [[name for name in group if name in known] for group in SIDE_BY_SIDE]
-    alone = [name for name in known if not any(name in group for group in groups)]
+    alone = [*(name for name in known if not any(name in group for group in groups)), *ALONE]
     with tempfile.TemporaryFile("w+") as said:  # a pipe that nobody reads would stop it
         second = subprocess.Popen(command(groups[1], more), cwd=ROOT, stdout=said, stderr=subprocess.STDOUT)
         status = report(" ".join(groups[0]), subprocess.run(command(groups[0], more), cwd=ROOT).returncode, start)

@@ -34,9 +34,9 @@ int64_t gather_items(const T* v, const Index* index, T* out, int64_t n, int64_t 
   return -1;
 }
 
-/// The best of each window, and its tap.
+/// The best of each window, and its tap: of rows as they lie.
 template <class T, class Tap>
-void choose_piece(const Plan& plan, const T* x, T* y, Tap* taps, Piece piece) {
+void choose_rows(const Plan& plan, const T* x, T* y, Tap* taps, Piece piece) {
   TapRows<T, Tap> rows(plan);
   const int64_t size = plan.axis[0].n * plan.source_slab(), per = plan.rows_per_item(), out_row = plan.last().m * plan.inner;
   each_row(plan, piece, [&](int64_t i, int64_t u, int64_t j0, int64_t j1) {
@@ -45,32 +45,53 @@ void choose_piece(const Plan& plan, const T* x, T* y, Tap* taps, Piece piece) {
   });
 }
 
+/// The same, images side by side where that fills the vectors.
+template <class T, class Tap>
+void choose_piece(const Plan& plan, const T* x, T* y, Tap* taps, Piece p) {
+  const int64_t group = side_by_side<T>(plan, p.i1 - p.i0);
+  if (group == 1) return choose_rows(plan, x, y, taps, p);
+  const Axis& axis = plan.axis[0];
+  const int64_t s_slab = plan.source_slab(), d_slab = plan.dest_slab(), s_item = axis.n * s_slab, d_item = axis.m * d_slab, cells = tile_cells<T>(plan, group, 2);
+  for (int64_t i = p.i0; i < p.i1; i += group)
+    for (int64_t h = p.h0; h < p.h1; h += cells) {
+      const int64_t valid = i + group < p.i1 ? group : p.i1 - i, end = h + cells < p.h1 ? h + cells : p.h1, s0 = axis.start[h], s1 = axis.stop[end - 1], count = (end - h) * d_slab;
+      Tile<T> from((s1 - s0) * s_slab, group), best(count, group);
+      Tile<Tap> where(count, group);
+      Plan local = strip(plan, h, end, s0);
+      local.outer = 1;
+      local.inner = plan.inner * group;
+      choose_rows(local, from.read(x + i * s_item, s_item, s0 * s_slab, (s1 - s0) * s_slab, valid), best.get(), where.get(), Piece{0, 1, 0, end - h});
+      best.write(y + i * d_item, d_item, h * d_slab, count, valid);
+      where.write(taps + i * d_item, d_item, h * d_slab, count, valid);
+    }
+}
+
+/// Whether the cells of a window are sooner looked at by vectors than followed one by one.
+inline bool blends(const Plan& plan) { return !plan.plain && plan.inner >= 8 && Rows::capacity(plan) * plan.last().widest <= 32; }
+
 /// out[i] = v at tap i; 0 where the window is empty. T is unsigned: bits are moved. Returns the first cell whose tap is outside
 /// its window, or -1.
 template <class T, class Tap>
 int64_t pick_piece(const Plan& plan, const T* v, const Tap* given, T* out, Piece piece) {
-  constexpr int64_t kFew = 32;  // cells of a window that are sooner looked at by vectors than followed one by one
-  TapRows<T, Tap> rows(plan);
   const int64_t size = plan.axis[0].n * plan.source_slab(), per = plan.rows_per_item(), out_row = plan.last().m * plan.inner;
-  const bool few = sizeof(Tap) == 1 && !plan.plain && Rows::capacity(plan) * plan.last().widest <= kFew;
-  Scratch<Tap> taps(few ? 0 : out_row);
-  int64_t wrong = -1;
-  each_row(plan, piece, [&](int64_t i, int64_t u, int64_t j0, int64_t j1) {
-    if (wrong >= 0) return;
-    const int64_t row = (i * per + u) * out_row, begin = j0 * plan.inner, count = (j1 - j0) * plan.inner;
-    if (!few) std::memcpy(taps.get() + begin, given + row + begin, static_cast<size_t>(count) * sizeof(Tap));
-    rows.seek(u);
-    const int64_t lane = rows.astray(few ? given + row : taps.get(), j0, j1);
-    if (lane >= 0) {
-      wrong = row + lane;
-      return;
+  if constexpr (sizeof(Tap) == 1)
+    if (blends(plan)) {
+      TapRows<T, Tap> rows(plan);
+      int64_t wrong = -1;
+      each_row(plan, piece, [&](int64_t i, int64_t u, int64_t j0, int64_t j1) {
+        if (wrong >= 0) return;
+        const int64_t row = (i * per + u) * out_row;
+        rows.seek(u);
+        const int64_t lane = rows.astray(given + row, j0, j1);
+        if (lane >= 0) wrong = row + lane;
+        else rows.blend(v + i * size, given + row, out + row, j0, j1);
+      });
+      return wrong;
     }
-    if constexpr (sizeof(Tap) == 1)
-      if (few) return rows.blend(v + i * size, given + row, out + row, j0, j1);
-    clear(out + row + begin, count);
-    rows.each(taps.get(), j0, j1, [&](int64_t k, int64_t at) { out[row + k] = v[i * size + at]; });
-  });
-  return wrong;
+  Places<Tap> places(plan, piece.h0 == 0 && piece.h1 == plan.axis[0].m);
+  const int64_t slab = plan.dest_slab();
+  for (int64_t i = piece.i0; !places.full() && i < piece.i1; ++i) clear(out + (i * plan.axis[0].m + piece.h0) * slab, (piece.h1 - piece.h0) * slab);
+  return follow(places, plan, given, piece, [&](int64_t place, int64_t from, int64_t) { out[place] = v[from]; });
 }
 
 /// Images [i0, i1): out[index[k]] += g[k] in ascending order of k, for the cells [lo, hi) of the array, which are zeroed

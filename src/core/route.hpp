@@ -127,31 +127,40 @@ int64_t claim(const Strip<T>& s) {
   return -1;
 }
 
-/// dx from taps that were given. They are read once where a position comes of them: another thread may write what it gave us.
-template <class T, class Tap>
-int64_t hand_out(const Strip<T>& s, bool asks) {
+/// dx from taps that were given, by asking; the first that is outside its window is returned.
+template <class T>
+int64_t hand_out(const Strip<T>& s) {
   const Plan forward = strip(s.plan, s.first, s.last, s.origin);
-  const int64_t slab = s.plan.source_slab(), size = (s.b - s.a) * slab, shift = (s.origin - s.a) * slab, row = s.row(), cells = forward.last().m;
-  const Tap* const given = static_cast<const Tap*>(s.taps);
-  TapRows<T, Tap> finder(forward);
-  Scratch<Tap> taps(asks ? 0 : row);
-  if (!asks) clear(s.dx, size);
+  const uint8_t* const given = static_cast<const uint8_t*>(s.taps);
+  TapRows<T, uint8_t> finder(forward);
   for (int64_t u = 0; u < s.rows(); ++u) {
-    const Tap* const here = asks ? given + u * row : taps.get();
-    if (!asks) std::memcpy(taps.get(), given + u * row, static_cast<size_t>(row) * sizeof(Tap));
     finder.seek(u);
-    const int64_t lane = finder.astray(here, 0, cells);
-    if (lane >= 0) return u * row + lane;
-    const T* from = s.g + u * row;
-    if (!asks)
-      finder.each(here, 0, cells, [&](int64_t k, int64_t at) {
-        const int64_t to = at + shift;
-        if (static_cast<uint64_t>(to) < static_cast<uint64_t>(size)) s.dx[to] = sum_of(s.dx[to], from[k]);
-      });
+    const int64_t lane = finder.astray(given + u * s.row(), 0, forward.last().m);
+    if (lane >= 0) return u * s.row() + lane;
   }
-  if constexpr (sizeof(Tap) == 1)
-    if (asks) ask(s, given);
+  ask(s, given);
   return -1;
+}
+
+/// A piece of the transposed plan from taps that were given: each gradient is added where its tap is.
+template <class T, class Tap>
+int64_t place_piece(const Plan& plan, const Tap* taps, const T* g, T* dx, Piece p) {
+  constexpr int64_t kNear = 128 << 10;  // bytes that are still in cache when gradients come
+  int64_t first, last;
+  touching(plan.axis[0], p.h0, p.h1, first, last);
+  const int64_t slab = plan.source_slab(), item = plan.axis[0].n * slab, begin = p.h0 * slab, size = (p.h1 - p.h0) * slab;
+  const bool whole = size == item;
+  Places<Tap> places(plan, whole && first == 0 && last == plan.axis[0].m);
+  const int64_t group = places.items() ? places.items() : 1, many = kNear / (size * static_cast<int64_t>(sizeof(T)) * group + 1) * group + group;
+  int64_t wrong = -1;
+  for (int64_t i = p.i0; i < p.i1 && wrong < 0; i += many) {
+    const int64_t end = i + many < p.i1 ? i + many : p.i1;
+    for (int64_t k = i; k < end; ++k) clear(dx + k * item + begin, size);
+    wrong = follow(places, plan, taps, Piece{i, end, first, last}, [&](int64_t place, int64_t to, int64_t at) {
+      if (whole || static_cast<uint64_t>(at - begin) < static_cast<uint64_t>(size)) dx[to] = sum_of(dx[to], g[place]);
+    });
+  }
+  return wrong;
 }
 
 /// dx by adding each gradient where its window chose: the cost does not grow with the window.
@@ -164,6 +173,7 @@ int64_t deal(const Strip<T>& s) {
   with_tap_type<T>(s.plan, [&](auto tag) {
     using Tap = decltype(tag);
     TapRows<T, Tap> finder(forward);
+    Places<Tap> places(forward);
     Scratch<Tap> taps(row);
     Scratch<T> values(s.y ? row : 0);
     for (int64_t u = 0; u < s.rows() && wrong < 0; ++u) {
@@ -171,7 +181,8 @@ int64_t deal(const Strip<T>& s) {
       const int64_t lane = s.y ? disagreement(forward, s.x, s.y + u * row, values.get(), u, 0, cells) : -1;
       if (lane >= 0) wrong = u * row + lane;
       const T* from = s.g + u * row;
-      finder.each(taps.get(), 0, cells, [&](int64_t k, int64_t at) {
+      places.seek(u);
+      places.each(taps.get(), 0, cells * forward.inner, [&](int64_t k, int64_t at) {
         const int64_t to = at + shift;
         if (static_cast<uint64_t>(to) < static_cast<uint64_t>(size)) s.dx[to] = sum_of(s.dx[to], from[k]);
       });
@@ -231,10 +242,12 @@ template <class T>
 int64_t route_piece(const Plan& plan, const Plan& transposed, const T* x, const T* y, const T* g, const void* taps, T* dx, Piece p, bool one_by_one = false) {
   const Axis& axis = plan.axis[0];
   const int64_t slab = plan.source_slab(), d_slab = plan.dest_slab(), item = axis.n * slab, d_item = axis.m * d_slab;
-  const bool asks = claimable(plan, transposed), slide = has_keys<T> && !y && !taps && !plan.plain && keyed(plan), wide = wide_taps(plan);
-  const int64_t group = y || (slide && long_rows(plan)) || (taps && !asks) || one_by_one ? 1 : side_by_side<T>(plan, p.i1 - p.i0);
+  const bool asks = claimable(plan, transposed), slide = has_keys<T> && !y && !taps && !plan.plain && keyed(plan);
+  if (taps && wide_taps(plan)) return place_piece(plan, static_cast<const uint32_t*>(taps), g, dx, p);
+  if (taps && (!asks || plan.inner < 8)) return place_piece(plan, static_cast<const uint8_t*>(taps), g, dx, p);
+  const int64_t group = y || (slide && long_rows(plan)) || one_by_one ? 1 : side_by_side<T>(plan, p.i1 - p.i0);
   const auto go = [&](const Strip<T>& s) {
-    if (taps) return wide ? hand_out<T, uint32_t>(s, false) : hand_out<T, uint8_t>(s, asks);
+    if (taps) return hand_out(s);
     if constexpr (has_keys<T>)
       if (slide) return drift(s);
     return asks ? claim(s) : deal(s);
@@ -254,7 +267,7 @@ int64_t route_piece(const Plan& plan, const Plan& transposed, const T* x, const 
       Strip<T> s{forward, backward, a, b, first, last, x0, taps ? nullptr : x + i * item + x0 * slab, nullptr, g + i * d_item + first * d_slab, dx + i * item + a * slab};
       const int64_t place = i * d_item + first * d_slab;
       if (y) s.y = y + place;
-      if (taps) s.taps = static_cast<const uint8_t*>(taps) + place * (wide ? 4 : 1);
+      if (taps) s.taps = static_cast<const uint8_t*>(taps) + place;
       int64_t wrong;
       if (group == 1) {
         wrong = go(s);

@@ -1,5 +1,6 @@
 // The best tap of each window, and what is done with it: kept, followed back, or followed forth.
 #pragma once
+#include "places.hpp"
 #include "planes.hpp"
 
 namespace poolgrad::PG_ISA {
@@ -100,17 +101,14 @@ struct Blend {
   Vec<T, L> found;
 };
 
-/// Row after row of taps, and where each tap is in the source.
+/// Row after row of taps.
 template <class T, class Tap>
 class TapRows {
  public:
-  explicit TapRows(const Plan& plan) : plan_(plan), rows_(plan, false), runner_(plan), jump_(table_size(plan)) {}
+  explicit TapRows(const Plan& plan) : plan_(plan), rows_(plan, false), runner_(plan) {}
 
   /// Moves to destination row u of an item.
-  void seek(int64_t u) {
-    rows_.seek(u, reach_);
-    width_ = -1;
-  }
+  void seek(int64_t u) { rows_.seek(u, reach_); }
 
   /// Finds the taps of destination row u; y, if given, receives the values.
   void find(const T* x_item, int64_t u, Tap* taps, T* y, int64_t j0, int64_t j1) {
@@ -150,31 +148,7 @@ class TapRows {
     return -1;
   }
 
-  /// Calls f(lane in the row, element offset in the item) for cells j0 to j1 - 1 of this row.
-  template <class F>
-  PG_INLINE void each(const Tap* taps, int64_t j0, int64_t j1, F&& f) {
-    const Axis& axis = plan_.last();
-    const int64_t inner = plan_.inner;
-    for (int64_t j = j0, end; j < j1; j = end) {
-      const int64_t width = axis.length(j), cells = width * reach_.nrows;
-      end = alike(j, j1);
-      if (cells == 0) continue;
-      if (cells <= kTable && width != width_) tabulate(width);
-      const int64_t* const jump = jump_.get();
-      if (cells <= kTable && inner == 1)
-        for (; j < end; ++j) f(j, axis.from(j) + jump[static_cast<int64_t>(taps[j])]);
-      for (; j < end; ++j)
-        for (int64_t c = 0, k = j * inner, base = axis.from(j) * inner; c < inner; ++c, ++k)
-          f(k, base + (cells <= kTable ? jump[static_cast<int64_t>(taps[k])] : place(taps[k], width)) + c);
-    }
-  }
-
  private:
-  static constexpr int64_t kTable = 4096;
-  static int64_t table_size(const Plan& plan) {
-    const int64_t most = Rows::capacity(plan) * plan.last().widest;
-    return most < kTable ? most : kTable;
-  }
   /// Where windows end to be as long as window j.
   PG_INLINE int64_t alike(int64_t j, int64_t j1) const {
     const Axis& axis = plan_.last();
@@ -183,23 +157,11 @@ class TapRows {
     while (++j < j1 && axis.length(j) == width) {}
     return j;
   }
-  PG_INLINE int64_t place(Tap tap, int64_t width) const {
-    const int64_t k = static_cast<int64_t>(tap);
-    return reach_.rows[k / width] + k % width * plan_.inner;
-  }
-  void tabulate(int64_t width) {
-    width_ = width;
-    int64_t k = 0;
-    for (int64_t r = 0; r < reach_.nrows; ++r)
-      for (int64_t t = 0; t < width; ++t) jump_[k++] = reach_.rows[r] + t * plan_.inner;
-  }
 
   const Plan& plan_;
   Rows rows_;
   RowRunner<T, 1, 0> runner_;
   Reach reach_;
-  Scratch<int64_t> jump_;
-  int64_t width_ = -1;
 };
 
 /// Calls f(Tap{}) with the lane's own tap type if it holds every tap of the plan, else with a wider one.
@@ -217,13 +179,15 @@ void argmax_piece(const Plan& plan, const T* x, T* y, Index* index, int64_t modu
   with_tap_type<T>(plan, [&](auto tag) {
     using Tap = decltype(tag);
     TapRows<T, Tap> rows(plan);
+    Places<Tap> places(plan);
     const int64_t size = plan.axis[0].n * plan.source_slab(), per = plan.rows_per_item(), out_row = plan.last().m * plan.inner;
     Scratch<Tap> taps(out_row);
     each_row(plan, piece, [&](int64_t i, int64_t u, int64_t j0, int64_t j1) {
       const int64_t row = (i * per + u) * out_row;
       rows.find(x + i * size, u, taps.get(), y + row, j0, j1);
       Index* out = index + row;
-      rows.each(taps.get(), j0, j1, [&](int64_t lane, int64_t at) { out[lane] = static_cast<Index>((i * size + at) % modulo); });
+      places.seek(u);
+      places.each(taps.get(), j0 * plan.inner, j1 * plan.inner, [&](int64_t lane, int64_t at) { out[lane] = static_cast<Index>((i * size + at) % modulo); });
     });
   });
 }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -122,16 +122,17 @@ class Ordered(Linear):
     def __init__(self, plan: Plan, order: Sequence[int]) -> None:
         self.plan, self.order = plan, tuple(order)
         self.inverse = tuple(int(i) for i in np.argsort(self.order))
+        self.straight = self.order == tuple(range(len(self.order)))
         self.source = tuple(plan.source[i] for i in self.inverse)
         self.dest = tuple(plan.dest[i] for i in self.inverse)
 
     def arrange(self, array: Array) -> Array:
         """The array as the core reads it."""
-        return ready(Problems(self.name), "v", array.transpose(self.order))
+        return ready(Problems(self.name), "v", array if self.straight else array.transpose(self.order))
 
     def restore(self, array: Array) -> Array:
         """The array as the caller sees it."""
-        return array.transpose(self.inverse)
+        return array if self.straight else array.transpose(self.inverse)
 
     def forth(self, v: Array) -> Array:
         """The map."""
@@ -216,22 +217,25 @@ class Picking(Ordered):
 
     def __init__(self, plan: Plan, taps: Array, order: Sequence[int]) -> None:
         super().__init__(plan, order)
-        self.taps = taps
+        self.apart = dilated(plan)
+        self.taps = taps if self.apart else taps.astype(verbs.tap_type(plan), copy=False)
 
     def carry(self, v: Array) -> Array:
-        return self._blamed(forth_by, _pick, v)
+        try:
+            return forth_by(self.plan, _pick, v, self.taps) if self.apart else verbs.pick(self.plan, v, self.taps)
+        except Astray as astray:
+            self._blame(astray)
 
     def carry_back(self, g: Array) -> Array:
-        return self._blamed(back_by, _place, g)
-
-    def _blamed(self, run: Any, verb: Any, array: Array) -> Array:
         try:
-            result: Array = run(self.plan, verb, array, self.taps)
+            return back_by(self.plan, _place, g, self.taps) if self.apart else verbs.place(self.plan, g, self.taps)
         except Astray as astray:
-            at = np.unravel_index(astray.at, self.plan.dest) if not dilated(self.plan) else None
-            where = "" if at is None else f" at {[int(at[i]) for i in self.inverse]}"
-            Problems(self.name).fail("taps", f"a tap{where} outside its window", "the number of a cell of the window")
-        return result
+            self._blame(astray)
+
+    def _blame(self, astray: Astray) -> NoReturn:
+        at = None if self.apart else np.unravel_index(astray.at, self.plan.dest)
+        where = "" if at is None else f" at {[int(at[i]) for i in self.inverse]}"
+        Problems(self.name).fail("taps", f"a tap{where} outside its window", "the number of a cell of the window")
 
 
 class Folding(Ordered):

@@ -26,6 +26,12 @@ PLANS = {
     "three axes": Plan((1, 5, 6, 7, 4), {1: clip(5, 2, 2, 0, 2), 2: clip(6, 3, 1, 1, 6), 3: clip(7, 2, 1, 0, 6)}),
     "irregular": Plan((2, 12, 3), {1: edges(12, [0, 1, 4, 5, 9, 12], overlapping=True)}),
     "some empty": Plan((2, 6, 5), {1: Axis(6, [0, 2, 2, 4], [2, 2, 5, 6])}),
+    "channels last, many cells": Plan((2, 12, 11, 20), {1: clip(12, 7, 1, 3, 12), 2: clip(11, 6, 2, 2, 5)}),
+    "small planes, many cells": Plan((70, 19, 19), {1: clip(19, 13, 1, 6, 19), 2: clip(19, 13, 1, 6, 19)}),
+    "small boxes": Plan((33, 4, 6, 7), {1: clip(4, 3, 1, 1, 4), 2: clip(6, 2, 2, 0, 3), 3: clip(7, 3, 2, 1, 4)}),
+    "four axes": Plan((5, 3, 4, 3, 5), {k + 1: clip(n, 2, 1, 0, n - 1) for k, n in enumerate((3, 4, 3, 5))}),
+    "a plane of many rows": Plan((1, 96, 130), {1: clip(96, 3, 1, 1, 96), 2: clip(130, 3, 1, 1, 130)}),
+    "small planes, wide taps": Plan((17, 21, 23), {1: clip(21, 20, 1, 9, 19), 2: clip(23, 18, 2, 8, 10)}),
     "one line": Plan((130,), {0: clip(130, 5, 3, 2, 43)}),
 }
 
@@ -84,7 +90,9 @@ def test_sums_that_round_once_equal_the_reference(plan, dtype):
     assert same(verbs.fold(plan, Mean.ONCE, x), reference.fold(plan, Mean.ONCE, x)) or adds_in_another_order(
         plan, dtype
     )
-    assert same(verbs.spread(plan, Share.WHOLE, False, g), reference.spread(plan, Share.WHOLE, False, g))
+    assert same(
+        verbs.spread(plan, Share.WHOLE, False, g), reference.spread(plan, Share.WHOLE, False, g)
+    ) or adds_in_another_order(plan, dtype)
 
 
 def adds_in_another_order(plan: Plan, dtype: str) -> bool:

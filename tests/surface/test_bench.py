@@ -174,7 +174,7 @@ def test_installed_peers_agree_with_poolgrad(module):
 def test_contestants_take_turns():
     log: list[str] = []
     entries = [Entry(name, lambda name=name: (log.append(name), time.sleep(0.02)), 0.02) for name in "abc"]
-    race(entries, 0.3)
+    race(entries, 0.7)
     turns = "".join(name for name, _ in itertools.groupby(log))
     assert turns.startswith("abcabc")
     assert all(len(entry.times) >= 2 for entry in entries)
