@@ -121,7 +121,7 @@ class Ordered(Linear):
 
     def __init__(self, plan: Plan, order: Sequence[int]) -> None:
         self.plan, self.order = plan, tuple(order)
-        self.inverse = tuple(int(i) for i in np.argsort(self.order))
+        self.inverse = tuple(sorted(range(len(self.order)), key=self.order.__getitem__))
         self.source = tuple(plan.source[i] for i in self.inverse)
         self.dest = tuple(plan.dest[i] for i in self.inverse)
 
@@ -286,7 +286,8 @@ def _spread(plan: Plan, g: Array) -> Array:
 
 
 def _spread_mean(plan: Plan, g: Array) -> Array:
-    return verbs.spread(plan, Share.QUOTIENT if g.dtype.name in _HALVES else Share.RECIPROCAL, False, g)
+    share = Share.QUOTIENT if g.dtype.name in _HALVES else Share.RECIPROCAL
+    return verbs.spread_whole(plan, share, g) if plan.whole else verbs.spread(plan, share, False, g)
 
 
 def taps_of(plan: Plan) -> Iterator[tuple[Any, Array]]:

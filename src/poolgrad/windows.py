@@ -231,6 +231,11 @@ class Plan:
         put(self, "inner", _product(self.source[last + 1 :]))
         put(self, "axes", tuple(pooled[d] if d in pooled else itself(source[d]) for d in range(first, last + 1)))
 
+    @property
+    def whole(self) -> bool:
+        """Whether there is one window along the pooled axes, and it covers them."""
+        return all(len(axis) == 1 and 0 < axis.length == axis.count[0] for axis in self.axes)
+
 
 def _product(sizes: Sequence[int]) -> int:
     total = 1
