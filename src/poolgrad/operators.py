@@ -6,6 +6,7 @@ An operator keeps the axes of its arrays in the order in which their memory lies
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import product
 from typing import Any, Literal, TypeAlias
 
@@ -116,14 +117,20 @@ def put(problems: Problems, result: Array, out: Array | None) -> Array:
     return out
 
 
+@lru_cache(64)
+def inverse(order: tuple[int, ...]) -> tuple[int, ...]:
+    """The order of axes that undoes an order of axes."""
+    return tuple(sorted(range(len(order)), key=order.__getitem__))
+
+
 class Ordered(Linear):
     """An operator over a plan whose axes are in the order of memory: order[k] is the caller's axis that comes k-th."""
 
     def __init__(self, plan: Plan, order: Sequence[int]) -> None:
         self.plan, self.order = plan, tuple(order)
-        self.inverse = tuple(sorted(range(len(self.order)), key=self.order.__getitem__))
-        self.source = tuple(plan.source[i] for i in self.inverse)
-        self.dest = tuple(plan.dest[i] for i in self.inverse)
+        self.inverse = inverse(self.order)
+        self.source = tuple(map(plan.source.__getitem__, self.inverse))
+        self.dest = tuple(map(plan.dest.__getitem__, self.inverse))
 
     def arrange(self, array: Array) -> Array:
         """The array as the core reads it."""
