@@ -60,7 +60,7 @@ class Axis:
             raise ValueError(f"Axis: start, stop: got windows {self.pairs()[:8]}, wanted them inside 0:{self.length}")
         if self.step > 1:  # neighbours may be cut at different cells: what must rise is each phase by itself
             self.phases()
-        elif (np.diff(self.start) < 0).any() or (np.diff(self.stop) < 0).any():
+        elif (self.start[1:] < self.start[:-1]).any() or (self.stop[1:] < self.stop[:-1]).any():
             raise ValueError(f"Axis: start, stop: got windows {self.pairs()[:8]}, wanted them in ascending order")
 
     def __len__(self) -> int:

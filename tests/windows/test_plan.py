@@ -119,10 +119,10 @@ def test_windows_need_neither_overlap_nor_touch_nor_hold_anything(rows, cols, in
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
-@pytest.mark.parametrize("shape", [(2, 3, 5, 7), (3, 1, 4, 2), (1, 2, 1, 1)])
+@pytest.mark.parametrize("shape", [(2, 3, 5, 7), (3, 1, 4, 2), (2, 2, 1, 1)])
 def test_what_one_window_shares_out_by_copying_has_the_bits_of_spread(dtype, shape):
     g = np.random.default_rng(3).normal(size=(shape[0], 1, 1, shape[3])).astype(np.dtype(dtype))
-    g.reshape(-1)[:2] = -0.0, np.inf
+    g[0], g[-1, 0, 0, -1] = -0.0, np.inf
     plan = Plan(shape, {1: whole(shape[1]), 2: whole(shape[2])})
     assert plan.whole
     for share in (Share.QUOTIENT, Share.RECIPROCAL):

@@ -100,8 +100,9 @@ def _remembered(make: Callable[..., Geometry]) -> Callable[..., Geometry]:
         try:
             return known(x.shape, last, rank, *map(frozen, words))
         except (
-            TypeError
-        ):  # no key: a symbol of the compiler's, or a word that is not plain; or an error to be raised again
+            TypeError,
+            ValueError,
+        ):  # a symbol or a word that is no key, or an error, to be said in the caller's words
             return make(x.shape, last, rank, *words)
 
     return find
