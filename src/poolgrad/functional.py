@@ -20,7 +20,7 @@ from .autodiff import Var, lift
 from .choice import Nan, Ties, best_values, extreme, has_nan, judge
 from .errors import Problems, brief
 from .geometry import Geometry, Ints, Padding, Windows, Words, understand
-from .operators import Folding, Linear, Masked, Picking, per_window, put
+from .operators import Folding, Linear, Masked, Picking, inverse, per_window, put
 from .taps import Taps
 from .windows import Axis, Plan
 
@@ -71,12 +71,12 @@ def _understood(op: str, shape: tuple[int, ...], words: Words) -> Geometry:
     return understand(Problems(op), shape, words)
 
 
-def _frozen(value: Any) -> Any:
+def frozen(value: Any) -> Any:
     """The value as part of a key; TypeError if another value could be equal to it, as True is to 1."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, (list, tuple)):
-        return tuple(map(_frozen, value))
+        return tuple(map(frozen, value))
     if value is None or type(value) in (int, str, Axis):
         return value
     raise TypeError("no key")
@@ -86,7 +86,7 @@ def geometry_of(op: str, x: Any, words: Words) -> Geometry:
     """The windows that the words describe over x; those asked for before are remembered."""
     shape = shape_of(op, x)
     try:
-        key = Words(*map(_frozen, words._replace(ceil_mode=None)))._replace(ceil_mode=bool(words.ceil_mode))
+        key = Words(*map(frozen, words._replace(ceil_mode=None)))._replace(ceil_mode=bool(words.ceil_mode))
     except TypeError:
         return understand(Problems(op), shape, words)
     return _understood(op, shape, key)
@@ -126,7 +126,7 @@ def best_of(op: str, x: Any, geometry: Geometry, least: bool, options: Options) 
         problems.fail("return_taps", True, f"ties='first' or 'last': {options.ties!r} chooses no single cell")
     array = array_of(problems, x)
     source = source_of(problems, array, geometry)
-    back = tuple(sorted(range(array.ndim), key=source.order.__getitem__))
+    back = inverse(source.order)
     if not options.return_taps and not isinstance(x, Var):
         y = best_values(source.plan, source.array, least, options.nan).transpose(back)
         return put(problems, y.view(array.dtype), options.out)
@@ -227,7 +227,7 @@ def folding(op: str, source: Source, how: Division) -> Linear:
         if divisor is None:
             counts = Folding(source.plan, 1.0, range(len(source.order))).carry(there.astype(np.int64))
             operator = Folding(source.plan, counts, source.order)
-        operator = Masked(operator, there.transpose(np.argsort(source.order)))
+        operator = Masked(operator, there.transpose(inverse(source.order)))
     operator.name = f"{op} operator"
     return operator
 

@@ -6,8 +6,9 @@ An operator keeps the axes of its arrays in the order in which their memory lies
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import product
-from typing import Any, Literal, NoReturn, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -116,15 +117,21 @@ def put(problems: Problems, result: Array, out: Array | None) -> Array:
     return out
 
 
+@lru_cache(64)
+def inverse(order: tuple[int, ...]) -> tuple[int, ...]:
+    """The order of axes that undoes an order of axes."""
+    return tuple(sorted(range(len(order)), key=order.__getitem__))
+
+
 class Ordered(Linear):
     """An operator over a plan whose axes are in the order of memory: order[k] is the caller's axis that comes k-th."""
 
     def __init__(self, plan: Plan, order: Sequence[int]) -> None:
         self.plan, self.order = plan, tuple(order)
-        self.inverse = tuple(int(i) for i in np.argsort(self.order))
+        self.inverse = inverse(self.order)
         self.straight = self.order == tuple(range(len(self.order)))
-        self.source = tuple(plan.source[i] for i in self.inverse)
-        self.dest = tuple(plan.dest[i] for i in self.inverse)
+        self.source = tuple(map(plan.source.__getitem__, self.inverse))
+        self.dest = tuple(map(plan.dest.__getitem__, self.inverse))
 
     def arrange(self, array: Array) -> Array:
         """The array as the core reads it."""
@@ -221,21 +228,21 @@ class Picking(Ordered):
         self.taps = taps if self.apart else taps.astype(verbs.tap_type(plan), copy=False)
 
     def carry(self, v: Array) -> Array:
-        try:
-            return forth_by(self.plan, _pick, v, self.taps) if self.apart else verbs.pick(self.plan, v, self.taps)
-        except Astray as astray:
-            self._blame(astray)
+        return self._checked(verbs.pick, forth_by, _pick, v)
 
     def carry_back(self, g: Array) -> Array:
-        try:
-            return back_by(self.plan, _place, g, self.taps) if self.apart else verbs.place(self.plan, g, self.taps)
-        except Astray as astray:
-            self._blame(astray)
+        return self._checked(verbs.place, back_by, _place, g)
 
-    def _blame(self, astray: Astray) -> NoReturn:
-        at = None if self.apart else np.unravel_index(astray.at, self.plan.dest)
-        where = "" if at is None else f" at {[int(at[i]) for i in self.inverse]}"
-        Problems(self.name).fail("taps", f"a tap{where} outside its window", "the number of a cell of the window")
+    def _checked(self, verb: Any, by_phases: Any, part: Any, array: Array) -> Array:
+        try:
+            result: Array = (
+                by_phases(self.plan, part, array, self.taps) if self.apart else verb(self.plan, array, self.taps)
+            )
+        except Astray as astray:
+            at = None if self.apart else np.unravel_index(astray.at, self.plan.dest)
+            where = "" if at is None else f" at {[int(at[i]) for i in self.inverse]}"
+            Problems(self.name).fail("taps", f"a tap{where} outside its window", "the number of a cell of the window")
+        return result
 
 
 class Folding(Ordered):
@@ -290,7 +297,8 @@ def _spread(plan: Plan, g: Array) -> Array:
 
 
 def _spread_mean(plan: Plan, g: Array) -> Array:
-    return verbs.spread(plan, Share.QUOTIENT if g.dtype.name in _HALVES else Share.RECIPROCAL, False, g)
+    share = Share.QUOTIENT if g.dtype.name in _HALVES else Share.RECIPROCAL
+    return verbs.spread_whole(plan, share, g) if plan.whole else verbs.spread(plan, share, False, g)
 
 
 def taps_of(plan: Plan) -> Iterator[tuple[Any, Array]]:

@@ -5,6 +5,7 @@ Arrays come in contiguous, aligned and in native byte order; a plan comes in as 
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import ml_dtypes
@@ -52,6 +53,21 @@ def spread(plan: Plan, share: Share, reversed: bool, g: Array, out: Array | None
     return _core.spread(native(plan), share, reversed, g, out)
 
 
+@np.errstate(all="ignore")
+def spread_whole(plan: Plan, share: Share, g: Array) -> Array:
+    """The bits of spread where one window covers all: a cell adds nothing up, it copies its window's share."""
+    if g.dtype.kind in "iu":
+        return spread(plan, share, False, g)  # which says what is wrong
+    cells = prod(axis.length for axis in plan.axes)
+    if share is Share.QUOTIENT:
+        shares = (g.astype(np.float64) / cells + 0).astype(g.dtype)  # a sum begins with 0, which makes 0 of -0
+    else:
+        shares = g * g.dtype.type(1 / cells) + g.dtype.type(0)
+    dx = _core.empty(plan.source, g)
+    dx[...] = shares
+    return dx
+
+
 def near(plan: Plan, eps: float, x: Array, y: Array, g: Array, out: Array | None = None) -> Array:
     """dx[j] = sum of g[i] over the windows i that cover j and have abs(x[j] - y[i]) < eps."""
     return _core.near(native(plan), eps, x, y, g, out)
@@ -71,10 +87,12 @@ def argmax(plan: Plan, modulo: int, index: npt.DTypeLike, x: Array) -> tuple[Arr
 
 def tap_type(plan: Plan) -> npt.DTypeLike:
     """The type of a tap, which is a cell's number in its window: a byte where no window has more than 256 cells."""
-    cells = 1
-    for axis in plan.axes:
-        cells *= max(int(axis.count.max(initial=1)), 1)
-    return np.uint8 if cells <= 256 else np.uint32
+    kept: npt.DTypeLike | None = plan.__dict__.get("_tap_type")
+    if kept is None:
+        cells = prod(int(axis.count.max(initial=1)) for axis in plan.axes)
+        kept = np.uint8 if cells <= 256 else np.uint32
+        object.__setattr__(plan, "_tap_type", kept)
+    return kept
 
 
 def choose(plan: Plan, x: Array) -> tuple[Array, Array]:

@@ -60,7 +60,7 @@ class Axis:
             raise ValueError(f"Axis: start, stop: got windows {self.pairs()[:8]}, wanted them inside 0:{self.length}")
         if self.step > 1:  # neighbours may be cut at different cells: what must rise is each phase by itself
             self.phases()
-        elif (np.diff(self.start) < 0).any() or (np.diff(self.stop) < 0).any():
+        elif (self.start[1:] < self.start[:-1]).any() or (self.stop[1:] < self.stop[:-1]).any():
             raise ValueError(f"Axis: start, stop: got windows {self.pairs()[:8]}, wanted them in ascending order")
 
     def __len__(self) -> int:
@@ -230,6 +230,11 @@ class Plan:
         put(self, "outer", _product(self.source[:first]))
         put(self, "inner", _product(self.source[last + 1 :]))
         put(self, "axes", tuple(pooled[d] if d in pooled else itself(source[d]) for d in range(first, last + 1)))
+
+    @property
+    def whole(self) -> bool:
+        """Whether there is one window along the pooled axes, and it covers them."""
+        return all(len(axis) == 1 and 0 < axis.length == axis.count[0] for axis in self.axes)
 
 
 def _product(sizes: Sequence[int]) -> int:

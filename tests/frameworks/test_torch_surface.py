@@ -3,12 +3,15 @@
 import copy
 import inspect
 import pickle
+import re
 
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test installs it where it can")
 
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from torch_cases import CASES, FAMILIES, NAMES, distinct  # noqa: E402
 
 import poolgrad as pg  # noqa: E402
@@ -184,6 +187,12 @@ def test_bad_words_get_the_error_of_numpy_in_torchs_names(name):
     assert str(got.value).split(": ")[0].endswith("2d")
 
 
+def test_errors_have_the_words_that_the_caller_used():
+    for kernels in ([2, 2, 2], (2, 2, 2)):
+        with pytest.raises(ValueError, match=re.escape(f"max_pool2d: kernel_size: got {kernels}, wanted one window")):
+            pgt.max_pool2d(torch.zeros(1, 1, 4, 4), kernels)
+
+
 def test_a_tensor_elsewhere_is_refused_with_a_way_out():
     from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -306,6 +315,71 @@ def test_the_differences_from_torch_that_the_page_lists():
     assert pgt.max_pool1d(torch.zeros(1, 1, 4), 4, padding=3).shape == (1, 1, 2)
     with pytest.raises(RuntimeError, match="at most half"):
         own.max_pool1d(torch.zeros(1, 1, 4), 4, padding=3)
+
+
+class Seen(TorchDispatchMode):
+    """Notes the operators of poolgrad that are dispatched."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names += [func.name()] if "poolgrad" in func.name() else []
+        return func(*args, **(kwargs or {}))
+
+
+def test_whoever_looks_on_sees_every_operator():
+    x = distinct((1, 2, 6, 6)).requires_grad_()
+    with Seen() as seen:
+        y, _ = pgt.max_pool2d(x, 2, return_indices=True)
+        y.sum().backward()
+        pgt.fractional_avg_pool2d(x, output_ratio=0.7)
+    assert seen.names == [f"poolgrad::{name}" for name in ("choose", "positions", "apply", "draw", "apply")]
+    assert torch.equal(make_fx(lambda x: pgt.max_pool2d(x, 2))(x.detach())(-x.detach()), pgt.max_pool2d(-x.detach(), 2))
+
+
+def test_only_plain_tensors_that_nothing_looks_at_go_past_the_dispatcher():
+    x, found = torch.zeros(2, 3), []
+    assert bridge.unwatched(x)
+    assert bridge.unwatched(torch.nn.Parameter(x))
+    with torch.inference_mode():
+        assert bridge.unwatched(x)
+        assert bridge.unwatched(torch.zeros(1))
+    assert not bridge.unwatched(x.to("meta"))
+    assert not bridge.unwatched(torch._neg_view(x))
+    note = lambda t: found.append(bridge.unwatched(t)) or t * 1  # noqa: E731
+    torch.func.vmap(note)(x)
+    torch.func.grad(lambda t: note(t).sum())(x)
+    torch._vmap_internals._vmap(note)(x)
+    torch.jit.trace(note, (x,), check_trace=False)
+    make_fx(note)(x)
+    assert found
+    assert not any(found)
+
+
+def test_words_that_are_remembered_are_not_taken_for_others_that_are_equal():
+    x = distinct((1, 1, 4, 4))
+    for good, bad in ((1, True), ((1, 1), (True, 1)), (2, 2.0)):
+        assert torch.equal(pgt.max_pool2d(x, good), pgt.max_pool2d(x, good))
+        for pool in (pgt.max_pool2d, pgt.adaptive_max_pool2d):
+            pool(x, good)
+            with pytest.raises((TypeError, ValueError), match="got"):
+                pool(x, bad)
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "channels last"])
+def test_without_a_graph_the_numbers_are_the_same(layout):
+    x = distinct((2, 3, 7, 6), torch.float32)
+    x = last(x) if layout == "channels last" else x
+    wanted = pgt.max_pool2d(x.requires_grad_(), 3, 2, 1)
+    assert wanted.grad_fn is not None
+    with torch.no_grad():
+        assert torch.equal(pgt.max_pool2d(x, 3, 2, 1), wanted)
+        assert pgt.max_pool2d(x, 3, 2, 1).stride() == wanted.stride()
+    with torch.inference_mode():
+        assert pgt.max_pool2d(x, 3, 2, 1).is_inference()
+        assert torch.equal(pgt.max_pool2d(x, 3, 2, 1), wanted)
 
 
 def test_a_byte_per_output_is_held_for_backward():

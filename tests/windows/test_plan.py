@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from poolgrad import _core, reference, verbs
 from poolgrad.rules import Mean, Share, Start
-from poolgrad.windows import Axis, Plan, clip, itself
+from poolgrad.windows import Axis, Plan, clip, itself, whole
 
 
 @st.composite
@@ -116,6 +116,24 @@ def test_windows_need_neither_overlap_nor_touch_nor_hold_anything(rows, cols, in
             got, want = (v.spread(p, Share.RECIPROCAL, False, g) for v in (verbs, reference))
             assert got.tobytes() == want.tobytes()
             assert verbs.route(p, x, g).tobytes() == reference.route(p, x, g).tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(2, 3, 5, 7), (3, 1, 4, 2), (2, 2, 1, 1)])
+def test_what_one_window_shares_out_by_copying_has_the_bits_of_spread(dtype, shape):
+    g = np.random.default_rng(3).normal(size=(shape[0], 1, 1, shape[3])).astype(np.dtype(dtype))
+    g[0], g[-1, 0, 0, -1] = -0.0, np.inf
+    plan = Plan(shape, {1: whole(shape[1]), 2: whole(shape[2])})
+    assert plan.whole
+    for share in (Share.QUOTIENT, Share.RECIPROCAL):
+        if share is Share.QUOTIENT or dtype.startswith("float"):
+            got, want = verbs.spread_whole(plan, share, g), verbs.spread(plan, share, False, g)
+            assert got.tobytes() == want.tobytes()
+
+
+def test_a_plan_is_whole_only_where_its_one_window_covers_all_and_there_is_something():
+    for axis in (Axis(3, [0], [2]), Axis(3, [0, 2], [2, 3]), whole(0)):
+        assert not Plan((2, axis.length), {1: axis}).whole
 
 
 BAD_AXES = {

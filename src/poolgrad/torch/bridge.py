@@ -51,44 +51,75 @@ class Geometry(NamedTuple):
 
 def channels_last(x: Tensor, rank: int) -> bool:
     """Whether the memory of x has the channels behind the pooled axes."""
-    return x.ndim > rank and not x.is_contiguous() and x.movedim(-rank - 1, -1).is_contiguous()
+    if x.ndim <= rank or x.is_contiguous():
+        return False
+    kind = _FORMATS.get((rank, x.ndim))
+    return x.movedim(-rank - 1, -1).is_contiguous() if kind is None else x.is_contiguous(memory_format=kind)
+
+
+_FORMATS = {(2, 4): torch.channels_last, (3, 5): torch.channels_last_3d}
 
 
 def view(x: Tensor, geometry: Geometry) -> Any:
     """The memory of x as an array; a copy only where x is in another layout than the windows."""
-    laid = x.detach().resolve_neg()
-    laid = (laid.movedim(-geometry.rank - 1, -1) if geometry.last else laid).contiguous()
+    laid = (x.permute(_orders(x.ndim, geometry.rank)[0]) if geometry.last else x).contiguous()
     half = laid.dtype == torch.bfloat16  # which NumPy knows by its bits alone
-    array = laid.view(torch.uint16).numpy().view(ml_dtypes.bfloat16) if half else laid.numpy()
-    return array.reshape(-1).reshape(laid.shape)  # torch may give an axis of one cell any stride
+    array = laid.view(torch.uint16).numpy(force=True).view(ml_dtypes.bfloat16) if half else laid.numpy(force=True)
+    return array.reshape(-1).reshape(array.shape)  # torch may give an axis of one cell any stride
 
 
 def tensor(array: Any, geometry: Geometry) -> Tensor:
     """The array as a tensor over the same memory, its axes in the caller's order."""
-    array = np.ascontiguousarray(array).reshape(array.shape)
+    array = array if array.flags.c_contiguous else np.ascontiguousarray(array)
     if array.dtype == ml_dtypes.bfloat16:
         made = torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16)
     else:
         made = torch.from_numpy(array.view(np.int32) if array.dtype == np.uint32 and geometry.wide else array)
-    return made.movedim(-1, -geometry.rank - 1) if geometry.last else made
+    return made.permute(_orders(made.ndim, geometry.rank)[1]) if geometry.last else made
+
+
+@lru_cache(64)
+def _orders(ndim: int, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The axes with the channels moved behind the pooled ones, and with them moved back."""
+    axes, at = list(range(ndim)), ndim - rank - 1
+    return (*axes[:at], *axes[at + 1 :], at), (*axes[:at], ndim - 1, *axes[at:-1])
+
+
+def unwatched(x: Tensor) -> bool:
+    """Whether x is a plain tensor and no transform, mode or trace looks on: then torch's dispatcher has nothing to add."""
+    keys, active = torch._C._dispatch_keys(x), torch._C._dispatch_tls_local_include_set()
+    return type(x) in _TYPES and keys.raw_repr() in _PLAIN and active.raw_repr() in _IDLE
+
+
+def _keys(*names: str) -> int:
+    keys = torch._C.DispatchKeySet(torch._C.DispatchKey.Undefined)
+    for name in names:
+        keys = keys.add(getattr(torch._C.DispatchKey, name))
+    return keys.raw_repr()
+
+
+_TYPES = (torch.Tensor, torch.nn.Parameter)
+_PLAIN = {_keys("CPU", "AutocastCPU"), _keys("CPU", "ADInplaceOrView", "AutogradCPU", "AutocastCPU")}
+_IDLE = {_keys("BackendSelect"), _keys("BackendSelect", "ADInplaceOrView")}  # in inference mode, and otherwise
 
 
 def blank(like: Tensor, shape: Sizes, geometry: Geometry, dtype: Any = None) -> Tensor:
     """A tensor of that shape in the layout of the windows, its cells unwritten."""
     if not geometry.last:
         return like.new_empty(shape, dtype=dtype or like.dtype)
-    at = len(shape) - geometry.rank - 1
-    laid = [*shape[:at], *shape[at + 1 :], shape[at]]
-    return like.new_empty(laid, dtype=dtype or like.dtype).movedim(-1, at)
+    there, back = _orders(len(shape), geometry.rank)
+    return like.new_empty([shape[d] for d in there], dtype=dtype or like.dtype).permute(back)
 
 
 def plan(source: Sizes, geometry: Geometry, windows: Tensor | None) -> pg.Plan:
     """The windows for an array of that shape, its axes in the order of memory."""
-    shape = tuple(int(n) for n in source)
-    at = len(shape) - geometry.rank - 1
-    if geometry.last:
-        shape = (*shape[:at], *shape[at + 1 :], shape[at])
-    return _plan(shape, geometry) if windows is None else _given(shape, geometry, windows.numpy())
+    if windows is None:
+        return _plan(tuple(source), geometry)
+    return _given(tuple(source), geometry, windows.numpy().tobytes())
+
+
+def _in_memory(source: Sizes, geometry: Geometry) -> tuple[int, ...]:
+    return tuple(source[d] for d in _orders(len(source), geometry.rank)[0]) if geometry.last else tuple(source)
 
 
 def axes_in_memory(ndim: int, geometry: Geometry) -> tuple[int, ...]:
@@ -98,8 +129,8 @@ def axes_in_memory(ndim: int, geometry: Geometry) -> tuple[int, ...]:
 
 
 @lru_cache(1024)
-def _plan(shape: tuple[int, ...], geometry: Geometry) -> pg.Plan:
-    axes = axes_in_memory(len(shape), geometry)
+def _plan(source: tuple[int, ...], geometry: Geometry) -> pg.Plan:
+    shape, axes = _in_memory(source, geometry), axes_in_memory(len(source), geometry)
     if geometry.sizes:
         return pg.plan(shape, [pg.adaptive(shape[d], m) for d, m in zip(axes, geometry.sizes, strict=True)], axes=axes)
     pads = geometry.padding
@@ -115,11 +146,13 @@ def _plan(shape: tuple[int, ...], geometry: Geometry) -> pg.Plan:
     )
 
 
-def _given(shape: tuple[int, ...], geometry: Geometry, windows: Any) -> pg.Plan:
-    axes, made, begin = axes_in_memory(len(shape), geometry), [], 0
-    steps = geometry.dilation or (1,) * geometry.rank
+@lru_cache(64)  # those of a step: backward asks for what forward drew
+def _given(source: tuple[int, ...], geometry: Geometry, windows: bytes) -> pg.Plan:
+    shape, axes = _in_memory(source, geometry), axes_in_memory(len(source), geometry)
+    steps, made, begin = geometry.dilation or (1,) * geometry.rank, {}, 0
+    rows = np.frombuffer(windows, np.int64).reshape(-1, 2)
     for d, m, step in zip(axes, geometry.sizes, steps, strict=True):
-        start, stop = windows[begin : begin + m].T
-        made.append(pg.Axis(shape[d], start, stop, step=step))
+        start, stop = rows[begin : begin + m].T
+        made[d] = pg.Axis(shape[d], start, stop, step=step)
         begin += m
-    return pg.plan(shape, made, axes=axes)
+    return pg.Plan(shape, made)

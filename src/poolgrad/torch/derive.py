@@ -6,13 +6,22 @@ one that has such a rule; it takes the public functions into its graph as they a
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
-from . import ops
-from .bridge import Geometry, Sizes, Tensor
+from . import eager, ops
+from .bridge import Geometry, Sizes, Tensor, unwatched
+
+
+def run(function: Any, x: Tensor, *words: Any) -> Any:
+    """`function.apply`, without its price where nothing of torch looks on, and without a graph where none is wanted."""
+    if not unwatched(x):
+        return function.apply(x, *words)
+    work, apply = _PLAIN[function]
+    wanted = (x.requires_grad and torch.is_grad_enabled()) or forward_ad._current_level >= 0
+    return (apply if wanted else work)(x, *words)
 
 
 def _rows(tensor: Tensor | None, dim: int | None, size: int) -> Any:
@@ -50,22 +59,22 @@ class Choose(torch.autograd.Function):
         taps, windows = ctx.saved_tensors
         if g is None:
             return None, None, None, None
-        return Apply.apply(g, taps, windows, "taps", 1.0, True, ctx.source, ctx.geometry), None, None, None
+        return run(Apply, g, taps, windows, "taps", 1.0, True, ctx.source, ctx.geometry), None, None, None
 
     @staticmethod
     def jvp(ctx: Any, dx: Tensor, *_: Any) -> Any:
         """What picks the taps."""
         taps, windows = ctx.saved_tensors
-        return Apply.apply(dx, taps, windows, "taps", 1.0, False, ctx.source, ctx.geometry), None
+        return run(Apply, dx, taps, windows, "taps", 1.0, False, ctx.source, ctx.geometry), None
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, x: Tensor, windows: Tensor | None, least: bool, geometry: Geometry) -> Any:
         """A batch is one more axis in front; a batch of windows is one call for each."""
         if in_dims[1] is None:
-            return Choose.apply(_first(x, in_dims[0], info.batch_size), windows, least, geometry), (0, 0)
+            return run(Choose, _first(x, in_dims[0], info.batch_size), windows, least, geometry), (0, 0)
         size = info.batch_size
         pairs = zip(_rows(x, in_dims[0], size), _rows(windows, in_dims[1], size), strict=True)
-        made = [Choose.apply(part, each, least, geometry) for part, each in pairs]
+        made = [run(Choose, part, each, least, geometry) for part, each in pairs]
         return tuple(torch.stack(column) for column in zip(*made, strict=True)), (0, 0)
 
 
@@ -97,13 +106,13 @@ class Apply(torch.autograd.Function):
     def backward(ctx: Any, g: Tensor) -> Any:
         """The transpose."""
         kind, divisor, transposed, source, geometry = ctx.words
-        dv = Apply.apply(g, *ctx.saved_tensors, kind, divisor, not transposed, source, geometry)
+        dv = run(Apply, g, *ctx.saved_tensors, kind, divisor, not transposed, source, geometry)
         return dv, None, None, None, None, None, None, None
 
     @staticmethod
     def jvp(ctx: Any, dv: Tensor, *_: Any) -> Tensor:
         """The operator itself."""
-        return Apply.apply(dv, *ctx.saved_tensors, *ctx.words)
+        return run(Apply, dv, *ctx.saved_tensors, *ctx.words)
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, v: Tensor, index: Any, windows: Any, *words: Any) -> Any:
@@ -113,13 +122,17 @@ class Apply(torch.autograd.Function):
             rows = zip(
                 _rows(v, in_dims[0], size), _rows(index, in_dims[1], size), windows.unbind(in_dims[2]), strict=True
             )
-            return torch.stack([Apply.apply(*row, *words) for row in rows]), 0
+            return torch.stack([run(Apply, *row, *words) for row in rows]), 0
         kind, divisor, transposed, source, geometry = words
         index = None if index is None else _first(index, in_dims[1], size)
         v = _first(v, in_dims[0], size)
-        return Apply.apply(v, index, windows, kind, divisor, transposed, (size, *source), geometry), 0
+        return run(Apply, v, index, windows, kind, divisor, transposed, (size, *source), geometry), 0
 
 
-_FORWARDS: tuple[Any, ...] = (Choose.forward, Apply.forward)
-for _forward in _FORWARDS:  # torch asks for the signature in every call, and makes it anew unless it is there
-    _forward.__signature__ = inspect.signature(_forward)
+def _plain(function: Any, work: Any) -> Any:
+    """What an operator does to a plain tensor, and the same with derivatives, past torch's code for transforms."""
+    twin = type(function.__name__, (function,), {"forward": staticmethod(work)})
+    return work, super(torch.autograd.Function, twin).apply
+
+
+_PLAIN = {Choose: _plain(Choose, eager.choose), Apply: _plain(Apply, eager.apply)}

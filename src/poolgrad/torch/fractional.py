@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import torch
 
 from ..errors import Problems, brief
-from . import ops
-from .bridge import Geometry, Tensor
+from . import eager, ops
+from .bridge import Geometry, Tensor, unwatched
 from .functional import extreme, fold
 from .words import checked, drawn, each, fraction, number, ranks, supplied
 
@@ -34,7 +34,8 @@ def _windows(x: Tensor, rank: int, draw: Draw, samples: Tensor | None = None) ->
     if draw.kernel_size is None:
         seed = torch.randint(2**31, (2,)) if pair is None else torch.tensor(pair)
         lengths = x.shape[x.ndim - rank :]
-        return ops.draw(seed, lengths, sizes, bool(draw.pseudo_random), bool(draw.overlapping)), geometry
+        work = eager if unwatched(seed) else ops
+        return work.draw(seed, lengths, sizes, bool(draw.pseudo_random), bool(draw.overlapping)), geometry
     if samples is None:
         generator = None if pair is None else torch.Generator().manual_seed(pair[0] ^ pair[1] << 32)
         samples = torch.rand(rank, dtype=torch.float64, generator=generator)
@@ -56,8 +57,8 @@ def _intervals(x: Tensor, rank: int, samples: Tensor, sizes: tuple[int, ...], ke
     for u, n, m, k in zip(samples.unbind(-1), x.shape[x.ndim - rank :], sizes, kernel, strict=True):
         alpha = torch.tensor(n - k, dtype=samples.dtype) / max(m - 1, 1)
         places = torch.arange(m - 1, dtype=samples.dtype)
-        start = ((places + u) * alpha).to(torch.int64) - (u * alpha).to(torch.int64)
-        start = torch.cat([start, torch.full((1,), n - k)])
+        start = ((places + u) * alpha).to(torch.int64)
+        start = torch.cat([start - start[:1], torch.full((1,), n - k)])
         rows.append(torch.stack([start, start + k], 1))
     return torch.cat(rows)
 

@@ -11,21 +11,25 @@ from typing import Any
 import torch
 
 from ..errors import Problems, brief
-from . import ops
-from .bridge import Geometry, Tensor
-from .derive import Apply, Choose
+from . import eager, ops
+from .bridge import Geometry, Tensor, unwatched
+from .derive import Apply, Choose, run
 from .words import checked, each, number, ranks, sharing, sliding
 
 
 def extreme(x: Tensor, windows: Tensor | None, least: bool, geometry: Geometry, return_indices: bool) -> Any:
     """The best cell of each window, and where it is if that is asked for."""
-    y, taps = Choose.apply(x, windows, least, geometry)
-    return (y, ops.positions(taps, windows, x.shape, *geometry)) if return_indices else y
+    y, taps = run(Choose, x, windows, least, geometry)
+    if not return_indices:
+        return y
+    if unwatched(taps):
+        return y, eager.positions(taps, windows, x.shape, geometry)
+    return y, ops.positions(taps, windows, x.shape, *geometry)
 
 
 def fold(x: Tensor, windows: Tensor | None, kind: str, divisor: float, geometry: Geometry) -> Tensor:
     """Sums over windows, divided."""
-    return Apply.apply(x, None, windows, kind, divisor, False, x.shape, geometry)
+    return run(Apply, x, None, windows, kind, divisor, False, x.shape, geometry)
 
 
 def _max_pool(
@@ -165,7 +169,7 @@ def _max_unpool(
         sizes = tuple(output_size)[-rank:]
     source = (*y.shape[: y.ndim - rank], *sizes)
     kind = "add" if reduce == "sum" else "assign"
-    return Apply.apply(y, where.to(torch.int64), None, kind, 1.0, True, source, Geometry(rank))
+    return run(Apply, y, where.to(torch.int64), None, kind, 1.0, True, source, Geometry(rank))
 
 
 max_pool1d, max_pool2d, max_pool3d = ranks(_max_pool)

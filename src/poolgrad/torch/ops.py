@@ -1,7 +1,7 @@
 """What torch sees as opaque: the choice of taps, linear operators and their transposes, positions, random windows.
 
-None of these has derivatives of its own; `derive` gives them theirs. Whoever calls one directly with an input that carries a
-tangent gets an error and no zeros.
+Each does what the function of its name in `eager` does, and tells torch shapes and layouts. None of these has derivatives of its own; `derive` gives them
+theirs. Whoever calls one directly with an input that carries a tangent gets an error and no zeros.
 """
 
 from __future__ import annotations
@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch.autograd import forward_ad
 
-import poolgrad as pg
-
-from .bridge import Geometry, Sizes, Tensor, axes_in_memory, blank, plan, tensor, view
+from . import eager
+from .bridge import Geometry, Sizes, Tensor, blank
 
 _GEOMETRY = (
     "int rank, SymInt[] kernel, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool ceil_mode, SymInt[] sizes, "
@@ -51,11 +49,7 @@ def _refuse_tangent(x: Tensor) -> None:
 def choose(x: Tensor, windows: Tensor | None, least: bool, *words: Any) -> tuple[Tensor, Tensor]:
     """The best cell of each window, and its number in the window."""
     _refuse_tangent(x)
-    geometry = _geometry(words)
-    operator: Any
-    y, operator = (pg.minimum if least else pg.maximum)(view(x, geometry), plan(x.shape, geometry, windows))
-    taps = operator.taps.astype(np.uint32 if geometry.wide else np.uint8, copy=False)
-    return tensor(y, geometry), tensor(taps, geometry)
+    return eager.choose(x, windows, least, _geometry(words))
 
 
 @choose.register_fake
@@ -80,46 +74,9 @@ def apply(
     source: Sizes,
     *words: Any,
 ) -> Tensor:
-    """A linear operator from tensors of shape `source` to pooled ones, or its transpose, applied to v.
-
-    The operator picks cells by "taps" or by positions ("add", "assign": what becomes of repeated ones in the transpose), or takes
-    the mean over true cells ("mean"), over cells and padding ("padded"), or the sum over a number ("sum").
-    """
+    """A linear operator from tensors of shape `source` to pooled ones, or its transpose, applied to v."""
     _refuse_tangent(v)
-    geometry = _geometry(words)
-    array = view(v, geometry)
-    if kind in ("add", "assign"):
-        assert index is not None
-        positions, items = index.contiguous().numpy(), int(np.prod(source[: len(source) - geometry.rank]))
-        operator = pg.unpooling(positions, tuple(source), "sum" if kind == "add" else "assign", items).T
-    else:
-        made = plan(source, geometry, windows)
-        if array.dtype.kind in "iub" and kind != "taps":
-            return tensor(_whole_means(array, made, kind, divisor), geometry)
-        operator = _operator(made, kind, divisor, None if index is None else view(index, geometry))
-    return tensor((operator.T if transposed else operator)(array), geometry)
-
-
-def _operator(made: pg.Plan, kind: str, divisor: float, taps: Any) -> Any:
-    if kind == "taps":
-        return pg.picking(made, taps.view(np.uint32) if taps.dtype == np.int32 else taps)
-    if kind == "sum":
-        return pg.averaging(made, divisor=divisor)
-    return pg.averaging(made, count_include_pad=kind == "padded")
-
-
-def _whole_means(array: Any, made: pg.Plan, kind: str, divisor: float) -> Any:
-    """Means of integers, cut off toward zero as torch does."""
-    pooled = {d: axis for d, axis in enumerate(made.by_dimension) if axis is not None}
-    return pg.avg_pool(
-        array,
-        list(pooled.values()),
-        axes=list(pooled),
-        count_include_pad=kind == "padded",
-        divisor=divisor if kind == "sum" else None,
-        dtype=array.dtype,
-        rounding="toward_zero",
-    )
+    return eager.apply(v, index, windows, kind, divisor, transposed, source, _geometry(words))
 
 
 @apply.register_fake
@@ -141,9 +98,7 @@ def _(
 @_op("positions", f"(Tensor taps, Tensor? windows, SymInt[] source, {_GEOMETRY}) -> Tensor")
 def positions(taps: Tensor, windows: Tensor | None, source: Sizes, *words: Any) -> Tensor:
     """Where the taps are in their planes: torch's indices."""
-    geometry = _geometry(words)
-    picking = _operator(plan(source, geometry, windows), "taps", 1, view(taps, geometry))
-    return tensor(pg.Taps(picking, axes_in_memory(len(source), geometry)).plane(), geometry)
+    return eager.positions(taps, windows, source, _geometry(words))
 
 
 @positions.register_fake
@@ -166,11 +121,7 @@ def _unbound(in_dims: Any, *tensors: Any) -> list[Any]:
 @_op("draw", "(Tensor seed, SymInt[] lengths, SymInt[] sizes, bool pseudo_random, bool overlapping) -> Tensor")
 def draw(seed: Tensor, lengths: Sizes, sizes: Sizes, pseudo_random: bool, overlapping: bool) -> Tensor:
     """Random windows for fractional pooling, as rows (start, stop), axis after axis."""
-    pair = tuple(seed.tolist())
-    axes = pg.fractional_windows(
-        tuple(lengths), size=tuple(sizes), seed=pair, pseudo_random=pseudo_random, overlapping=overlapping
-    )
-    return torch.from_numpy(np.concatenate([np.stack([axis.start, axis.stop], 1) for axis in axes]))
+    return eager.draw(seed, lengths, sizes, pseudo_random, overlapping)
 
 
 @draw.register_fake

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +14,8 @@ import torch
 import poolgrad as pg
 
 from ..errors import Problems, brief
-from .bridge import SAME, Geometry, Tensor, channels_last, plan
+from ..functional import frozen
+from .bridge import SAME, Geometry, Sizes, Tensor, channels_last, plan
 
 _NAMES = {"window": "kernel_size", "divisor": "divisor_override", "size": "output_size", "p": "norm_type", "x": "input"}
 _TAKEN = ("cpu", "meta")
@@ -90,10 +91,34 @@ def _plain(*groups: Sequence[Any]) -> bool:
     return all(type(v) in (int, torch.SymInt) for group in groups for v in group)
 
 
+def _remembered(make: Callable[..., Geometry]) -> Callable[..., Geometry]:
+    """The geometry that `make` finds for a shape, a layout, a rank and words; one that was asked for before is remembered."""
+    known = lru_cache(1024)(make)
+
+    def find(x: Tensor, rank: int, *words: Any) -> Geometry:
+        last = channels_last(x, rank)
+        try:
+            return known(x.shape, last, rank, *map(frozen, words))
+        except (
+            TypeError,
+            ValueError,
+        ):  # a symbol or a word that is no key, or an error, to be said in the caller's words
+            return make(x.shape, last, rank, *words)
+
+    return find
+
+
 def sliding(
     x: Tensor, rank: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any = 1, ceil_mode: bool = False
 ) -> Geometry:
     """Windows that slide."""
+    return _sliding(x, rank, kernel_size, stride, padding, dilation, int(bool(ceil_mode)))
+
+
+@_remembered
+def _sliding(
+    shape: Sizes, last: bool, rank: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: int
+) -> Geometry:
     kernel, dilations = each(kernel_size, rank), each(dilation, rank)
     stride = None if stride in ([], ()) else stride
     strides = kernel if stride is None else each(stride, rank)
@@ -105,12 +130,11 @@ def sliding(
             cells = 1
             for k in kernel:
                 cells *= k
-            layout = (channels_last(x, rank), bool(cells > 256))
-            return _possible(x, Geometry(rank, *words, bool(ceil_mode), (), *layout))
+            return _possible(shape, Geometry(rank, *words, bool(ceil_mode), (), last, bool(cells > 256)))
     except (ValueError, TypeError):
         pass  # the same is said below, in the caller's words
-    axes = tuple(range(x.ndim - rank, x.ndim))
-    pg.plan(x.shape, kernel_size, stride, padding=padding, dilation=dilation, ceil_mode=ceil_mode, axes=axes)
+    axes = tuple(range(len(shape) - rank, len(shape)))
+    pg.plan(shape, kernel_size, stride, padding=padding, dilation=dilation, ceil_mode=bool(ceil_mode), axes=axes)
     return Problems("pool").fail("kernel_size", brief(kernel_size), f"an integer, or {rank} of them")
 
 
@@ -120,26 +144,27 @@ def _pads(padding: Any, rank: int) -> tuple[Any, ...]:
     return tuple(n for pad in each(padding, rank) for n in (pad if isinstance(pad, (list, tuple)) else (pad, pad)))
 
 
-def _possible(x: Tensor, geometry: Geometry) -> Geometry:
-    """The geometry, if there can be such windows over x: known at once unless the compiler put symbols for its lengths."""
-    if all(type(n) is int for n in x.shape):
-        plan(x.shape, geometry, None)
+def _possible(shape: Sizes, geometry: Geometry) -> Geometry:
+    """The geometry, if such windows can be: known at once unless the compiler put symbols for lengths."""
+    if all(type(n) is int for n in shape):
+        plan(shape, geometry, None)
     return geometry
 
 
-def sharing(x: Tensor, rank: int, output_size: Any) -> Geometry:
+@_remembered
+def sharing(shape: Sizes, last: bool, rank: int, output_size: Any) -> Geometry:
     """Windows that share an axis evenly; None leaves an axis as it is."""
-    lengths = x.shape[x.ndim - rank :]
+    lengths = shape[len(shape) - rank :]
     wanted = each(output_size, rank)
     given = [m for m in wanted if m is not None]
     if len(wanted) != rank or not _plain(given) or any(m < 0 for m in given):
-        blank = np.broadcast_to(np.uint8(0), tuple(x.shape))
-        pg.adaptive_max_pool(blank, output_size, axes=tuple(range(x.ndim - rank, x.ndim)))
+        blank = np.broadcast_to(np.uint8(0), tuple(shape))
+        pg.adaptive_max_pool(blank, output_size, axes=tuple(range(len(shape) - rank, len(shape))))
     sizes = tuple(n if m is None else m for n, m in zip(lengths, wanted, strict=True))
     cells = 1
     for n, m in zip(lengths, sizes, strict=True):
         cells *= n // max(m, 1) + 2
-    return _possible(x, Geometry(rank, sizes=sizes, last=channels_last(x, rank), wide=bool(cells > 256)))
+    return _possible(shape, Geometry(rank, sizes=sizes, last=last, wide=bool(cells > 256)))
 
 
 def supplied(x: Tensor, rank: int, windows: Any) -> tuple[Tensor, Geometry]:
