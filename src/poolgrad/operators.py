@@ -224,22 +224,19 @@ class Picking(Ordered):
 
     def __init__(self, plan: Plan, taps: Array, order: Sequence[int]) -> None:
         super().__init__(plan, order)
-        self.apart = dilated(plan)
-        self.taps = taps if self.apart else taps.astype(verbs.tap_type(plan), copy=False)
+        self.taps = taps
 
     def carry(self, v: Array) -> Array:
-        return self._checked(verbs.pick, forth_by, _pick, v)
+        return self._blamed(forth_by, _pick, v)
 
     def carry_back(self, g: Array) -> Array:
-        return self._checked(verbs.place, back_by, _place, g)
+        return self._blamed(back_by, _place, g)
 
-    def _checked(self, verb: Any, by_phases: Any, part: Any, array: Array) -> Array:
+    def _blamed(self, run: Any, verb: Any, array: Array) -> Array:
         try:
-            result: Array = (
-                by_phases(self.plan, part, array, self.taps) if self.apart else verb(self.plan, array, self.taps)
-            )
+            result: Array = run(self.plan, verb, array, self.taps)
         except Astray as astray:
-            at = None if self.apart else np.unravel_index(astray.at, self.plan.dest)
+            at = np.unravel_index(astray.at, self.plan.dest) if not dilated(self.plan) else None
             where = "" if at is None else f" at {[int(at[i]) for i in self.inverse]}"
             Problems(self.name).fail("taps", f"a tap{where} outside its window", "the number of a cell of the window")
         return result
