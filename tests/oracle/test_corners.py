@@ -7,7 +7,7 @@ from support import plain_verbs
 import poolgrad
 from poolgrad import _core, reference, verbs
 from poolgrad.rules import Start
-from poolgrad.windows import Axis, Plan
+from poolgrad.windows import Axis, Plan, clip
 
 
 @pytest.mark.parametrize("inner", [1, 3, 40])
@@ -41,3 +41,30 @@ def test_a_scatter_whose_positions_leave_their_images_is_done_once_more(threads)
     with poolgrad.threads(threads):
         assert _core.scatter(images, True, g, index, out) == -1
     assert (out == want).all()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_a_scatter_reaches_the_last_cell_whatever_number_of_threads_divides_them(threads):
+    cells = 100_003
+    index = np.arange(cells)[::-1].copy()
+    g, out = np.arange(cells, dtype=np.float32), np.full(cells, -7, np.float32)
+    with poolgrad.threads(threads):
+        assert _core.scatter(1, True, g, index, out) == -1
+    assert (out == g[::-1]).all()
+
+
+LARGE = {  # enough bytes for several threads
+    "one image, cut between its rows": Plan((1, 67, 64, 32), {1: clip(67, 2, 1, 0, 66), 2: clip(64, 2, 2, 0, 32)}),
+    "images that no number of threads divides": Plan((11, 8, 8, 128), {1: clip(8, 2, 2, 0, 4), 2: clip(8, 2, 2, 0, 4)}),
+}
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("what", LARGE)
+def test_a_result_is_whole_however_it_is_cut(what, threads):
+    plan = LARGE[what]
+    x = np.random.default_rng(0).integers(0, 9, plan.source).astype(np.float32)
+    out = np.full(plan.dest, -7, np.float32)
+    with poolgrad.threads(threads):
+        verbs.select(plan, Start.LOWEST, x, out)
+    assert (out == reference.select(plan, Start.LOWEST, x)).all()
