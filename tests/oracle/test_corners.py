@@ -6,8 +6,8 @@ from support import plain_verbs
 
 import poolgrad
 from poolgrad import _core, reference, verbs
-from poolgrad.rules import Start
-from poolgrad.windows import Axis, Plan
+from poolgrad.rules import Mean, Start
+from poolgrad.windows import Axis, Plan, clip
 
 
 @pytest.mark.parametrize("inner", [1, 3, 40])
@@ -41,3 +41,53 @@ def test_a_scatter_whose_positions_leave_their_images_is_done_once_more(threads)
     with poolgrad.threads(threads):
         assert _core.scatter(images, True, g, index, out) == -1
     assert (out == want).all()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("follow", [_core.scatter, _core.gather])
+def test_positions_are_followed_up_to_the_last_cell_whatever_number_divides_them(follow, threads):
+    cells = 100_003
+    index = np.arange(cells)[::-1].copy()
+    v, out = np.arange(cells, dtype=np.float32), np.full(cells, -7, np.float32)
+    with poolgrad.threads(threads):
+        assert follow(1, True, v, index, out) == -1
+    assert (out == v[::-1]).all()
+
+
+LARGE = {  # enough bytes for several threads
+    "one image, cut between its rows": Plan((1, 67, 64, 32), {1: clip(67, 2, 1, 0, 66), 2: clip(64, 2, 2, 0, 32)}),
+    "images that no number of threads divides": Plan((11, 8, 8, 128), {1: clip(8, 2, 2, 0, 4), 2: clip(8, 2, 2, 0, 4)}),
+}
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("what", LARGE)
+def test_a_result_is_whole_however_it_is_cut(what, threads):
+    plan = LARGE[what]
+    x = np.random.default_rng(0).integers(0, 9, plan.source).astype(np.float32)
+    out = np.full(plan.dest, -7, np.float32)
+    with poolgrad.threads(threads):
+        verbs.select(plan, Start.LOWEST, x, out)
+    assert (out == reference.select(plan, Start.LOWEST, x)).all()
+
+
+def test_windows_that_neither_begin_nor_end_with_a_block_do_not_slide():
+    """Blocks are as long as the longest window; the first window lies inside one."""
+    start = np.arange(3, 41)
+    rows = Axis(60, start, np.where(start == 3, 9, start + 20))
+    plan = Plan((1, 60, 40, 3), {1: rows, 2: clip(40, 20, 1, 0, 21)})
+    x = np.random.default_rng(0).integers(-99, 99, plan.source).astype(np.float32)
+    got = verbs.select(plan, Start.LOWEST, x)
+    assert (got == plain_verbs().select(plan, Start.LOWEST, x)).all()
+
+
+@pytest.mark.parametrize("mean", [mean for mean in Mean if mean is not Mean.WIDE])
+@pytest.mark.parametrize("window", [(7, 9), (8, 8), (5, 13)])
+def test_sums_of_up_to_64_cells_and_of_more_are_added_up_as_the_reference_does(window, mean):
+    plan = Plan(
+        (2, 9, 14, 5), {a: clip(n, k, 1, 0, n - k + 1) for a, n, k in zip((1, 2), (9, 14), window, strict=True)}
+    )
+    x = np.random.default_rng(0).standard_normal(plan.source).astype(np.float32)
+    want = reference.fold(plan, mean, x).tobytes()
+    assert verbs.fold(plan, mean, x).tobytes() == want
+    assert plain_verbs().fold(plan, mean, x).tobytes() == want

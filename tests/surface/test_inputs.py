@@ -43,6 +43,7 @@ FORMS = {
     "__array__": lambda: Arrayish(X),
     "DLPack": lambda: Tensor(X),
     "big-endian": lambda: X.astype(">f4"),
+    "unaligned": lambda: np.frombuffer(b"-" + X.tobytes(), np.uint8)[1:].view(np.float32).reshape(X.shape),
     "masked without a mask": lambda: np.ma.array(X),
     "matrix of a subclass": lambda: X.view(type("Sub", (np.ndarray,), {})),
     "memory-mapped": lambda: np.lib.stride_tricks.as_strided(X, writeable=False),

@@ -84,3 +84,52 @@ def test_positions_of_another_type_are_refused_by_name(dtype):
     sizes = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}
     with pytest.raises(TypeError, match=f"MaxPoolGradWithArgmax: argmax: got dtype {dtype}, wanted int32 or int64"):
         raw_ops.MaxPoolGradWithArgmax(input=x, grad=grad, argmax=np.zeros(grad.shape, dtype), **sizes)
+
+
+SPELLED = {"grad": np.ones((1, 2, 2, 1), np.float32), "ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int16", "uint32"])
+def test_a_shape_of_another_integer_type_is_refused_by_name(dtype):
+    with pytest.raises(TypeError, match=f"AvgPoolGrad: orig_input_shape: got dtype {dtype}, wanted int32"):
+        raw_ops.AvgPoolGrad(orig_input_shape=np.array([1, 4, 4, 1], dtype), **SPELLED)
+
+
+@pytest.mark.parametrize(
+    ("shape", "wanted"),
+    [([1, -1, 4, 1], "no negative size"), ([2**30, 2**30, 8, 1], "a number of elements that fits 64 bits")],
+)
+def test_a_shape_that_no_array_has_is_refused_by_name(shape, wanted):
+    with pytest.raises(ValueError, match=rf"AvgPoolGrad: orig_input_shape: got \[.*\], wanted {wanted}"):
+        raw_ops.AvgPoolGrad(orig_input_shape=np.array(shape, np.int32), **SPELLED)
+
+
+def test_a_result_that_no_memory_holds_is_refused_before_it_is_made(monkeypatch):
+    monkeypatch.setattr(arrays, "_memory", lambda: 2**28)
+    n = 2**13 + 8
+    grad = np.ones((1, 1, 1, 1), np.float32)
+    sizes = {"ksize": [1, n, n, 1], "strides": [1, n, n, 1], "padding": "VALID"}
+    with pytest.raises(MemoryError, match="AvgPoolGrad: orig_input_shape: got a call whose result has shape"):
+        raw_ops.AvgPoolGrad(orig_input_shape=[1, n, n, 1], grad=grad, **sizes)
+
+
+def test_maxima_over_channels_start_from_minus_infinity():
+    x = np.full((1, 2, 2, 4), -np.inf, np.float32)
+    y = raw_ops.MaxPool(input=x, ksize=[1, 1, 1, 2], strides=[1, 1, 1, 2], padding="SAME")
+    assert (y == -np.inf).all()
+
+
+def test_a_sequence_of_one_border_has_no_window():
+    """Also where the dimension has one cell and the gradient none, so that everything else fits."""
+    with pytest.raises(ValueError, match=r"row_pooling_sequence: got shape \[1\], wanted a vector of at least 2"):
+        raw_ops.FractionalAvgPoolGrad(
+            orig_input_tensor_shape=[1, 1, 1, 1],
+            out_backprop=np.ones((1, 0, 1, 1), np.float32),
+            row_pooling_sequence=[0],
+            col_pooling_sequence=[0, 1],
+        )
+
+
+def test_bytes_are_no_list_of_sizes():
+    with pytest.raises(TypeError, match=r"MaxPool: ksize: got .*, wanted a list of 4 integers"):
+        raw_ops.MaxPool(input=np.zeros((1, 2, 2, 1), np.float32), **{**SIZES, "ksize": bytes([1, 2, 2, 1])})

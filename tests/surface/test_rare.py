@@ -185,6 +185,12 @@ def test_positions_and_zeros_of_nothing(name):
     assert first.shape == ((0, 4, 4, 2) if OPS[name].order else (0, 2, 2, 2))
 
 
+@pytest.mark.parametrize("targmax", ["int32", "int64"])
+def test_positions_of_nothing_have_the_type_that_was_asked_for(targmax):
+    result = raw_ops.MaxPoolWithArgmax(**arguments(Case("MaxPoolWithArgmax", x=(0, 4, 4, 2), index=targmax)))
+    assert result.argmax.dtype == np.dtype(targmax)
+
+
 def test_int32_positions_in_a_huge_input_are_refused():
     x = np.lib.stride_tricks.as_strided(np.zeros(1, np.int8), (1, 2**16, 2**16, 1), (0, 0, 0, 0))
     with pytest.raises(ValueError, match="Targmax: got int32, wanted int64"):

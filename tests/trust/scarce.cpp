@@ -1,4 +1,5 @@
-// Makes the n-th request for memory fail, of those that come from one module: fail_at(n), module(begin, end).
+// Makes the n-th request for memory fail, and all after it if that is wanted, of those that come from one module:
+// fail_at(n, for good), module(begin, end).
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -10,12 +11,13 @@
 
 namespace {
 std::atomic<long> left{0}, seen{0};
+std::atomic<bool> for_good{false};
 char *first = nullptr, *last = nullptr;
 
 bool fails(void* from) {
   if (from < first || from >= last) return false;
   ++seen;
-  return left.load() > 0 && --left == 0;
+  return left.load() > 0 ? --left == 0 : for_good.load();
 }
 template <class F>
 F next(const char* name) {
@@ -25,7 +27,7 @@ F next(const char* name) {
 
 extern "C" {
 void module(char* begin, char* end) { first = begin, last = end; }
-void fail_at(long n) { left = n, seen = 0; }
+void fail_at(long n, int lasting) { left = n, seen = 0, for_good = lasting; }
 long requests() { return seen; }
 int failed() { return left == 0; }
 

@@ -166,37 +166,49 @@ def good(n=4):
 
 
 BAD_PLANS = {
-    "negative outer": (lambda: _core.Plan((1,), (1,), -1, 1, [good()]), ValueError),
-    "negative inner": (lambda: _core.Plan((1,), (1,), 1, -1, [good()]), ValueError),
-    "no axis": (lambda: _core.Plan((1,), (1,), 1, 1, []), ValueError),
-    "seventeen axes": (lambda: _core.Plan((1,), (1,), 1, 1, [good(1)] * 17), ValueError),
-    "too many elements": (lambda: _core.Plan((1,), (1,), 2**62, 2**62, [good()]), ValueError),
-    "sizes that wrap to small": (lambda: _core.Plan((1,), (1,), 2**33, 2**33, [good()]), ValueError),
+    "negative outer": (lambda: _core.Plan((1,), (1,), -1, 1, [good()]), ValueError, "a negative size"),
+    "negative inner": (lambda: _core.Plan((1,), (1,), 1, -1, [good()]), ValueError, "a negative size"),
+    "no axis": (lambda: _core.Plan((1,), (1,), 1, 1, []), ValueError, "1 to 16 axes"),
+    "seventeen axes": (lambda: _core.Plan((1,), (1,), 1, 1, [good(1)] * 17), ValueError, "more than 16"),
+    "too many elements": (lambda: _core.Plan((1,), (1,), 2**62, 2**62, [good()]), ValueError, "overflows 64 bits"),
+    "sizes that wrap to small": (
+        lambda: _core.Plan((1,), (1,), 2**33, 2**33, [good()]),
+        ValueError,
+        "overflows 64 bits",
+    ),
     "int32 windows": (
         lambda: _core.Plan((1,), (1,), 1, 1, [(4, np.zeros(1, np.int32), np.ones(1, np.int32), None)]),
         TypeError,
+        "must be int64",
     ),
     "windows in a table": (
         lambda: _core.Plan((1,), (1,), 1, 1, [(4, np.zeros((1, 1), int), np.ones((1, 1), int), None)]),
         ValueError,
+        "must have one dimension",
     ),
     "strided windows": (
         lambda: _core.Plan((1,), (1,), 1, 1, [(9, np.arange(8)[::2], np.arange(8)[::2] + 1, None)]),
         ValueError,
+        "must be C-contiguous",
     ),
-    "a list for an array": (lambda: _core.Plan((1,), (1,), 1, 1, [(4, [0], [1], None)]), TypeError),
-    "a triple": (lambda: _core.Plan((1,), (1,), 1, 1, [good()[:3]]), TypeError),
+    "a list for an array": (
+        lambda: _core.Plan((1,), (1,), 1, 1, [(4, [0], [1], None)]),
+        TypeError,
+        "not a NumPy array",
+    ),
+    "a triple": (lambda: _core.Plan((1,), (1,), 1, 1, [good()[:3]]), TypeError, "each must be"),
     "a span too short": (
         lambda: _core.Plan((1,), (1,), 1, 1, [(4, np.zeros(2, int), np.ones(2, int), np.ones(1, int))]),
         ValueError,
+        "differ in length",
     ),
 }
 
 
 @pytest.mark.parametrize("why", BAD_PLANS)
 def test_the_core_takes_no_plan_with(why):
-    make, error = BAD_PLANS[why]
-    with pytest.raises(error):
+    make, error, words = BAD_PLANS[why]
+    with pytest.raises(error, match=words):  # not because its shapes do not fit, either
         make()
 
 
