@@ -1,8 +1,7 @@
 """Trains a small fractional-max-pooling network on Fashion-MNIST, beside the same network with 2x2 max-pooling.
 
-    python examples/fashion_mnist.py                      # some minutes on 2 idle cores; part of the images
+    python examples/fashion_mnist.py                      # 4 minutes on 2 idle cores; a fifth of the images; the picture beside this file
     python examples/fashion_mnist.py --images 60000       # all of them
-    python examples/fashion_mnist.py --images 4000 --test 2000 --threads 1    # the picture beside this file
 
 The networks have the same six convolutions. In Graham's style (2014) each is followed by a fractional max-pool that shrinks the
 image by the square root of 2, its windows disjoint or overlapping, drawn anew for every batch; the other has a 2x2 pool after
