@@ -71,8 +71,7 @@ class RowPerCount {
 /// Whether some row of windows reads no rows: what sticks out of those along the last axis is in no row either.
 inline bool some_row_is_empty(const Plan& plan) {
   for (int a = 0; a + 1 < plan.rank; ++a)
-    for (int64_t j = 0; j < plan.axis[a].m; ++j)
-      if (plan.axis[a].length(j) == 0) return true;
+    if (has_empty(plan.axis[a])) return true;
   return false;
 }
 

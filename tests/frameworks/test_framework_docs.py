@@ -27,3 +27,13 @@ def test_the_examples_of_a_document_run(name):
         [sys.executable, "-c", RUN, str(DOCS / f"{name}.md")], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
+
+
+def test_a_tape_holds_less_of_our_maximum_than_of_tensorflows():
+    if importlib.util.find_spec("tensorflow") is None:
+        pytest.skip("tensorflow is not installed")
+    script = DOCS.parent / "examples" / "memory_held.py"
+    ask = [[sys.executable, str(script), "max_pool 2x2", whose] for whose in ("poolgrad", "tf.nn")]
+    done = [subprocess.run(a, capture_output=True, text=True, timeout=300, check=True) for a in ask]
+    ours, theirs = (float(d.stdout) for d in done)
+    assert ours < 10 < 18 < theirs < 24

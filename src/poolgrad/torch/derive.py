@@ -12,7 +12,7 @@ import torch
 from torch.autograd import forward_ad
 
 from . import eager, ops
-from .bridge import Geometry, Sizes, Tensor, unwatched
+from .bridge import Geometry, Tensor, unwatched
 
 
 def run(function: Any, x: Tensor, *words: Any) -> Any:
@@ -79,21 +79,12 @@ class Choose(torch.autograd.Function):
 
 
 class Apply(torch.autograd.Function):
-    """A linear operator, as `ops.apply` describes it."""
+    """A linear operator, as `eager.apply` describes it."""
 
     @staticmethod
-    def forward(
-        v: Tensor,
-        index: Tensor | None,
-        windows: Tensor | None,
-        kind: str,
-        divisor: float,
-        transposed: bool,
-        source: Sizes,
-        geometry: Geometry,
-    ) -> Tensor:
+    def forward(v: Tensor, *words: Any) -> Tensor:
         """The operator on v."""
-        return ops.apply(v, index, windows, kind, divisor, transposed, source, *geometry)
+        return ops.apply(v, *words[:-1], *words[-1])
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:

@@ -64,33 +64,16 @@ def _(x: Tensor, windows: Tensor | None, least: bool, *words: Any) -> tuple[Tens
     "(Tensor v, Tensor? index, Tensor? windows, str kind, float divisor, bool transposed, SymInt[] source, "
     f"{_GEOMETRY}) -> Tensor",
 )
-def apply(
-    v: Tensor,
-    index: Tensor | None,
-    windows: Tensor | None,
-    kind: str,
-    divisor: float,
-    transposed: bool,
-    source: Sizes,
-    *words: Any,
-) -> Tensor:
+def apply(v: Tensor, *words: Any) -> Tensor:
     """A linear operator from tensors of shape `source` to pooled ones, or its transpose, applied to v."""
     _refuse_tangent(v)
-    return eager.apply(v, index, windows, kind, divisor, transposed, source, _geometry(words))
+    return eager.apply(v, *(*words[:6], _geometry(words[6:])))
 
 
 @apply.register_fake
-def _(
-    v: Tensor,
-    index: Tensor | None,
-    windows: Tensor | None,
-    kind: str,
-    divisor: float,
-    transposed: bool,
-    source: Sizes,
-    *words: Any,
-) -> Tensor:
-    geometry = _geometry(words)
+def _(v: Tensor, *words: Any) -> Tensor:
+    index, *_, transposed, source = words[:6]
+    geometry = _geometry(words[6:])
     pooled = index.shape if index is not None else geometry.pooled(source)
     return blank(v, source if transposed else pooled, geometry)
 
