@@ -1,8 +1,8 @@
-"""Runs all tests: two processes side by side for those that only compute, then alone those that watch the clock or the machine.
+"""Runs all tests: first those that only compute, two groups of them at a time, then alone those that watch the clock or the machine.
 
     python tools/tests.py [pytest arguments]
 
-Every folder of tests is run; one that is named in no group is run alone.
+Every test file is run; one that is named in no group is run alone.
 """
 
 from __future__ import annotations
@@ -11,48 +11,49 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SIDE_BY_SIDE = (
-    ("oracle", "golden", "pools", "windows", "gradient", "property", "meta", "graph", "hostile", "studio"),
+TESTS = ROOT / "tests"
+COMPUTING = (  # the longest first, so that both processes end at about the same time
     ("frameworks",),  # by themselves: what they start does not like to be forked
+    ("hostile", "studio", "graph", "golden", "meta"),
+    ("oracle", "pools", "windows", "gradient", "property"),
+    ("surface", "trust"),
 )
-ALONE = ("studio/test_speed.py",)  # though the rest of its folder is not
+WATCHING = {"surface/test_bench.py", "surface/test_limits.py", "trust/test_interrupt.py", "trust/test_memory.py", "studio/test_speed.py"}
 
 
-def folders() -> list[str]:
-    """The folders that have tests."""
-    return sorted(path.name for path in (ROOT / "tests").iterdir() if any(path.glob("test_*.py")))
+def groups() -> tuple[list[list[str]], list[str]]:
+    """The test files of each group that only computes, and those to be run alone."""
+    files = sorted(path.relative_to(TESTS).as_posix() for path in TESTS.glob("*/test_*.py"))
+    computing = [[f for f in files if f.split("/")[0] in names and f not in WATCHING] for names in COMPUTING]
+    taken = {file for group in computing for file in group}
+    return computing, [file for file in files if file not in taken]
 
 
-def command(names: list[str], more: list[str]) -> list[str]:
-    """The pytest call for some folders."""
-    apart = (f"--ignore=tests/{name}" for name in ALONE if name not in names)
-    return [sys.executable, "-u", "-m", "pytest", "--durations=8", *more, *apart, *(f"tests/{name}" for name in names)]
-
-
-def report(what: str, status: int, start: float, text: str = "") -> int:
-    """Prints how a group ended; 5, no tests, is no failure if arguments chose others."""
-    print(text, end="", flush=True)
-    print(f"=== {what}: {'passed' if status in (0, 5) else 'FAILED'} in {time.monotonic() - start:.0f} s", flush=True)
-    return 0 if status in (0, 5) else 1
+def run(what: str, files: Iterable[str], more: list[str]) -> int:
+    """Runs some files in a process of their own and prints what it said; 5, no tests, is no failure if arguments chose others."""
+    start = time.monotonic()
+    command = [sys.executable, "-u", "-m", "pytest", "--durations=8", *more, *(f"tests/{file}" for file in files)]
+    with tempfile.TemporaryFile("w+") as said:  # which two processes would say at once
+        status = subprocess.run(command, cwd=ROOT, stdout=said, stderr=subprocess.STDOUT).returncode
+        said.seek(0)
+        verdict = "passed" if status in (0, 5) else "FAILED"
+        print(f"{said.read()}=== {what}: {verdict} in {time.monotonic() - start:.0f} s", flush=True)
+    return status if status != 5 else 0
 
 
 def main() -> int:
     """All groups; 1 if any failed."""
-    more, start = sys.argv[1:], time.monotonic()
-    known = folders()
-    groups = [[name for name in group if name in known] for group in SIDE_BY_SIDE]
-    alone = [*(name for name in known if not any(name in group for group in groups)), *ALONE]
-    with tempfile.TemporaryFile("w+") as said:  # a pipe that nobody reads would stop it
-        second = subprocess.Popen(command(groups[1], more), cwd=ROOT, stdout=said, stderr=subprocess.STDOUT)
-        status = report(" ".join(groups[0]), subprocess.run(command(groups[0], more), cwd=ROOT).returncode, start)
-        second.wait()
-        said.seek(0)
-        status |= report(" ".join(groups[1]), second.returncode, start, said.read())
-    start = time.monotonic()
-    return status | report(" ".join(alone), subprocess.run(command(alone, more), cwd=ROOT).returncode, start)
+    more = sys.argv[1:]
+    computing, alone = groups()
+    print(f"=== two groups at a time: {'; '.join(map(' '.join, COMPUTING))}", flush=True)
+    with ThreadPoolExecutor(2) as pool:
+        failed = any(list(pool.map(lambda names, files: run(" ".join(names), files, more), COMPUTING, computing)))
+    return int(run(f"alone: {' '.join(alone)}", alone, more) != 0 or failed)
 
 
 if __name__ == "__main__":

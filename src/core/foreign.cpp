@@ -130,18 +130,6 @@ struct Format {
   Bits infinity;
 };
 
-template <class Bits>
-bool has_nan(const Bits* x, int64_t n, Format<Bits> format) {
-  constexpr Bits kMagnitude = static_cast<Bits>(~Bits{0}) >> 1;
-  std::atomic<bool> found{false};
-  stretches(n, sizeof(Bits), [&](int64_t from, int64_t to) {
-    Bits most = 0;
-    for (int64_t i = from; i < to; ++i) most = std::max<Bits>(most, x[i] & kMagnitude);
-    if (most > format.infinity) found = true;
-  });
-  return found;
-}
-
 /// Signed integers in the order of the numbers, turned round for minima; NaN above or below all of them.
 template <class Bits>
 void rank_all(const Bits* x, std::make_signed_t<Bits>* ranks, int64_t n, Choice choice, Format<Bits> format) {
@@ -159,13 +147,17 @@ void rank_all(const Bits* x, std::make_signed_t<Bits>* ranks, int64_t n, Choice 
   });
 }
 
-void choose_largest(const OwnedPlan& p, Dtype dtype, const void* x, void* y, void* taps) {
+/// False if x has NaN, which has no place in the order of numbers.
+bool choose_largest(const OwnedPlan& p, Dtype dtype, const void* x, void* y, void* taps) {
   Arrays a;
   a.x = x;
   a.out = y;
   a.out_index = taps;
   const Verbs* verbs = chosen_verbs(dtype);
-  run(p.forward(), p.source_size() * kWidth[static_cast<int>(dtype)], [&](Piece piece) { verbs->choose(p.forward(), a, piece); });
+  const int64_t bytes = p.source_size() * kWidth[static_cast<int>(dtype)];
+  Wary wary(p.forward(), verbs, x, bytes);
+  run(p.forward(), bytes, [&](Piece piece) { wary.run(piece, [&](Piece part) { verbs->choose(p.forward(), a, part); }); });
+  return !wary.met();
 }
 
 /// As the largest of other numbers, `ranks`, whose order is the wanted one; the taps then pick from x.
@@ -179,14 +171,14 @@ template <class Bits>
 void choose_float(const OwnedPlan& p, Dtype dtype, Dtype rank_type, Choice choice, const void* x, void* y, void* taps, Format<Bits> format) {
   const int64_t n = p.source_size();
   const Bits* cells = static_cast<const Bits*>(x);
-  if (!choice.least && !has_nan(cells, n, format)) return choose_largest(p, dtype, x, y, taps);
+  if (!choice.least && choose_largest(p, dtype, x, y, taps)) return;
   const Block ranks(n * static_cast<int64_t>(sizeof(Bits)));
   rank_all(cells, static_cast<std::make_signed_t<Bits>*>(ranks.data()), n, choice, format);
   choose_by(p, dtype, ranks.data(), rank_type, x, y, taps);
 }
 
 void choose_whole(const OwnedPlan& p, Dtype dtype, Choice choice, const void* x, void* y, void* taps) {
-  if (!choice.least) return choose_largest(p, dtype, x, y, taps);
+  if (!choice.least && choose_largest(p, dtype, x, y, taps)) return;
   const int64_t bytes = p.source_size() * kWidth[static_cast<int>(dtype)];
   const Block turned(bytes);
   const auto* from = static_cast<const uint8_t*>(x);

@@ -102,6 +102,7 @@ Verbs make() {
     return wide_taps(plan) ? pick_piece<Bits>(plan, in<Bits>(a.g), in<uint32_t>(a.index), out<Bits>(a.out), p)
                            : pick_piece<Bits>(plan, in<Bits>(a.g), in<uint8_t>(a.index), out<Bits>(a.out), p);
   };
+  if constexpr (is_real<T>) v.whole = [](const void* x, int64_t n) { return no_nan<T>(in<T>(x), n); };
   v.gather = [](const Arrays& a, bool wide, int64_t n, int64_t m, int64_t total, bool absolute, int64_t k0, int64_t k1) {
     return wide ? gather_items<T>(in<T>(a.g), in<int64_t>(a.index), out<T>(a.out), n, m, total, absolute, k0, k1)
                 : gather_items<T>(in<T>(a.g), in<int32_t>(a.index), out<T>(a.out), n, m, total, absolute, k0, k1);
@@ -113,14 +114,13 @@ Verbs make() {
   return v;
 }
 
-#if defined(PG_OTHER)  // instrumented builds take long: they compile the types in two parts, side by side
+// The types in two parts, which are compiled side by side.
 PG_OTHER template Verbs make<float>();
 PG_OTHER template Verbs make<double>();
 PG_OTHER template Verbs make<int32_t>();
 PG_OTHER template Verbs make<uint32_t>();
 PG_OTHER template Verbs make<int64_t>();
 PG_OTHER template Verbs make<uint64_t>();
-#endif
 
 #if !defined(PG_SECOND)
 const Verbs* table(Dtype dtype) {

@@ -32,6 +32,7 @@ struct Verbs {
   void (*choose)(const Plan&, const Arrays&, Piece);
   int64_t (*pick)(const Plan&, const Arrays&, Piece);
   int64_t (*gather)(const Arrays&, bool wide, int64_t n, int64_t m, int64_t total, bool absolute, int64_t k0, int64_t k1);
+  bool (*whole)(const void* x, int64_t n);  // whether none of n cells is NaN; null where none can be
   int64_t (*scatter)(const Arrays&, bool wide, int64_t n, int64_t m, int64_t total, bool absolute, Reached);
 };
 

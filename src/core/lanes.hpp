@@ -1,6 +1,7 @@
 // Vectors: all knowledge of vector width, half types and instruction sets is in this file.
 // Compiled once per ISA level into its own namespace, so no two levels share a symbol.
 #pragma once
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -311,6 +312,14 @@ template <class T>
 PG_INLINE Wide<T> minus_infinity() {
   if constexpr (is_real<T>) return -std::numeric_limits<Wide<T>>::infinity();
   else return std::numeric_limits<T>::lowest();
+}
+
+/// The bits of infinity.
+template <class T>
+constexpr auto infinity_bits() {
+  using U = typename UintOf<sizeof(T)>::type;
+  if constexpr (is_half<T>) return static_cast<U>(std::is_same_v<T, f16> ? 0x7C00 : 0x7F80);
+  else return std::bit_cast<U>(std::numeric_limits<T>::infinity());
 }
 
 /// A number rounded to T.

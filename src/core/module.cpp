@@ -56,6 +56,15 @@ void in_pieces(const Plan& plan, int64_t bytes, F&& f) {
   if (work_of(plan)) unlocked([&](Ask ask) { piecewise(plan, bytes, ask, f); });
 }
 
+/// As in_pieces. If x must be whole and some cell of it is NaN, it gives up and is false.
+template <class F>
+bool in_pieces_of(const Plan& plan, const Verbs* verbs, const Checked& x, bool whole, F&& f) {
+  if (!whole) return in_pieces(plan, x.bytes, f), true;
+  Wary wary(plan, verbs, x.data, x.bytes);
+  in_pieces(plan, x.bytes, [&](Piece p) { wary.run(p, f); });
+  return !wary.met();
+}
+
 void need(const void* verb) {
   if (!verb) throw nb::type_error("x: this verb does not exist for its dtype");
 }
@@ -143,7 +152,8 @@ nb::object route(const OwnedPlan& owned, nb::handle x, nb::handle y, nb::handle 
   return wrong.get() < 0 ? dx : nb::cast(wrong.get());
 }
 
-nb::object select_best(const OwnedPlan& plan, int start, nb::handle x, nb::handle given) {
+/// None, and nothing to rely on in y, if x must be whole and has NaN.
+nb::object select_best(const OwnedPlan& plan, int start, nb::handle x, nb::handle given, bool whole) {
   const nb::object y = given_or_new(given, plan.dest_shape, x, "x");
   const Checked in = check(x, "x", plan.source_size(), false), out = check(y, "y", plan.dest_size(), true);
   same_type(in, out, "y");
@@ -153,8 +163,26 @@ nb::object select_best(const OwnedPlan& plan, int start, nb::handle x, nb::handl
   Arrays a;
   a.x = in.data;
   a.out = out.data;
-  in_pieces(plan.forward(), in.bytes, [&](Piece p) { verbs->select(plan.forward(), a, Start(start), p); });
-  return y;
+  const auto run = [&](Piece p) { verbs->select(plan.forward(), a, Start(start), p); };
+  return in_pieces_of(plan.forward(), verbs, in, whole, run) ? y : nb::none();
+}
+
+bool is_whole(nb::handle x) {
+  const Checked in = check(x, "x", -1, false);
+  const Verbs* verbs = level->verbs(in.dtype);
+  if (!verbs->whole || !in.bytes) return true;
+  constexpr int64_t kBytes = 1 << 18;
+  const int64_t width = in.bytes / static_cast<int64_t>(PyArray_SIZE(reinterpret_cast<PyArrayObject*>(x.ptr())));
+  const int threads = in.bytes < kWorthThreads ? 1 : thread_limit.load();
+  std::atomic<bool> nan{false};
+  unlocked([&](Ask ask) {
+    parallel_for((in.bytes + kBytes - 1) / kBytes, threads, ask, [&](int64_t task) {
+      const int64_t from = task * kBytes, bytes = std::min(kBytes, in.bytes - from);
+      checkpoint(meter(), bytes / width);
+      if (!nan && !verbs->whole(in.data + from, bytes / width)) nan = true;
+    });
+  });
+  return !nan;
 }
 
 bool is_wide(const Checked& index, const char* name) {
@@ -194,7 +222,8 @@ Checked check_taps(const OwnedPlan& plan, nb::handle taps, bool written) {
   return c;
 }
 
-void choose(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle taps) {
+/// False, and nothing to rely on in y and taps, if x must be whole and has NaN.
+bool choose(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle taps, bool whole) {
   const Checked in = check(x, "x", plan.source_size(), false), out = check(y, "y", plan.dest_size(), true), where = check_taps(plan, taps, true);
   same_type(in, out, "y");
   apart(out, in);
@@ -205,7 +234,7 @@ void choose(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle taps) 
   a.x = in.data;
   a.out = out.data;
   a.out_index = where.data;
-  in_pieces(plan.forward(), in.bytes, [&](Piece p) { verbs->choose(plan.forward(), a, p); });
+  return in_pieces_of(plan.forward(), verbs, in, whole, [&](Piece p) { verbs->choose(plan.forward(), a, p); });
 }
 
 /// Follows taps: forth, from the source to the destination, or back. Returns the result, or, as an integer, the first cell
@@ -342,11 +371,13 @@ NB_MODULE(_inner, m) {
   m.def("fold", &fold, nb::arg(), nb::arg(), nb::arg(), out);
   m.def("spread", &spread, nb::arg(), nb::arg(), nb::arg(), nb::arg(), out);
   m.def("near", &near, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), out);
-  m.def("select", &select_best, nb::arg(), nb::arg(), nb::arg(), out);
+  const auto whole = nb::arg("whole") = false;
+  m.def("select", &select_best, nb::arg(), nb::arg(), nb::arg(), out, whole);
   m.def("argmax", &argmax);
   m.def("route", &route, nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), out);
   m.def("recall", &recall, nb::arg(), nb::arg(), nb::arg(), nb::arg(), out);
-  m.def("choose", &choose);
+  m.def("whole", &is_whole);
+  m.def("choose", &choose, nb::arg(), nb::arg(), nb::arg(), nb::arg(), whole);
   m.def("pick", [](const OwnedPlan& plan, nb::handle v, nb::handle taps, nb::handle given) { return follow(plan, v, taps, given, false); }, nb::arg(), nb::arg(), nb::arg(), out);
   m.def("place", [](const OwnedPlan& plan, nb::handle g, nb::handle taps, nb::handle given) { return follow(plan, g, taps, given, true); }, nb::arg(), nb::arg(), nb::arg(), out);
   m.def("keep_at_most", [](int64_t bytes) { keep_at_most(static_cast<size_t>(std::max<int64_t>(bytes, 0))); });

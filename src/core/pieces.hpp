@@ -40,4 +40,55 @@ void piecewise(const Plan& plan, int64_t bytes, Ask ask, F&& f) {
   });
 }
 
+/// Whether none of n cells is NaN, with checkpoints.
+inline bool looked(bool (*whole)(const void*, int64_t), const char* x, int64_t n, int64_t width) {
+  constexpr int64_t kCells = 1 << 18;
+  for (int64_t c = 0; c < n; c += kCells) {
+    const int64_t here = std::min(kCells, n - c);
+    checkpoint(meter(), here);
+    if (!whole(x + c * width, here)) return false;
+  }
+  return true;
+}
+
+/// A call that gives up where it meets NaN. What a task reads is looked at first, so much at a time that it is still near when it is read again.
+class Wary {
+ public:
+  Wary(const Plan& plan, const Verbs* verbs, const void* x, int64_t bytes)
+      : plan_(plan), whole_(verbs->whole), x_(static_cast<const char*>(x)), slab_(plan.source_slab()), width_(bytes / std::max<int64_t>(plan.outer * plan.axis[0].n * slab_, 1)) {}
+
+  /// Runs f(piece) over parts of a piece until one has met NaN.
+  template <class F>
+  void run(Piece p, F&& f) {
+    if (!whole_) return f(p);
+    const Axis& axis = plan_.axis[0];
+    const int64_t least = plan_.inner >= 64 ? 1 : 64, per = axis.n / axis.m + 1, row = slab_ * width_ + 1;
+    const int64_t items = std::max(kNear / (row * axis.n + 1) / least * least, least);
+    const int64_t rows = plan_.rank == 1 && plan_.inner == 1 ? axis.m : std::max(kNear / (row * per * items), 8 * axis.widest + 1);
+    for (int64_t i = p.i0; i < p.i1; i += items)
+      for (int64_t h = p.h0; h < p.h1; h += rows) {
+        const Piece part{i, std::min(i + items, p.i1), h, std::min(h + rows, p.h1)};
+        if (nan_ || !look(part)) return;
+        f(part);
+      }
+  }
+  bool met() const { return nan_; }
+
+ private:
+  static constexpr int64_t kNear = 768 << 10;
+
+  bool look(Piece p) {
+    const Axis& axis = plan_.axis[0];
+    const int64_t from = axis.start[p.h0], cells = (axis.stop[p.h1 - 1] - from) * slab_;
+    for (int64_t i = p.i0; i < p.i1 && !nan_; ++i) if (!looked(whole_, x_ + (i * axis.n + from) * slab_ * width_, cells, width_)) nan_ = true;
+    return !nan_;
+  }
+
+  const Plan& plan_;
+  bool (*const whole_)(const void*, int64_t);
+  const char* const x_;
+  const int64_t slab_, width_;
+  std::atomic<bool> nan_{false};
+};
+
 }  // namespace poolgrad

@@ -10,6 +10,32 @@ PG_INLINE Wide<T> start_value(Start start, bool cut) {
   return start == Start::lowest || cut ? lowest<T>() : minus_infinity<T>();
 }
 
+/// Whether none of n cells is NaN: those have more magnitude than infinity.
+template <class T>
+bool no_nan(const T* x, int64_t n) {
+  using U = typename UintOf<sizeof(T)>::type;
+  constexpr int L = kBytes / static_cast<int>(sizeof(T)), N = 4;
+  constexpr U magnitude = static_cast<U>(~U{0}) >> 1;
+  Vec<U, L> most[N] = {};
+  const auto look = [&](const T* from, int i) PG_LAMBDA {
+    Vec<U, L> v;
+    std::memcpy(&v, from, sizeof v);
+    v &= all<U, L>(magnitude);
+    most[i] = v > most[i] ? v : most[i];
+  };
+  int64_t c = 0;
+  for (; c + N * L <= n; c += N * L)
+#pragma GCC unroll 4
+    for (int i = 0; i < N; ++i) look(x + c + i * L, i);
+  T rest[N * L] = {};
+  std::memcpy(static_cast<void*>(rest), x + c, static_cast<size_t>(n - c) * sizeof(T));
+  for (int i = 0; i < N; ++i) look(rest + i * L, i);
+  for (int i = 0; i < N; ++i)
+    for (int lane = 0; lane < L; ++lane)
+      if (most[i][lane] > infinity_bits<T>()) return false;
+  return true;
+}
+
 /// Best value of a run of windows. A tap replaces the best so far only if it is greater: the first wins ties, NaN never replaces.
 template <class T>
 PG_INLINE void best_values(const Reach& w, const T* x, T* y, int64_t lanes, Start start) {

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from . import verbs
+from . import _core, verbs
 from .arrays import Array
 from .errors import Problems, brief
 from .operators import Ordered, Picking, Sharing, dilated, forth_by, parts, per_window
-from .rules import Mean, Start
-from .windows import Axis, Plan, whole
+from .rules import Start
+from .windows import Axis, Plan
 
 Ties: TypeAlias = Literal["first", "last", "all", "split"]
 Nan: TypeAlias = Literal["propagate", "ignore", "tf"]
@@ -32,33 +31,8 @@ def judge(problems: Problems, ties: Any, nan: Any) -> None:
 
 
 def has_nan(x: Array) -> bool:
-    """Whether any cell is NaN, without an array of the same size where that can be had."""
-    if x.dtype.kind in "iub" or not x.size:
-        return False
-    if x.dtype.itemsize == 2:
-        infinity = 0x7C00 if x.dtype == np.float16 else 0x7F80
-        return bool(((x.view(np.uint16) & 0x7FFF).max()) > infinity)
-    flat = x.reshape(-1)
-    count = flat.size // _BLOCK
-    if count >= _MANY:  # sums by all threads: NaN comes through, and what else makes one is looked at again
-        sums = verbs.fold(_blocks(count), Mean.STRICT, flat[: count * _BLOCK].reshape(count, *_SIDES))
-        flat = flat[count * _BLOCK :] if _whole(sums) else flat
-    return not _whole(flat)
-
-
-_SIDES = (64, 1024)
-_BLOCK, _MANY = 64 * 1024, 8
-
-
-@lru_cache(64)
-def _blocks(count: int) -> Plan:
-    return Plan((count, *_SIDES), {1: whole(_SIDES[0])})
-
-
-def _whole(x: Array) -> bool:
-    """Whether no cell is NaN, which a minimum passes on."""
-    least = x.min() if x.size else 0
-    return bool(least == least)
+    """Whether any cell is NaN."""
+    return x.dtype.kind not in "iub" and not _core.whole(x)
 
 
 def keys(x: Array, least: bool, nan_wins: bool | None) -> Array:
@@ -86,19 +60,19 @@ def _flipped(plan: Plan) -> Plan:
     return Plan(plan.source, turned)
 
 
-def _choose(plan: Plan, x: Array) -> tuple[Array, Array]:
+def _choose(plan: Plan, x: Array, whole: bool) -> tuple[Array, Array]:
     """The maximum of each window and its tap, phase by phase."""
     if not dilated(plan):
-        return verbs.choose(plan, x)
+        return verbs.choose(plan, x, whole)
     y, taps = np.empty(plan.dest, x.dtype), np.empty(plan.dest, verbs.tap_type(plan))
     for source, dest, part in parts(plan):
-        y[dest], taps[dest] = verbs.choose(part, np.ascontiguousarray(x[source]))
+        y[dest], taps[dest] = verbs.choose(part, np.ascontiguousarray(x[source]), whole)
     return y, taps
 
 
-def _choose_last(plan: Plan, x: Array) -> tuple[Array, Array]:
+def _choose_last(plan: Plan, x: Array, whole: bool) -> tuple[Array, Array]:
     flip = tuple(slice(None) if axis is None else slice(None, None, -1) for axis in plan.by_dimension)
-    y, taps = _choose(_flipped(plan), np.ascontiguousarray(x[flip]))
+    y, taps = _choose(_flipped(plan), np.ascontiguousarray(x[flip]), whole)
     return np.ascontiguousarray(y[flip]), (per_window(plan, "count") - 1 - taps[flip]).astype(taps.dtype)
 
 
@@ -114,28 +88,42 @@ def _uncut(plan: Plan) -> Plan:
     return kept
 
 
-def _maxima(plan: Plan, x: Array, start: Start) -> Array:
-    return forth_by(_uncut(plan), lambda part, v: verbs.select(part, start, v), x)
+def _maxima(plan: Plan, x: Array, start: Start, whole: bool) -> Array:
+    return forth_by(_uncut(plan), lambda part, v: verbs.select(part, start, v, None, whole), x)
 
 
 def best_values(plan: Plan, x: Array, least: bool, nan: Nan) -> Array:
     """The best of each window where nobody asks which cell it is: no taps are made."""
-    if nan != "tf" and has_nan(x):
-        return extreme(plan, x, range(x.ndim), least, "first", nan)[0]
-    y = _maxima(plan, keys(x, least, None), Start.LOWEST if nan == "tf" else Start.INFINITY)
+    try:
+        y = _maxima(plan, keys(x, least, None), Start.LOWEST if nan == "tf" else Start.INFINITY, nan != "tf")
+    except verbs.NotWhole:
+        return _among_nan(plan, x, range(x.ndim), least, "first", nan)[0]
     return keys(y, least, None)
+
+
+def _among_nan(plan: Plan, x: Array, order: Sequence[int], least: bool, ties: Ties, nan: Nan) -> tuple[Array, Picking]:
+    """The best of each window where NaN is above or below all numbers, and the operator that picks it."""
+    picking = Picking(plan, _taps_of(ties)(plan, keys(x, least, nan == "propagate"), False)[1], order)
+    return picking.carry(x), picking
+
+
+def _taps_of(ties: Ties) -> Any:
+    return _choose_last if ties == "last" else _choose
 
 
 def extreme(plan: Plan, x: Array, order: Sequence[int], least: bool, ties: Ties, nan: Nan) -> tuple[Array, Ordered]:
     """The best of each window and the operator that picks it; x and what is returned are in the order of memory."""
-    seen = None if nan == "tf" or not has_nan(x) else nan == "propagate"
-    rank = keys(x, least, seen)
-    y, taps = (_choose_last if ties == "last" else _choose)(plan, rank)
-    picking = Picking(plan, taps, order)
-    if nan == "tf":
-        y = keys(_maxima(plan, rank, Start.LOWEST), least, None)
-    elif rank is not x:
-        y = picking.carry(x)
+    rank = keys(x, least, None)
+    try:
+        y, taps = _taps_of(ties)(plan, rank, nan != "tf")
+    except verbs.NotWhole:
+        y, picking = _among_nan(plan, x, order, least, ties, nan)
+    else:
+        picking = Picking(plan, taps, order)
+        if nan == "tf":
+            y = keys(_maxima(plan, rank, Start.LOWEST, False), least, None)
+        elif least:
+            y = picking.carry(x)
     if ties in ("first", "last"):
         return y, picking
     return y, Sharing(plan, x, y, ties == "split", order)

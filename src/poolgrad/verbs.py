@@ -29,6 +29,10 @@ class Astray(ValueError):
         self.at = at
 
 
+class NotWhole(ValueError):
+    """A cell is NaN, which has no place in the order of numbers."""
+
+
 def native(plan: Plan, plain: bool = False) -> _core.Plan:
     """The plan as the core keeps it, made once; plain takes the core's generic path."""
     made: _core.Plan | None = plan.__dict__.get("_native")
@@ -73,9 +77,12 @@ def near(plan: Plan, eps: float, x: Array, y: Array, g: Array, out: Array | None
     return _core.near(native(plan), eps, x, y, g, out)
 
 
-def select(plan: Plan, start: Start, x: Array, out: Array | None = None) -> Array:
-    """y[i] = maximum of x over window i."""
-    return _core.select(native(plan), start, x, out)
+def select(plan: Plan, start: Start, x: Array, out: Array | None = None, whole: bool = False) -> Array:
+    """y[i] = maximum of x over window i; NotWhole if x must be whole and has NaN."""
+    y = _core.select(native(plan), start, x, out, whole)
+    if y is None:
+        raise NotWhole
+    return y
 
 
 def argmax(plan: Plan, modulo: int, index: npt.DTypeLike, x: Array) -> tuple[Array, Array]:
@@ -95,10 +102,11 @@ def tap_type(plan: Plan) -> npt.DTypeLike:
     return kept
 
 
-def choose(plan: Plan, x: Array) -> tuple[Array, Array]:
-    """The maximum of each window and its tap: the first of equals, NaN only if it comes first."""
+def choose(plan: Plan, x: Array, whole: bool = False) -> tuple[Array, Array]:
+    """The maximum of each window and its tap: the first of equals, NaN only if it comes first; NotWhole as in select."""
     y, taps = _core.empty(plan.dest, x), np.empty(plan.dest, tap_type(plan))
-    _core.choose(native(plan), x, y, taps)
+    if not _core.choose(native(plan), x, y, taps, whole):
+        raise NotWhole
     return y, taps
 
 

@@ -1,5 +1,6 @@
 """Taps and what follows from them: positions of other libraries and back, unpooling, bytes held."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 from brute import reduce
@@ -128,9 +129,32 @@ def test_a_nan_is_seen_wherever_it_is(dtype):
     from poolgrad.choice import has_nan
 
     x = np.zeros(9 * 65536 + 77, dtype)
-    x[0], x[1024] = np.inf, -np.inf  # whose sum is NaN, though no cell is
+    x[0], x[1024] = np.inf, -np.inf
     assert not has_nan(x)
     for at in (0, 5, 65535, 65536, 8 * 65536 + 3, x.size - 1):
-        x[at], kept = np.nan, x[at]
-        assert has_nan(x)
-        x[at] = kept
+        for nan in (np.nan, -np.nan):
+            x[at], kept = nan, x[at]
+            assert has_nan(x)
+            x[at] = kept
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(3, 70, 90, 70), (130, 90, 40), (2, 300, 500, 3)], ids=str)
+def test_one_nan_anywhere_is_in_its_windows(dtype, shape):
+    x = rng.integers(-9, 9, shape).astype(dtype)
+    axes = (1, 2) if len(shape) == 4 else (1,)
+    clean = pg.max_pool(x, 3, 2, axes=axes)
+    for _ in range(6):
+        at = tuple(int(rng.integers(n)) for n in shape)
+        spoilt = x.copy()
+        spoilt[at] = np.nan
+        expected = clean.copy()
+        hit = tuple(slice(max(0, (a - 1) // 2), a // 2 + 1) if d in axes else a for d, a in enumerate(at))
+        expected[hit] = np.nan
+        y, picks = pg.maximum(spoilt, pg.plan(shape, (3,) * len(axes), (2,) * len(axes), axes=axes))
+        assert np.array_equal(pg.max_pool(spoilt, 3, 2, axes=axes), expected, equal_nan=True)
+        assert np.array_equal(y, expected, equal_nan=True)
+        assert np.array_equal(picks(spoilt), expected, equal_nan=True)
+        without = x.copy()
+        without[at] = -100
+        assert np.array_equal(pg.max_pool(spoilt, 3, 2, axes=axes, nan="ignore"), pg.max_pool(without, 3, 2, axes=axes))

@@ -20,7 +20,7 @@ from poolgrad.bench.markdown import render
 from poolgrad.bench.peers import MODULES, Run, available
 from poolgrad.bench.peers.base import installed
 from poolgrad.bench.peers.ours import Ours, OursGiven
-from poolgrad.bench.run import disagreement, enter, measure, run
+from poolgrad.bench.run import close, disagreement, enter, measure, merge, run
 from poolgrad.bench.summary import disturbance, geometric, lines, means
 from poolgrad.bench.timing import Entry, race
 
@@ -267,6 +267,33 @@ def test_ratios_means_and_losses_of_a_report_made_by_hand():
     assert "**0.50x**" in text
     assert "- w/MaxPoolGrad/NCHW/float32 +indices: torch contiguous +indices" in text
     assert "jax: no (1 cells" in text
+
+
+@pytest.mark.parametrize(("ours", "peer", "expected"), [(1.0, 1.9, True), (1.9, 1.0, True), (1.0, 2.1, False), (2.1, 1.0, False)])
+def test_a_race_is_close_whoever_wins(ours, peer, expected):
+    (record,) = report_of(ours, peer, 99.0)["cells"]
+    del record["contestants"]["torch contiguous +indices"]
+    assert close(record) is expected
+
+
+def test_later_passes_add_times_of_all_contestants():
+    (first,), (again,) = report_of(2.0, 3.0, 9.0)["cells"], report_of(1.0, 4.0, 9.0)["cells"]
+    for record in (first, again):
+        for found in record["contestants"].values():
+            found |= {"times": [found["best"]]} if "best" in found else {}
+    merge(first, again | {"copy": 2000.0})
+    assert first["copy"] == 2000.0
+    assert first["contestants"]["poolgrad"] == {"given": False, "best": 1.0, "times": [2.0, 1.0]}
+    assert first["contestants"]["torch contiguous"] == {"given": False, "best": 3.0, "times": [3.0, 4.0]}
+    assert "error" in first["contestants"]["jax"]
+
+
+def test_a_close_race_is_run_in_each_pass():
+    twin = Ours()
+    twin.name = "twin"
+    (record,) = run([one(LINE)], 0.01, [Ours(), twin], {}, passes=2, quiet=True)["cells"]
+    (single,) = run([one(LINE)], 0.01, [Ours(), twin], {}, passes=1, quiet=True)["cells"]
+    assert len(record["contestants"]["twin"]["times"]) > 1.5 * len(single["contestants"]["twin"]["times"])
 
 
 def test_targets_that_a_report_decides():

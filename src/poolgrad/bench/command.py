@@ -37,6 +37,9 @@ def _run_parser(parser: argparse.ArgumentParser) -> None:
         "--quick", action="store_true", help="small arrays and short races: a check of the harness, not a measurement"
     )
     parser.add_argument("--seconds-per-cell", type=float, default=1.5, metavar="S")
+    parser.add_argument(
+        "--passes", type=int, default=1, metavar="N", help="run close races N times, all contestants alike (default 1)"
+    )
     parser.add_argument("--no-targets", action="store_true", help="skip the target report")
     parser.add_argument("--list", action="store_true", help="print the cells and stop")
     parser.add_argument(
@@ -103,7 +106,7 @@ def _race(args: argparse.Namespace) -> int:
     if args.quick:
         chosen, budget = [cells.small(cell) for cell in chosen], min(budget, 0.2)
     peers, missing = available(args.peer)
-    report = run(chosen, budget, peers, missing)
+    report = run(chosen, budget, peers, missing, max(args.passes, 1))
     report["settings"]["quick"] = args.quick
     report["targets"] = []
     if not args.no_targets:
