@@ -71,6 +71,7 @@ int main(int argc, char** argv) {
   if (argc > 3 && std::strcmp(argv[3], "--race") == 0) race();
   keep_at_most(size_t{8} << 20);
   start_threads();
+  far_from = 0;
   const OwnedPlan plan(4, 3, {{33, {0, 8, 16, 24}, {12, 20, 28, 33}, {}}, {17, {0, 3, 6, 9}, {5, 8, 11, 17}, {}}}, false);
   fuzz::Noise noise(7);
   const fuzz::Buffer x = fuzz::filled(Dtype::f32, plan.source_size(), 0, noise);

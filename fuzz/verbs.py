@@ -26,7 +26,7 @@ import workers  # noqa: E402
 from support import difference, draw, plain_verbs  # noqa: E402
 
 import poolgrad  # noqa: E402
-from poolgrad import reference, verbs, windows  # noqa: E402
+from poolgrad import _core, reference, verbs, windows  # noqa: E402
 from poolgrad.rules import Mean, Share, Start  # noqa: E402
 from poolgrad.table import FLOATS, FLOATS_AND_LONG, INTEGERS, REALS  # noqa: E402
 from poolgrad.windows import Axis, Plan  # noqa: E402
@@ -165,6 +165,7 @@ def one(rng: Rng, names: tuple[str, ...], counts: Counter[str]) -> str:
     want = outcome(getattr(reference, name), made, args)
     counts["refused" if isinstance(want, str) else "worked"] += 1
     threads = int(rng.integers(1, 5))
+    _core.go_far_from(-int(rng.integers(2)))
     ways = {"generic": (PLAIN, 1), "fast": (verbs, 1), f"fast on {threads} threads": (verbs, threads)}
     for way, (module, number) in ways.items():
         counts["calls"] += 1

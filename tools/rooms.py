@@ -37,7 +37,7 @@ BUILD = ("CMakeLists.txt", "pyproject.toml", "Makefile")
 PROGRAMS = ("fuzz", "tools")  # what checks and writes the rest: no budget together, but files and functions have theirs
 
 # More than planned: docs/decisions/0015-lines.md, 0022-taps.md, 0024-jax.md.
-CPP_LINES, PYTHON_LINES, BUILD_LINES = 5900, 2500, 190
+CPP_LINES, PYTHON_LINES, BUILD_LINES = 6200, 2500, 195
 POOLS_LINES = 2300
 FILE_LINES, FUNCTION_LINES, DUPLICATION = 400, 40, 5.0
 RUN = 6

@@ -23,7 +23,13 @@ COMPUTING = (  # the longest first, so that both processes end at about the same
     ("oracle", "pools", "windows", "gradient", "property"),
     ("surface", "trust"),
 )
-WATCHING = {"surface/test_bench.py", "surface/test_limits.py", "trust/test_interrupt.py", "trust/test_memory.py", "studio/test_speed.py"}
+WATCHING = {
+    "surface/test_bench.py",
+    "surface/test_limits.py",
+    "trust/test_interrupt.py",
+    "trust/test_memory.py",
+    "studio/test_speed.py",
+}
 
 
 def groups() -> tuple[list[list[str]], list[str]]:

@@ -217,12 +217,16 @@ bool spread_whole(const Plan& plan, const RowArrays<T, 1, 0>& a, Share share, Pi
   }
   const int64_t slab = plan.dest_slab(), item = plan.axis[0].m * slab, cells = (p.h1 - p.h0) * slab;
   const Vec<W, V> weight = all<W, V>(reciprocal<T>(count, share)), zero{};
+  Outlet<T> outlet(a.out, a.far, cells);
   for (int64_t i = p.i0; i < p.i1; ++i) {
-    T *dx = a.out + i * item + p.h0 * slab, *limit = cells == item ? a.out + p.i1 * item : dx + cells;
+    const int64_t at = i * item + p.h0 * slab;
+    T* const dx = outlet.open(at, cells);
+    const T* limit = outlet.limit(cells == item ? a.out + p.i1 * item : a.out + at + cells);
     checkpoint(meter(), cells);
     const Vec<W, V> v = zero + rounded<T, V>(all<W, V>(load<1>(a.source[0] + i)[0]) * weight);
     for (int64_t c = 0; c < cells; c += V) put<T>(dx + c, v, cells - c, limit);
   }
+  outlet.close();
   return true;
 }
 
@@ -245,6 +249,7 @@ bool spread_along(const Plan& whole, const RowArrays<T, 1, 0>& a, Share share, P
   for (int64_t q = 0; q < P; ++q)
     for (int64_t t = widths[q] = 0; t < comb.width(q); widths[q] = ++t) taps[q * last.widest + t] = comb.first(q) + comb.left + t;
   for (int64_t k = 0; k < rows.kept(); ++k) phases.clear(rows.ring() + k * phases.size());
+  Outlet<T> outlet(a.out, a.far, m);
   rows.run(
       along.piece,
       [&](int64_t row, int64_t upper, W* to) {
@@ -252,8 +257,8 @@ bool spread_along(const Plan& whole, const RowArrays<T, 1, 0>& a, Share share, P
       },
       [](W*) {},
       [&](const CombRow& r) {
-        T* dx = a.out + r.row * m;
-        const T* limit = a.out + along.limit(r);
+        T* const dx = outlet.open(r.row * m, m);
+        const T* limit = outlet.limit(a.out + along.limit(r));
         const W* g = rows.ring();
         for (int64_t q = 0; q < P; ++q) {
           W* const run = apart.get() + q * lanes;
@@ -263,6 +268,7 @@ bool spread_along(const Plan& whole, const RowArrays<T, 1, 0>& a, Share share, P
         }
         if (P > 1) weave<T>(apart.get(), lanes, P, m, dx, limit);
       });
+  outlet.close();
   return true;
 }
 

@@ -190,8 +190,8 @@ void spread_weighed(const Plan& whole, const RowArrays<T, 1, 0>& arrays, Share s
         weigh<T>(plan, a.source[0] + i * axis.n * slab + (g0 - axis.origin) * slab, g0, g1, share, weight, weighed.get());
         Plan local = strip(plan, h, end, g0);
         local.outer = 1;
-        const RowArrays<T, 1, 0> b{{weighed.get()}, {}, a.out + (i * axis.m + h) * d_slab};
-        over_rows<T>(local, b, Reversed, Piece{0, 1, 0, end - h}, cell);
+        const RowArrays<T, 1, 0> b{{weighed.get()}, {}, a.out + (i * axis.m + h) * d_slab, a.far};
+        over_rows<T, true>(local, b, Reversed, Piece{0, 1, 0, end - h}, cell);
       }
   });
 }
@@ -207,7 +207,7 @@ void spread_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share shar
   constexpr int kLists = 5, kTaps = 16;
   Wide<T> kept[kLists][kTaps];
   int64_t version[kLists] = {-1, -1, -1, -1, -1};
-  over_rows<T>(plan, arrays, Reversed, piece, [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
+  over_rows<T, is_real<T>>(plan, arrays, Reversed, piece, [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
     const T* g = a.source[0];
     T* dx = a.out;
     if (only_short && w.nrows * w.width > kLongSum) return;
@@ -293,7 +293,7 @@ PG_INLINE void near_cells(const Reach& w, const T* x, const T* y, const T* g, T*
 template <class T>
 void near_piece(const Plan& plan, const RowArrays<T, 2, 1>& arrays, double eps, Piece piece) {
   const Wide<T> near = reaching<T>(as<T>(eps));
-  over_rows<T>(plan, arrays, true, piece, [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
+  over_rows<T, is_real<T>>(plan, arrays, true, piece, [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
     near_cells<T>(w, a.partner[0], a.source[0], a.source[1], a.out, lanes, near);
   });
 }

@@ -39,7 +39,7 @@ void fold_any(const Plan& plan, const Arrays& a, Mean mean, Piece p) {
 
 template <class T, bool Reversed>
 void spread_any(const Plan& plan, const Arrays& a, Share share, Piece p) {
-  const RowArrays<T, 1, 0> arrays{{in<T>(a.g)}, {}, out<T>(a.out)};
+  const RowArrays<T, 1, 0> arrays{{in<T>(a.g)}, {}, out<T>(a.out), goes_far<T>(plan)};
   if constexpr (is_real<T>)
     if (share != Share::quotient && slides(plan, 16)) return spread_sliding<T, Reversed>(plan, arrays, share, p);
   if constexpr (combs<T>)
@@ -68,7 +68,7 @@ void recall_any(const Plan& plan, const Arrays& a, Piece p) {
 
 template <class T>
 void near_any(const Plan& plan, const Arrays& a, double eps, Piece p) {
-  const RowArrays<T, 2, 1> arrays{{in<T>(a.y), in<T>(a.g)}, {in<T>(a.x)}, out<T>(a.out)};
+  const RowArrays<T, 2, 1> arrays{{in<T>(a.y), in<T>(a.g)}, {in<T>(a.x)}, out<T>(a.out), goes_far<T>(plan)};
   if constexpr (is_real<T>)  // integers have no gradients: the code is not worth its room
     if (!plan.plain && slides(plan, 12)) return near_sliding<T>(plan, arrays, eps, p);
   near_piece<T>(plan, arrays, eps, p);

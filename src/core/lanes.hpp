@@ -8,6 +8,8 @@
 #include <type_traits>
 #if defined(__F16C__)
 #include <immintrin.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
 #endif
 
 #include "dtype.hpp"
@@ -278,6 +280,32 @@ PG_INLINE void store(T* p, Vec<Wide<T>, L> v) {
   } else {
     std::memcpy(p, &v, sizeof v);
   }
+}
+
+constexpr int64_t kLine = 64;  ///< bytes that memory moves at once
+
+/// Moves whole lines to memory past the caches, where there is a way to; `to` begins a line.
+PG_INLINE void past_caches(char* to, const char* from, int64_t bytes) {
+#if defined(__SSE2__)
+  for (int64_t i = 0; i < bytes; i += kBytes) {
+#if defined(__AVX512F__)
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to + i), _mm512_loadu_si512(from + i));
+#elif defined(__AVX2__)
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to + i), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i)));
+#else
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + i), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i)));
+#endif
+  }
+#else
+  std::memcpy(to, from, static_cast<size_t>(bytes));
+#endif
+}
+
+/// Before another thread is told of what went past the caches.
+PG_INLINE void settle_memory() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
 }
 
 /// Vectors of L lanes from lane c on; the last one reaches back if lanes may be covered twice. Returns the first lane left over.

@@ -51,6 +51,8 @@ void drop_all() {
 
 }  // namespace
 
+std::atomic<int64_t> far_from{kFar};
+
 void* take_block(size_t bytes) {
   const size_t size = rounded(bytes);
   if (size < bytes || size + kHugePage < size) throw std::bad_alloc();

@@ -1,6 +1,8 @@
 // Memory for large results: pages that were paid for once are used again.
 #pragma once
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 
 namespace poolgrad {
 
@@ -15,5 +17,9 @@ void return_block(void* block, size_t bytes);
 
 /// How many bytes may be kept; 0 keeps none.
 void keep_at_most(size_t bytes);
+
+/// Results of so many bytes may go past the caches. Smaller ones are still in some cache when they are read next; tests make it 0.
+constexpr int64_t kFar = int64_t{24} << 20;
+extern std::atomic<int64_t> far_from;
 
 }  // namespace poolgrad

@@ -9,44 +9,12 @@
 #include "foreign.hpp"
 #include "gil.hpp"
 #include "kernels.hpp"
+#include "levels.hpp"
 #include "owned_plan.hpp"
 #include "pieces.hpp"
 
 namespace poolgrad {
 namespace {
-
-struct Level {
-  const char* name;
-  bool supported;
-  VerbTable verbs;
-};
-
-const Level* levels(size_t& count) {
-#if defined(PG_X86)
-  static const Level list[] = {{"x86-64-v4", __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-                                                 __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd"),
-                                verbs_v4},
-                               {"x86-64-v3", __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("bmi"), verbs_v3},
-                               {"x86-64-v2", true, verbs_baseline}};
-#else
-  static const Level list[] = {{"baseline", true, verbs_baseline}};
-#endif
-  count = sizeof list / sizeof *list;
-  return list;
-}
-
-/// The highest level that the CPU has and the name, if any, allows.
-const Level& choose_level(const char* highest) {
-  size_t count;
-  const Level* list = levels(count);
-  size_t i = 0;
-  if (highest && *highest) {
-    while (i < count && std::strcmp(list[i].name, highest) != 0) ++i;
-    if (i == count) throw nb::value_error((std::string("POOLGRAD_ISA: there is no level '") + highest + "'").c_str());
-  }
-  while (!list[i].supported) ++i;
-  return list[i];
-}
 
 const Level* level = nullptr;
 
@@ -381,6 +349,7 @@ NB_MODULE(_inner, m) {
   m.def("pick", [](const OwnedPlan& plan, nb::handle v, nb::handle taps, nb::handle given) { return follow(plan, v, taps, given, false); }, nb::arg(), nb::arg(), nb::arg(), out);
   m.def("place", [](const OwnedPlan& plan, nb::handle g, nb::handle taps, nb::handle given) { return follow(plan, g, taps, given, true); }, nb::arg(), nb::arg(), nb::arg(), out);
   m.def("keep_at_most", [](int64_t bytes) { keep_at_most(static_cast<size_t>(std::max<int64_t>(bytes, 0))); });
+  m.def("go_far_from", [](int64_t bytes) { far_from = bytes < 0 ? kFar : bytes; });
   m.def("empty", [](nb::handle shape, nb::handle like) { return given_or_new(nb::none(), any_shape(shape, "shape"), like, "like"); });
   m.def("gather", &gather);
   m.def("scatter", &scatter);

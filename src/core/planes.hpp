@@ -139,24 +139,26 @@ inline bool has_short(const Plan& plan, int64_t u) {
 }
 
 /// Runs a cell kernel over the rows of a piece, images side by side where that fills the vectors; rows without short windows
-/// are left out if only those are wanted.
-template <class T, int Sources, int Partners, class Cell>
+/// are left out if only those are wanted. Far: what is written may go past the caches.
+template <class T, bool Far = false, int Sources, int Partners, class Cell>
 void over_rows(const Plan& whole, const RowArrays<T, Sources, Partners>& arrays, bool reversed, Piece piece, Cell&& cell, bool only_short = false) {
   in_tiles<T>(whole, arrays, piece, [&](const Plan& plan, const RowArrays<T, Sources, Partners>& a, Piece p) {
     Rows rows(plan, reversed);
     RowRunner<T, Sources, Partners> runner(plan, reversed);
     Reach reach;
     const int64_t item = plan.axis[0].n * plan.source_slab(), per = plan.rows_per_item(), row = plan.last().m * plan.inner;
+    std::conditional_t<Far, Outlet<T>, InPlace<T>> outlet(a.out, a.far && !only_short, row);
     each_row(plan, p, [&](int64_t i, int64_t u, int64_t j0, int64_t j1) {
       if (only_short && !has_short(plan, u)) return;
       RowArrays<T, Sources, Partners> b = a;
       for (auto& s : b.source) s += i * item;
       if constexpr (Partners > 0)
         for (auto& q : b.partner) q += (i * per + u) * row;
-      b.out += (i * per + u) * row;
+      b.out = outlet.open((i * per + u) * row + j0 * plan.inner, (j1 - j0) * plan.inner) - j0 * plan.inner;
       rows.seek(u, reach);
       runner.run(reach, b, j0, j1, cell);
     });
+    outlet.close();
   });
 }
 

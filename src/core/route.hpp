@@ -75,6 +75,7 @@ struct Strip {
   const T *x, *y, *g;
   T* dx;
   const void* taps = nullptr;
+  bool far = false;  ///< dx had better go past the caches
 
   int64_t rows() const { return plan.rank == 1 ? 1 : (last - first) * plan.rows_per_slab(); }
   int64_t row() const { return (plan.rank == 1 ? last - first : plan.last().m) * plan.inner; }
@@ -88,9 +89,11 @@ void ask(const Strip<T>& s, const uint8_t* taps) {
   RowRunner<T, 1, 0> runner(backward);
   Reach reach;
   const int64_t out_row = backward.last().m * backward.inner;
+  std::conditional_t<is_real<T>, Outlet<T>, InPlace<T>> outlet(s.dx, s.far, out_row);
   each_row(backward, Piece{0, 1, 0, backward.axis[0].m}, [&](int64_t, int64_t u, int64_t j0, int64_t j1) {
     covering.seek(u, reach);
-    runner.run(reach, {{s.g}, {}, s.dx + u * out_row}, j0, j1, [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
+    T* const here = outlet.open(u * out_row + j0 * backward.inner, (j1 - j0) * backward.inner) - j0 * backward.inner;
+    runner.run(reach, {{s.g}, {}, here}, j0, j1, [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
       const uint8_t* chosen = taps + (a.source[0] - s.g);
       uint8_t codes[kMostWindows];
       int64_t k = 0;
@@ -107,6 +110,7 @@ void ask(const Strip<T>& s, const uint8_t* taps) {
           [dx](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(dx + c, total<T, decltype(lane)::count>(sum)); });
     });
   });
+  outlet.close();
 }
 
 /// Finds the taps, then asks.
@@ -252,6 +256,7 @@ int64_t route_piece(const Plan& plan, const Plan& transposed, const T* x, const 
       if (slide) return drift(s);
     return asks ? claim(s) : deal(s);
   };
+  const bool far = goes_far<T>(transposed);
   const int64_t by_taps = kTileBytes / 2 / (d_slab + 1) * (axis.n / (axis.m ? axis.m : 1) + 1);
   const int64_t cells = group > 1 ? tile_cells<T>(transposed, group, 3) : !asks || slide ? p.h1 - p.h0 + 1 : by_taps > 4 * axis.widest ? by_taps : 4 * axis.widest;
   Plan forward = plan, backward = transposed;
@@ -270,6 +275,7 @@ int64_t route_piece(const Plan& plan, const Plan& transposed, const T* x, const 
       if (taps) s.taps = static_cast<const uint8_t*>(taps) + place;
       int64_t wrong;
       if (group == 1) {
+        s.far = far;
         wrong = go(s);
       } else {
         Tile<T> tx(taps ? 0 : (x1 - x0) * slab, group), tg((last - first) * d_slab, group), td((b - a) * slab, group);

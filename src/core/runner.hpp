@@ -1,6 +1,6 @@
 // Runs of lanes along a destination row: across the inner elements of a cell, or along neighbouring cells.
 #pragma once
-#include "rows.hpp"
+#include "outlet.hpp"
 
 namespace poolgrad::PG_ISA {
 
@@ -46,6 +46,7 @@ struct RowArrays {
   const T* source[Sources];
   const T* partner[Partners ? Partners : 1];
   T* out;
+  bool far = false;  ///< whether what is written had better go past the caches
 };
 
 /// Runs a cell kernel over destination rows. Two lane modes: across the inner elements of one cell, or,

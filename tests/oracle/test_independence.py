@@ -9,7 +9,8 @@ from geometry import cases, large
 from support import FAST, PLAIN, ROOT, Case, arguments, difference, python
 
 import poolgrad
-from poolgrad import _core
+from poolgrad import _core, verbs, windows
+from poolgrad.rules import Share
 from poolgrad.table import ARRAYS, OPS
 
 PAIRS = [(name, dtype) for name, op in OPS.items() for dtype in op.dtypes]
@@ -21,10 +22,38 @@ def test_results_do_not_depend_on_threads_nor_on_the_path(name, dtype):
         args = arguments(case)
         with poolgrad.threads(1):
             want = PLAIN[name](**args)
-        for n in (1, 2, 7):
+        for n, far in ((1, -1), (2, -1), (7, -1), (1, 0), (7, 0)):
+            _core.go_far_from(far)
             with poolgrad.threads(n):
                 text = difference(FAST[name](**args), want)
-            assert not text, f"{n} threads: {text}\n    wrong({case!r})"
+            _core.go_far_from(-1)
+            assert not text, f"{n} threads, past the caches from {far} on: {text}\n    wrong({case!r})"
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(3, 9, 11, 37), (2, 5, 3, 200), (5, 64, 18), (70, 7, 7), (6, 5, 6, 7, 1)], ids=str)
+def test_what_goes_past_the_caches_arrives_wherever_rows_begin(shape, dtype):
+    rng = np.random.default_rng(1)
+    axes = tuple(range(1, max(len(shape) - 1, 2)))
+    plan = windows.Plan(shape, {d: windows.clip(shape[d], 2, 2, 0, shape[d] // 2) for d in axes})
+    g = rng.standard_normal(plan.dest).astype(dtype)
+    taps = np.zeros(plan.dest, np.uint8)
+    memory = np.empty(int(np.prod(shape)) + 64, dtype)
+    for calls in (
+        lambda out: verbs.spread(plan, Share.RECIPROCAL, False, g, out),
+        lambda out: verbs.place(plan, g, taps, out),
+    ):
+        want = calls(np.empty(shape, dtype))
+        _core.go_far_from(0)
+        try:
+            for begin in range(33):
+                memory[:] = 7
+                out = memory[begin : begin + want.size].reshape(shape)
+                assert np.array_equal(calls(out), want)
+                assert (memory[:begin] == 7).all()
+                assert (memory[begin + want.size :] == 7).all()
+        finally:
+            _core.go_far_from(-1)
 
 
 def lines_at(level: str) -> list[str]:

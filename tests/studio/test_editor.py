@@ -94,6 +94,8 @@ def test_wires_that_make_no_sense_are_refused_with_a_reason(sheet):
     sheet.get_by_label("c output output").press("Enter")
     sheet.get_by_label("b input input").press("Enter")
     assert "circle" in sheet.get_by_label("Status").inner_text()
+    sheet.evaluate("() => studio.runner.run()")
+    assert "circle" in sheet.get_by_label("Status").inner_text(), "a run that ends does not cover the reason"
     sheet.get_by_label("a output output").press("Enter")
     sheet.get_by_label("b output output").press("Enter")
     assert "both outputs" in sheet.get_by_label("Status").inner_text()
@@ -207,6 +209,7 @@ def test_pages_are_scopes_with_their_own_names(page):
     page.get_by_label("New page").click()
     assert place(page, "Const") == first, "the same name, in another scope"
     page.get_by_role("tab", selected=True).first.press("F2")
+    page.evaluate("() => { studio.pages.drawn = ''; studio.store.tell('run'); }")
     page.get_by_label("Page name").fill("mine")
     page.keyboard.press("Enter")
     page.get_by_label("Page mine", exact=True).wait_for()

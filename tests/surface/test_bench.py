@@ -269,7 +269,9 @@ def test_ratios_means_and_losses_of_a_report_made_by_hand():
     assert "jax: no (1 cells" in text
 
 
-@pytest.mark.parametrize(("ours", "peer", "expected"), [(1.0, 1.9, True), (1.9, 1.0, True), (1.0, 2.1, False), (2.1, 1.0, False)])
+@pytest.mark.parametrize(
+    ("ours", "peer", "expected"), [(1.0, 1.9, True), (1.9, 1.0, True), (1.0, 2.1, False), (2.1, 1.0, False)]
+)
 def test_a_race_is_close_whoever_wins(ours, peer, expected):
     (record,) = report_of(ours, peer, 99.0)["cells"]
     del record["contestants"]["torch contiguous +indices"]

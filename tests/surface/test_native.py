@@ -50,7 +50,7 @@ def test_the_module_needs_only_python_and_the_runtimes():
 @pytest.mark.parametrize("path", OBJECTS, ids=lambda p: f"{p.parents[4].name}-{p.parents[2].stem}")
 def test_a_level_shares_no_code_with_another(path):
     """Weak code exists once in a module: if levels shared some, older processors would meet instructions of newer ones."""
-    level = path.parents[2].stem.removeprefix("pg_")
+    level = path.parents[2].stem.removeprefix("pg_")[:-1]  # whose last letter is the part
     weak = [row.split()[-1] for row in output("nm", "--defined-only", str(path)) if row.split()[-2] in WEAK]
     own = re.compile(f"NK?8poolgrad{len(level)}{level}")
     common = {"DW.ref.__gxx_personality_v0", "__clang_call_terminate"}  # the compilers': an address, and two calls
@@ -58,11 +58,11 @@ def test_a_level_shares_no_code_with_another(path):
     assert not [name for name in weak if not own.search(name) and name not in common]
 
 
-def test_the_package_takes_less_than_3_3_mb_to_download():
+def test_the_package_takes_less_than_3_5_mb_to_download():
     files = [path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix != ".pyc"]
     assert any(path.name.startswith("_core") for path in files)
-    assert sum(len(zlib.compress(path.read_bytes())) for path in files) < 3_300_000
+    assert sum(len(zlib.compress(path.read_bytes())) for path in files) < 3_500_000
 
 
-def test_the_installed_package_takes_less_than_10_mb():
-    assert sum(p.stat().st_size for p in PACKAGE.rglob("*") if p.is_file() and p.suffix != ".pyc") < 10_000_000
+def test_the_installed_package_takes_less_than_10_5_mb():
+    assert sum(p.stat().st_size for p in PACKAGE.rglob("*") if p.is_file() and p.suffix != ".pyc") < 10_500_000

@@ -10,7 +10,7 @@ const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], Arrow
 
 export class Gestures {
   /** @param {import('poolgrad/store').Store} store @param {import('poolgrad/flow').Flow} flow
-   * @param {import('poolgrad/wiring').Wiring} wiring @param {(text: string) => void} say */
+   * @param {import('poolgrad/wiring').Wiring} wiring @param {(text: string, bad?: boolean|'refused') => void} say */
   constructor(store, flow, wiring, say) {
     this.store = store;
     this.flow = flow;
@@ -207,7 +207,7 @@ export class Gestures {
     if (!id || name === id) return;
     const taken = this.store.page.nodes.some((node) => node.id === name);
     if (taken || !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) {
-      this.say(taken ? `There is already a block ${name}.` : `A name is letters, digits and _, got ${JSON.stringify(name)}.`);
+      this.say(taken ? `There is already a block ${name}.` : `A name is letters, digits and _, got ${JSON.stringify(name)}.`, 'refused');
       field.value = id;
       return;
     }

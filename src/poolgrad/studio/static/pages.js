@@ -3,7 +3,7 @@
 import { el, refill } from 'poolgrad/dom';
 
 export class Pages {
-  /** @param {import('poolgrad/store').Store} store @param {import('poolgrad/runner').Runner} runner @param {(text: string) => void} say */
+  /** @param {import('poolgrad/store').Store} store @param {import('poolgrad/runner').Runner} runner @param {(text: string, bad?: boolean|'refused') => void} say */
   constructor(store, runner, say) {
     this.store = store;
     this.runner = runner;
@@ -13,6 +13,7 @@ export class Pages {
   }
 
   draw() {
+    if (this.field) return; // what is being typed is not to be swept away by a run that ends
     const { doc, at } = this.store;
     const marker = JSON.stringify([at, doc.pages.map((p) => [p.name, this.runner.counts.get(p.name)])]);
     if (marker === this.drawn) return;
@@ -62,6 +63,8 @@ export class Pages {
     const tab = event.currentTarget;
     const field = el('input.rename', { value: this.store.doc.pages[i].name, 'aria-label': 'Page name' });
     const done = (keep) => {
+      if (this.field !== field) return;
+      this.field = null;
       const name = field.value.trim();
       const { doc } = this.store;
       const free = name && !doc.pages.some((p, k) => p.name === name && k !== i);
@@ -69,12 +72,13 @@ export class Pages {
       if (keep && free && name !== doc.pages[i].name) {
         this.store.edit({ ...doc, pages: doc.pages.map((p, k) => (k === i ? { ...p, name } : p)) });
       } else {
-        if (keep && !free) this.say(name ? `There is already a page ${name}.` : 'A page needs a name.');
+        if (keep && !free) this.say(name ? `There is already a page ${name}.` : 'A page needs a name.', 'refused');
         this.draw();
       }
     };
     field.addEventListener('keydown', (e) => { e.stopPropagation(); if (e.key === 'Enter') field.blur(); if (e.key === 'Escape') { field.value = ''; done(false); } });
     field.addEventListener('blur', () => done(true), { once: true });
+    this.field = field;
     tab.replaceWith(field);
     field.select();
     field.focus();

@@ -28,7 +28,7 @@ class Studio {
     this.status = el('span.status', { role: 'status', 'aria-label': 'Status' });
     const say = (text, bad = false) => this.say(text, bad);
     this.flow = new Flow(this.store);
-    this.runner = new Runner(this.store, api, say);
+    this.runner = new Runner(this.store, api, (text, bad) => this.report(text, bad));
     this.pages = new Pages(this.store, this.runner, say);
     this.pointing = new Pointing(this.store);
     this.inspector = new Inspector(this.store, this.pointing, load, (y, x) => this.derive(y, x));
@@ -165,12 +165,19 @@ class Studio {
     this.inspector.draw();
   }
 
-  /** @param {string} text @param {boolean} [bad] */
+  /** @param {string} text @param {boolean|'refused'} [bad] */
   say(text, bad = false) {
+    this.refused = bad === 'refused' ? performance.now() : -Infinity;
     this.status.textContent = text;
     this.status.title = text;
-    this.status.classList.toggle('bad', bad);
-    this.panel?.log(text, bad);
+    this.status.classList.toggle('bad', Boolean(bad));
+    this.panel?.log(text, Boolean(bad));
+  }
+
+  /** What a run has to say, which must not cover why something was refused a moment ago. @param {string} text @param {boolean} [bad] */
+  report(text, bad = false) {
+    if (performance.now() - (this.refused ?? -Infinity) > 4000) this.say(text, bad);
+    else this.panel?.log(text, bad);
   }
 }
 

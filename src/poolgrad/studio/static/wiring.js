@@ -13,7 +13,7 @@ export function pinAt(target) {
 }
 
 export class Wiring {
-  /** @param {import('poolgrad/store').Store} store @param {import('poolgrad/flow').Flow} flow @param {(text: string) => void} say */
+  /** @param {import('poolgrad/store').Store} store @param {import('poolgrad/flow').Flow} flow @param {(text: string, bad?: boolean|'refused') => void} say */
   constructor(store, flow, say) {
     this.store = store;
     this.flow = flow;
@@ -46,12 +46,12 @@ export class Wiring {
     this.cancel();
     if (!from || !pin || pin.end === from.end) return;
     if (pin.side === from.side) {
-      this.say(`A wire goes from an output to an input; ${from.end} and ${pin.end} are both ${pin.side === 'in' ? 'inputs' : 'outputs'}.`);
+      this.say(`A wire goes from an output to an input; ${from.end} and ${pin.end} are both ${pin.side === 'in' ? 'inputs' : 'outputs'}.`, 'refused');
       return;
     }
     const [out, into] = from.side === 'out' ? [from.end, pin.end] : [pin.end, from.end];
     if (makesCircle(this.store.page, out, into)) {
-      this.say(`${out} to ${into} would close a circle: ${nodeOf(out)} already depends on ${nodeOf(into)}.`);
+      this.say(`${out} to ${into} would close a circle: ${nodeOf(out)} already depends on ${nodeOf(into)}.`, 'refused');
       return;
     }
     this.store.edit(onPage(this.store.doc, this.store.at, (page) => connect(page, out, into)));
