@@ -89,7 +89,7 @@ void ask(const Strip<T>& s, const uint8_t* taps) {
   RowRunner<T, 1, 0> runner(backward);
   Reach reach;
   const int64_t out_row = backward.last().m * backward.inner;
-  std::conditional_t<is_real<T>, Outlet<T>, InPlace<T>> outlet(s.dx, s.far, out_row);
+  std::conditional_t<is_real<T>, Outlet<T>, InPlace<T>> outlet(s.dx, s.far, out_row);  // integers: not worth the room
   each_row(backward, Piece{0, 1, 0, backward.axis[0].m}, [&](int64_t, int64_t u, int64_t j0, int64_t j1) {
     covering.seek(u, reach);
     T* const here = outlet.open(u * out_row + j0 * backward.inner, (j1 - j0) * backward.inner) - j0 * backward.inner;
@@ -249,6 +249,7 @@ int64_t route_piece(const Plan& plan, const Plan& transposed, const T* x, const 
   const bool asks = claimable(plan, transposed), slide = has_keys<T> && !y && !taps && !plan.plain && keyed(plan);
   if (taps && wide_taps(plan)) return place_piece(plan, static_cast<const uint32_t*>(taps), g, dx, p);
   if (taps && (!asks || plan.inner < 8)) return place_piece(plan, static_cast<const uint8_t*>(taps), g, dx, p);
+  const bool far = goes_far<T>(transposed);
   const int64_t group = y || (slide && long_rows(plan)) || one_by_one ? 1 : side_by_side<T>(plan, p.i1 - p.i0);
   const auto go = [&](const Strip<T>& s) {
     if (taps) return hand_out(s);
@@ -256,7 +257,6 @@ int64_t route_piece(const Plan& plan, const Plan& transposed, const T* x, const 
       if (slide) return drift(s);
     return asks ? claim(s) : deal(s);
   };
-  const bool far = goes_far<T>(transposed);
   const int64_t by_taps = kTileBytes / 2 / (d_slab + 1) * (axis.n / (axis.m ? axis.m : 1) + 1);
   const int64_t cells = group > 1 ? tile_cells<T>(transposed, group, 3) : !asks || slide ? p.h1 - p.h0 + 1 : by_taps > 4 * axis.widest ? by_taps : 4 * axis.widest;
   Plan forward = plan, backward = transposed;

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from . import _core, verbs
+from . import verbs
 from .arrays import Array
 from .errors import Problems, brief
 from .operators import Ordered, Picking, Sharing, dilated, forth_by, parts, per_window
@@ -32,7 +32,7 @@ def judge(problems: Problems, ties: Any, nan: Any) -> None:
 
 def has_nan(x: Array) -> bool:
     """Whether any cell is NaN."""
-    return x.dtype.kind not in "iub" and not _core.whole(x)
+    return x.dtype.kind not in "iub" and not verbs.whole(x)
 
 
 def keys(x: Array, least: bool, nan_wins: bool | None) -> Array:

@@ -85,6 +85,11 @@ def select(plan: Plan, start: Start, x: Array, out: Array | None = None, whole: 
     return y
 
 
+def whole(x: Array) -> bool:
+    """Whether no cell is NaN."""
+    return _core.whole(x)
+
+
 def argmax(plan: Plan, modulo: int, index: npt.DTypeLike, x: Array) -> tuple[Array, Array]:
     """The maximum of each window and its flat position modulo `modulo`."""
     y, where = _core.empty(plan.dest, x), _core.empty(plan.dest, np.empty(0, index))
