@@ -62,9 +62,9 @@ CALLS = ["tests/windows", "tests/surface/test_limits.py", "tests/surface/test_in
 CALLS += ["tests/golden/test_seeds.py", "tests/surface/test_rare.py", "tests/surface/test_deviations.py"]
 CALLS += ["--deselect=tests/hostile/test_calls.py::test_the_hostile_set_is_answered_as_it_expects"]  # takes long
 NEAR = {
-    **dict.fromkeys(
-        ("module.cpp", "border.hpp", "owned_plan.cpp", "pieces.hpp", "index.hpp", "first_wrong.hpp"), BORDER
-    ),
+    **dict.fromkeys(("module.cpp", "border.hpp", "owned_plan.cpp", "index.hpp", "first_wrong.hpp"), BORDER),
+    "pieces.hpp": ["tests/pools/test_choice.py", *BORDER],
+    "outlet.hpp": ["tests/oracle/test_independence.py"],
     **dict.fromkeys(("threads.cpp", "gil.hpp", "memory.cpp"), THREADS),
 }
 # About files, other programs, and the tests themselves: they say nothing about a fault.

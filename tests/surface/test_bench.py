@@ -265,6 +265,8 @@ def test_ratios_means_and_losses_of_a_report_made_by_hand():
     assert geometric([2.0, 8.0, math.nan]) == pytest.approx(4.0)
     text = render(report)
     assert "**0.50x**" in text
+    assert "run 3 times" in render(report | {"settings": {"passes": 3}})
+    assert "times, for all" not in text
     assert "- w/MaxPoolGrad/NCHW/float32 +indices: torch contiguous +indices" in text
     assert "jax: no (1 cells" in text
 

@@ -25,11 +25,12 @@ def heading(report: Record) -> list[str]:
     place, copy = report["machine"], report["bandwidth"]
     versions = ", ".join(f"{name} {version}" for name, version in place["versions"].items())
     absent = "; ".join(f"{name}: {why}" for name, why in place["missing"].items())
-    warning = disturbance(report)
+    warning, passes = disturbance(report), report.get("settings", {}).get("passes", 1)
     return [
         *([f"**Doubtful: {warning}.**"] if warning else []),
         f"Measured {place['date']} on {place['cpu']}, {place['threads']} threads, "
-        f"instruction set {place['config']['isa']}, load {place['load']} at the start.",
+        f"instruction set {place['config']['isa']}, load {place['load']} at the start."
+        + (f" Races that were close were run {passes} times, for all contestants alike." if passes > 1 else ""),
         f"Contestants: {versions}." + (f" Absent: {absent}." if absent else ""),
         f"Copy: {copy['copy'] / 1e9:.1f} GB/s read and written with all threads over {copy['bytes'] / 2**20:.0f} MiB.",
     ]
