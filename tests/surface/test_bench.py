@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import sys
 import time
 
 import numpy as np
@@ -292,12 +293,17 @@ def test_later_passes_add_times_of_all_contestants():
     assert "error" in first["contestants"]["jax"]
 
 
-def test_a_close_race_is_run_in_each_pass():
+@pytest.mark.parametrize(("theirs", "races"), [(1.5, 2), (3.0, 1)])
+def test_a_close_race_is_run_in_each_pass_and_no_other(monkeypatch, theirs, races):
+    def decided(entries, _):
+        for entry in entries:
+            entry.times = [theirs if entry.name == "twin" else 1.0]
+
+    monkeypatch.setattr(sys.modules["poolgrad.bench.run"], "race", decided)
     twin = Ours()
     twin.name = "twin"
     (record,) = run([one(LINE)], 0.01, [Ours(), twin], {}, passes=2, quiet=True)["cells"]
-    (single,) = run([one(LINE)], 0.01, [Ours(), twin], {}, passes=1, quiet=True)["cells"]
-    assert len(record["contestants"]["twin"]["times"]) > 1.5 * len(single["contestants"]["twin"]["times"])
+    assert record["contestants"]["twin"]["times"] == [theirs] * races
 
 
 def test_targets_that_a_report_decides():
