@@ -188,15 +188,19 @@ template <class T>
 void weave(const Wide<T>* from, int64_t phase, int64_t P, int64_t cells, T* to, const T* limit) {
   using W = Wide<T>;
   constexpr int V = kLanes<T>;
-  if (P == 2) {
-    using Order = std::make_integer_sequence<int, V>;
-    for (int64_t c = 0; c < cells; c += 2 * V) {
-      const Vec<W, V> a = load<V>(from + c / 2), b = load<V>(from + phase + c / 2);
-      put<T>(to + c, interleave<0>(a, b, Order{}), cells - c, limit);
-      put<T>(to + c + V, interleave<1>(a, b, Order{}), cells - c - V, limit);
+  using Order = std::make_integer_sequence<int, V>;
+  const auto by = [&](auto phases) PG_LAMBDA {
+    constexpr int S = decltype(phases)::count;
+    for (int64_t c = 0; c < cells; c += S * V) {
+      Vec<W, V> v[S];
+      for (int p = 0; p < S; ++p) v[p] = load<V>(from + p * phase + c / S);
+      put<T>(to + c, in_turn<0, S>(v, Order{}), cells - c, limit);
+      put<T>(to + c + V, in_turn<1, S>(v, Order{}), cells - c - V, limit);
+      if constexpr (S == 3) put<T>(to + c + 2 * V, in_turn<2, S>(v, Order{}), cells - c - 2 * V, limit);
     }
-    return;
-  }
+  };
+  if (P == 2) return by(Lane<2>{});
+  if (P == 3) return by(Lane<3>{});
   for (int64_t p = 0; p < P; ++p)
     for (int64_t j = p, q = 0; j < cells; j += P, ++q) store<1>(to + j, Vec<W, 1>{from[p * phase + q]});
 }

@@ -4,25 +4,29 @@
 
 namespace poolgrad::PG_ISA {
 
-template <int Odd, class V, int... I>
-PG_INLINE V every_second(V a, V b, std::integer_sequence<int, I...>) {
-  return __builtin_shufflevector(a, b, (2 * I + Odd)...);
+/// Cells P, P + S, P + 2 S, … of S vectors.
+template <int P, int S, class V, int... I>
+PG_INLINE V every(const V* v, std::integer_sequence<int, I...>) {
+  constexpr int L = sizeof...(I);
+  const V two = __builtin_shufflevector(v[0], v[1], (P + S * I < 2 * L ? P + S * I : 0)...);
+  if constexpr (S == 2) return two;
+  else return __builtin_shufflevector(two, v[2], (P + S * I < 2 * L ? I : P + S * I - L)...);
 }
 
-/// Cells 0, 2, 4, … of two vectors, and cells 1, 3, 5, … of them.
-template <class W, int L>
-PG_INLINE void part(Vec<W, L>& a, Vec<W, L>& b) {
-  using Order = std::make_integer_sequence<int, L>;
-  const Vec<W, L> even = every_second<0>(a, b, Order{}), odd = every_second<1>(a, b, Order{});
-  a = even;
-  b = odd;
+/// Vectors P of S that have the cells of S vectors in turn.
+template <int P, int S, class V, int... I>
+PG_INLINE V in_turn(const V* v, std::integer_sequence<int, I...>) {
+  constexpr int L = sizeof...(I);
+  const V two = __builtin_shufflevector(v[0], v[1], ((P * L + I) % S < 2 ? (P * L + I) % S * L + (P * L + I) / S : 0)...);
+  if constexpr (S == 2) return two;
+  else return __builtin_shufflevector(two, v[2], ((P * L + I) % S < 2 ? I : L + (P * L + I) / S)...);
 }
 
 /// An axis as a comb: destination cell P q + p reads source cells S q + first(p) + t, 0 <= t < width(p), as far as there are such.
-/// S is 1 or 2: rows are parted in two by vectors, but in three only cell by cell.
+/// S is at most 3: into more, rows are parted only cell by cell.
 struct Comb {
   Comb(const Axis& a, int lanes) : axis(a), S(a.step), P(a.period), teeth((a.m + P - 1) / P) {
-    if (axis.hi - axis.lo <= P || S > 2) return;
+    if (axis.hi - axis.lo <= P || S > 3) return;
     const auto inside = [&](int64_t c) { return c < 0 ? 0 : c > axis.n ? axis.n : c; };
     for (int64_t j = 0; j < axis.m; ++j) {
       const int64_t from = first(j % P) + j / P * S, to = from + width(j % P);
@@ -63,9 +67,8 @@ class Phases {
   static constexpr int64_t full(int64_t n) { return (n + V - 1) / V * V; }
 
   Phases(int64_t n, int64_t S, int64_t left, int64_t read, W neutral, const T* end)
-      : n_(n), S_(S), left_(left), phase_(full((n + left) / S + 2 * V > read ? (n + left) / S + 2 * V : read)), neutral_(neutral), end_(end), even_(place(left)), odd_(place(left + 1)) {
-    const int64_t block = S == 2 ? 2 * V : V;
-    for (int64_t c = 0; c < block; ++c) mask_[c] = c < n % block ? -1 : 0;
+      : n_(n), S_(S), left_(left), phase_(full((n + left) / S + 2 * V > read ? (n + left) / S + 2 * V : read)), neutral_(neutral), end_(end) {
+    for (int64_t c = 0; c < S * V; ++c) mask_[c] = c < n % (S * V) ? -1 : 0;
   }
   int64_t size() const { return S_ * phase_; }
   /// Where source cell c + left is kept.
@@ -77,7 +80,7 @@ class Phases {
   /// Puts a row in its place, each cell times its weight where there are weights.
   [[gnu::noinline]] void fill(const T* row, W* to, const W* weights = nullptr) {
     if (S_ == 1) return weights ? straight<true>(row, to + left_, weights) : straight<false>(row, to + left_, weights);
-    pairs(row, to + even_, to + odd_);
+    S_ == 2 ? parted<2>(row, to + place(left_)) : parted<3>(row, to + place(left_));
   }
 
  private:
@@ -105,28 +108,33 @@ class Phases {
     for (; c + V <= n_; c += V) store<V>(to + c, weighed<Weighted>(load<V>(row + c), weights + c));
     if (c < n_) store<V>(to + c, masked(weighed<Weighted>(load<V>(rest(row + c, n_ - c, V)), weights + c), 0));
   }
-  void pairs(const T* row, W* even, W* odd) {
+  template <int S>
+  void parted(const T* row, W* to) {
     int64_t c = 0;
-    for (; c + 2 * V <= n_; c += 2 * V) {
-      Vec<W, V> a = load<V>(row + c), b = load<V>(row + c + V);
-      part<W, V>(a, b);
-      store<V>(even + c / 2, a);
-      store<V>(odd + c / 2, b);
+    for (; c + S * V <= n_; c += S * V) {
+      Vec<W, V> v[S];
+      for (int p = 0; p < S; ++p) v[p] = load<V>(row + c + p * V);
+      put_apart<S>(v, to + c / S);
     }
     if (c == n_) return;
-    const T* last = rest(row + c, n_ - c, 2 * V);
-    Vec<W, V> a = masked(load<V>(last), 0), b = masked(load<V>(last + V), V);
-    part<W, V>(a, b);
-    store<V>(even + c / 2, a);
-    store<V>(odd + c / 2, b);
+    const T* last = rest(row + c, n_ - c, S * V);
+    Vec<W, V> v[S];
+    for (int p = 0; p < S; ++p) v[p] = masked(load<V>(last + p * V), p * V);
+    put_apart<S>(v, to + c / S);
+  }
+  template <int S>
+  PG_INLINE void put_apart(const Vec<W, V>* v, W* to) const {
+    using Order = std::make_integer_sequence<int, V>;
+    store<V>(to, every<0, S>(v, Order{}));
+    store<V>(to + phase_, every<1, S>(v, Order{}));
+    if constexpr (S == 3) store<V>(to + 2 * phase_, every<2, S>(v, Order{}));
   }
 
   const int64_t n_, S_, left_, phase_;
   const W neutral_;
   const T* const end_;
-  const int64_t even_, odd_;
-  Mask mask_[2 * V] = {};
-  T rest_[2 * V] = {};
+  Mask mask_[3 * V] = {};
+  T rest_[3 * V] = {};
 };
 
 /// Writes a vector to a row that ends after `room` cells. Behind the row it may write what is written later, up to `limit`.

@@ -212,13 +212,21 @@ void spread_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share shar
     T* dx = a.out;
     if (only_short && w.nrows * w.width > kLongSum) return;
     if (rounds_once<T>(share)) {
-      Scratch<double> counts(w.nrows * w.width);
+      const int64_t taps = w.nrows * w.width;
+      Scratch<double> counts(2 * taps);
+      double *const by = counts.get(), *const over = by + taps;
       int64_t k = 0;
-      each_tap<order>(w, [&](int64_t r, int64_t t) { counts[k++] = share == Share::whole ? 1 : static_cast<double>(w.row_count[r] * w.col_count[t]); });
-      const double* by = counts.get();
-      return reduce<T, order>(
+      each_tap<order>(w, [&](int64_t r, int64_t t) {
+        by[k] = share == Share::whole ? 1 : static_cast<double>(w.row_count[r] * w.col_count[t]);
+        over[k] = 1 / by[k];
+        ++k;
+      });
+      return reduce<double, order>(
           w, lanes, [](auto lane, int64_t, int64_t) { return Vec<double, decltype(lane)::count>{}; },
-          [g, by](auto lane, auto& sum, int64_t at, int64_t k) { sum += convert<double, decltype(lane)::count, Wide<T>>(load<decltype(lane)::count>(g + at)) / by[k]; },
+          [g, by, over](auto lane, auto& sum, int64_t at, int64_t k) {
+            constexpr int L = decltype(lane)::count;
+            sum += quotient<T, L>(convert<double, L, Wide<T>>(load<L>(g + at)), by[k], over[k]);
+          },
           [dx](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(dx + c, settle<T, decltype(lane)::count>(sum)); });
     }
     if constexpr (is_real<T>) {

@@ -41,8 +41,8 @@ int64_t tap_bytes(const OwnedPlan& plan) {
 }
 
 template <class F>
-void run(const Plan& plan, int64_t bytes, F&& f) {
-  if (work_of(plan)) piecewise(plan, bytes, nullptr, f);
+void run(const Plan& plan, int64_t bytes, F&& f, bool apart = false) {
+  if (work_of(plan)) piecewise(plan, bytes, nullptr, f, apart);
 }
 
 void* make_plan(int64_t outer, int64_t inner, int rank, const int64_t* n, const int64_t* m, const int64_t* start, const int64_t* stop, Reason* reason) {
@@ -92,7 +92,7 @@ bool follow(const void* plan, int dtype, const void* v, const void* taps, void* 
     FirstWrong wrong;
     run(back ? p.transposed() : p.forward(), std::max(p.source_size(), p.dest_size()) * kWidth[dtype], [&](Piece piece) {
       wrong.report(back ? verbs->route(p.forward(), p.transposed(), a, piece) : verbs->pick(p.forward(), a, piece));
-    });
+    }, follows_each(p.forward()));
     if (wrong.get() >= 0) throw std::invalid_argument("taps: got a tap outside its window at flat position " + std::to_string(wrong.get()));
   });
 }

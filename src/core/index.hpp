@@ -34,40 +34,8 @@ int64_t gather_items(const T* v, const Index* index, T* out, int64_t n, int64_t 
   return -1;
 }
 
-/// The best of each window, and its tap: of rows as they lie.
-template <class T, class Tap>
-void choose_rows(const Plan& plan, const T* x, T* y, Tap* taps, Piece piece) {
-  TapRows<T, Tap> rows(plan);
-  const int64_t size = plan.axis[0].n * plan.source_slab(), per = plan.rows_per_item(), out_row = plan.last().m * plan.inner;
-  each_row(plan, piece, [&](int64_t i, int64_t u, int64_t j0, int64_t j1) {
-    const int64_t row = (i * per + u) * out_row;
-    rows.find(x + i * size, u, taps + row, y + row, j0, j1);
-  });
-}
-
-/// The same, images side by side where that fills the vectors.
-template <class T, class Tap>
-void choose_piece(const Plan& plan, const T* x, T* y, Tap* taps, Piece p) {
-  const int64_t group = side_by_side<T>(plan, p.i1 - p.i0);
-  if (group == 1) return choose_rows(plan, x, y, taps, p);
-  const Axis& axis = plan.axis[0];
-  const int64_t s_slab = plan.source_slab(), d_slab = plan.dest_slab(), s_item = axis.n * s_slab, d_item = axis.m * d_slab, cells = tile_cells<T>(plan, group, 2);
-  for (int64_t i = p.i0; i < p.i1; i += group)
-    for (int64_t h = p.h0; h < p.h1; h += cells) {
-      const int64_t valid = i + group < p.i1 ? group : p.i1 - i, end = h + cells < p.h1 ? h + cells : p.h1, s0 = axis.start[h], s1 = axis.stop[end - 1], count = (end - h) * d_slab;
-      Tile<T> from((s1 - s0) * s_slab, group), best(count, group);
-      Tile<Tap> where(count, group);
-      Plan local = strip(plan, h, end, s0);
-      local.outer = 1;
-      local.inner = plan.inner * group;
-      choose_rows(local, from.read(x + i * s_item, s_item, s0 * s_slab, (s1 - s0) * s_slab, valid), best.get(), where.get(), Piece{0, 1, 0, end - h});
-      best.write(y + i * d_item, d_item, h * d_slab, count, valid);
-      where.write(taps + i * d_item, d_item, h * d_slab, count, valid);
-    }
-}
-
 /// Whether the cells of a window are sooner looked at by vectors than followed one by one.
-inline bool blends(const Plan& plan) { return !plan.plain && plan.inner >= 8 && Rows::capacity(plan) * plan.last().widest <= 32; }
+inline bool blends(const Plan& plan) { return !follows_each(plan) && Rows::capacity(plan) * plan.last().widest <= 32; }
 
 /// out[i] = v at tap i; 0 where the window is empty. T is unsigned: bits are moved. Returns the first cell whose tap is outside
 /// its window, or -1.

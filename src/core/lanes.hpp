@@ -88,6 +88,7 @@ PG_INLINE Vec<To, L> convert(Vec<From, L> v) {
   if constexpr (byte && sizeof(To) == 4 && L == 16) return bitcast<Vec<To, L>>(_mm512_maskz_cvtepu8_epi32(0xffff, bitcast<__m128i>(v)));
   if constexpr (byte && sizeof(To) == 8 && L == 8) return bitcast<Vec<To, L>>(_mm512_maskz_cvtepu8_epi64(0xff, _mm_cvtsi64_si128(bitcast<long long>(v))));
   if constexpr (word && sizeof(To) == 4 && L == 16) return bitcast<Vec<To, L>>(_mm512_maskz_cvtepu16_epi32(0xffff, bitcast<__m256i>(v)));
+  if constexpr (std::is_same_v<From, float> && std::is_same_v<To, double> && L == 8) return bitcast<Vec<To, L>>(_mm512_maskz_cvtps_pd(0xff, bitcast<__m256>(v)));
 #endif
 #if defined(__AVX2__)
   if constexpr (byte && sizeof(To) == 4 && L == 8) return bitcast<Vec<To, L>>(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(bitcast<long long>(v))));
@@ -221,6 +222,33 @@ template <class T, int L>
 PG_INLINE Vec<Wide<T>, L> total(Vec<Wide<T>, L> sum) {
   if constexpr (is_scaled<T>) return sum * 0x1p-112f;
   else return sum;
+}
+
+#if defined(__FMA__)
+/// a b + c, rounded once.
+template <int L>
+PG_INLINE Vec<double, L> fused(Vec<double, L> a, Vec<double, L> b, Vec<double, L> c) {
+  if constexpr (L == 1) return Vec<double, 1>{__builtin_fma(a[0], b[0], c[0])};
+  else if constexpr (L == 2) return bitcast<Vec<double, L>>(_mm_fmadd_pd(bitcast<__m128d>(a), bitcast<__m128d>(b), bitcast<__m128d>(c)));
+  else if constexpr (L == 4) return bitcast<Vec<double, L>>(_mm256_fmadd_pd(bitcast<__m256d>(a), bitcast<__m256d>(b), bitcast<__m256d>(c)));
+#if defined(__AVX512F__)
+  else return bitcast<Vec<double, L>>(_mm512_fmadd_pd(bitcast<__m512d>(a), bitcast<__m512d>(b), bitcast<__m512d>(c)));
+#endif
+}
+#endif
+
+/// v / by, where `over` is 1 / by: a cell of type T by a count. A product, put right by what it leaves, is the quotient rounded
+/// once: that of a count and 53 bits is never so near the middle of two numbers that the error of `over` matters. Not so if
+/// it may be subnormal. The sign of a zero is lost.
+template <class T, int L>
+PG_INLINE Vec<double, L> quotient(Vec<double, L> v, double by, [[maybe_unused]] double over) {
+#if defined(__FMA__)
+  if constexpr (!std::is_same_v<T, double>) {
+    const Vec<double, L> about = v * over, left = fused<L>(-about, all<double, L>(by), v);
+    return fused<L>(left == left ? left : Vec<double, L>{}, all<double, L>(over), about);  // infinity leaves NaN
+  }
+#endif
+  return v / by;
 }
 
 /// v where it is greater, else best: NaN never is. GCC 12 compares and moves where one instruction does.

@@ -20,8 +20,8 @@ const Level* level = nullptr;
 
 /// Cuts the destination into pieces and runs them without the GIL.
 template <class F>
-void in_pieces(const Plan& plan, int64_t bytes, F&& f) {
-  if (work_of(plan)) unlocked([&](Ask ask) { piecewise(plan, bytes, ask, f); });
+void in_pieces(const Plan& plan, int64_t bytes, F&& f, bool apart = false) {
+  if (work_of(plan)) unlocked([&](Ask ask) { piecewise(plan, bytes, ask, f, apart); });
 }
 
 /// As in_pieces. If x must be whole and some cell of it is NaN, it gives up and is false.
@@ -222,7 +222,7 @@ nb::object follow(const OwnedPlan& plan, nb::handle v, nb::handle taps, nb::hand
   FirstWrong wrong;
   in_pieces(back ? plan.transposed() : plan.forward(), std::max(in.bytes, out.bytes), [&](Piece p) {
     wrong.report(back ? verbs->route(plan.forward(), plan.transposed(), a, p) : verbs->pick(plan.forward(), a, p));
-  });
+  }, follows_each(plan.forward()));
   return wrong.get() < 0 ? result : nb::cast(wrong.get());
 }
 

@@ -23,16 +23,17 @@ inline int64_t work_of(const Plan& plan) {
   return work;
 }
 
-/// Runs f(piece) for all pieces of a destination that is not empty.
+/// Runs f(piece) for all pieces of a destination that is not empty. Apart: f computes items one by one.
 template <class F>
-void piecewise(const Plan& plan, int64_t bytes, Ask ask, F&& f) {
+void piecewise(const Plan& plan, int64_t bytes, Ask ask, F&& f, bool apart = false) {
   const int64_t cells = plan.axis[0].m;
   const int threads = bytes < kWorthThreads ? 1 : thread_limit.load();
   // Items are kept together, up to 64, since neighbours may be computed side by side; then each is cut into stretches of rows.
   // Not so under long windows, whose rows both sides of a cut compute: those are cut between items, or once per thread.
   const int64_t wanted = threads == 1 ? 1 : int64_t{threads} * 4, reach = std::max<int64_t>(plan.axis[0].widest, 1);
-  const bool far = reach > 4 && 16 * reach > cells, apart = plan.inner >= 64 || (far && plan.last().m * plan.inner >= 64);
-  const int64_t blocks = std::clamp<int64_t>(apart ? plan.outer : plan.outer / 64, 1, wanted);
+  const bool far = reach > 4 && 16 * reach > cells;
+  apart |= plan.inner >= 64 || (far && plan.last().m * plan.inner >= 64);
+  const int64_t blocks = std::clamp<int64_t>(apart ? plan.outer : plan.outer / 32, 1, wanted);
   const int64_t cuts = std::clamp<int64_t>(cells / (2 * reach), 1, ((far ? threads : wanted) + blocks - 1) / blocks);
   parallel_for(blocks * cuts, threads, ask, [&](int64_t task) {
     const int64_t b = task / cuts, c = task % cuts;

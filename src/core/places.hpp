@@ -30,10 +30,16 @@ class Places {
                : items_   ? items_ * item_lanes_
                : by_lane_ ? row_lanes_
                           : plan.last().m),
-        from_(lanes_),
-        skip_(lanes_ * levels()),
-        factor_(lanes_ * levels()),
-        rows_(items_ ? lanes_ : 1) {
+        from_(lanes_ + kBlock),
+        skip_(lanes_ * levels() + kBlock),
+        factor_(lanes_ * levels() + kBlock),
+        rows_(items_ ? lanes_ + kBlock : 1) {
+    for (int64_t k = 0; k < kBlock; ++k) {  // of lanes behind the last, which are computed in vain
+      from_[lanes_ + k] = 0;
+      skip_[lanes_ * levels() + k] = 0;
+      factor_[lanes_ * levels() + k] = 0;
+      rows_[items_ ? lanes_ + k : 0] = 1;
+    }
     int64_t k = 0;
     for (int64_t i = 0; i < items_; ++i)
       for (int64_t u = 0; u < plan.rows_per_item(); ++u) {
@@ -91,7 +97,7 @@ class Places {
   using Number = std::conditional_t<sizeof(Tap) == 1, uint32_t, uint64_t>;
   static constexpr int kShift = sizeof(Tap) == 1 ? 16 : 32;
   static constexpr int64_t kMost = sizeof(Tap) == 1 ? 256 : 65536;  // up to it a product and a shift divide exactly
-  static constexpr int64_t kRun = 512, kWhole = 8192, kByLane = 16;
+  static constexpr int64_t kRun = 512, kBlock = 16, kWhole = 8192, kByLane = 16;
 
   struct Level {
     int64_t length, stride;
@@ -127,16 +133,18 @@ class Places {
   /// Tables: of the last axis, and of those between it and the first.
   int levels() const { return items_ && plan_.rank > 2 ? plan_.rank - 1 : 1; }
 
-  /// Puts the places of the taps, counted from the base; false if one is outside its window.
-  [[gnu::noinline]] bool find(int64_t lane, int64_t count) {
+  /// Puts the places of the taps, counted from the base; false if one is outside its window. By whole blocks: the lanes that are too many
+  /// have tap 0.
+  [[gnu::noinline]] bool find(int64_t lane, int64_t taps) {
+    const int64_t count = (taps + kBlock - 1) / kBlock * kBlock;
     if (items_) return divide<true, true>(taps_, count, &from_[lane], &skip_[lane], &factor_[lane], &rows_[lane], place_, row_) && climb<true>(lane, count);
     bool inside = true;
     if (by_lane_) inside = divide<true, false>(taps_, count, &from_[lane], &skip_[lane], &factor_[lane], &rows_[0], place_, row_);
     else
-      for (int64_t k = 0, now; k < count; k += now) {
+      for (int64_t k = 0, now; k < taps; k += now) {
         const int64_t j = (lane + k) / plan_.inner, c = (lane + k) % plan_.inner;
         const int32_t from = static_cast<int32_t>(from_[j] + c);
-        now = plan_.inner - c < count - k ? plan_.inner - c : count - k;
+        now = plan_.inner - c < taps - k ? plan_.inner - c : taps - k;
         inside &= divide<false, false>(taps_ + k, now, &from, &skip_[j], &factor_[j], &rows_[0], place_ + k, row_ + k);
       }
     return inside && climb<false>(0, count);
@@ -177,6 +185,7 @@ class Places {
     const int64_t count = end - lane < kRun ? end - lane : kRun;
     checkpoint(meter_, count);
     std::memcpy(taps_, taps + lane, static_cast<size_t>(count) * sizeof(Tap));
+    std::memset(taps_ + count, 0, kBlock * sizeof(Tap));
     return count;
   }
 
@@ -205,7 +214,7 @@ class Places {
   Scratch<Number> factor_, rows_;
   int64_t base_ = 0, count_ = 1;  // where the row's first windows begin; rows that they have
   Level level_[kMaxRank];
-  Tap taps_[kRun];
+  Tap taps_[kRun + kBlock];
   int32_t place_[kRun];
   Number row_[kRun];
 };

@@ -63,6 +63,9 @@ struct Plan {
   }
 };
 
+/// Whether taps are followed one by one: vectors look at all cells of a window, which takes inner elements.
+PG_HERE inline bool follows_each(const Plan& plan) { return plan.plain || plan.inner < 8; }
+
 /// A piece of the work: outer items [i0, i1), destination cells [h0, h1) of the first axis.
 struct Piece {
   int64_t i0, i1, h0, h1;

@@ -167,6 +167,27 @@ int64_t place_piece(const Plan& plan, const Tap* taps, const T* g, T* dx, Piece 
   return wrong;
 }
 
+/// Images whose taps are found before they are followed, one by one: as many as fill vectors, 0 if those have too many taps to keep.
+template <class T>
+int64_t images_at_once(const Plan& plan) {
+  constexpr int64_t kTapBytes = 256 << 10, kMost = 4096;
+  const int64_t some = kTapBytes / (plan.axis[0].m * plan.dest_slab() + 1);
+  return follows_each(plan) && !plan.plain ? (some < kMost ? some : kMost) / kLanes<T> * kLanes<T> : 0;
+}
+
+/// dx of whole images, some at a time: their taps, found side by side, then followed as if they had been given.
+template <class T>
+int64_t find_and_place(const Plan& plan, const T* x, const T* g, T* dx, int64_t i0, int64_t i1, int64_t many) {
+  const int64_t item = plan.axis[0].n * plan.source_slab(), d_item = plan.axis[0].m * plan.dest_slab();
+  Scratch<uint8_t> taps((many + kLanes<T>) * d_item);
+  for (int64_t i = i0, n; i < i1; i += n) {
+    n = i1 - i < many + kLanes<T> ? i1 - i : many;  // no few are left for the end
+    choose_piece<T, uint8_t>(plan, x + i * item, nullptr, taps.get(), Piece{0, n, 0, plan.axis[0].m});
+    place_piece<T, uint8_t>(plan, taps.get(), g + i * d_item, dx + i * item, Piece{0, n, 0, plan.axis[0].n});
+  }
+  return -1;
+}
+
 /// dx by adding each gradient where its window chose: the cost does not grow with the window.
 template <class T>
 int64_t deal(const Strip<T>& s) {
@@ -248,8 +269,10 @@ int64_t route_piece(const Plan& plan, const Plan& transposed, const T* x, const 
   const int64_t slab = plan.source_slab(), d_slab = plan.dest_slab(), item = axis.n * slab, d_item = axis.m * d_slab;
   const bool asks = claimable(plan, transposed), slide = has_keys<T> && !y && !taps && !plan.plain && keyed(plan);
   if (taps && wide_taps(plan)) return place_piece(plan, static_cast<const uint32_t*>(taps), g, dx, p);
-  if (taps && (!asks || plan.inner < 8)) return place_piece(plan, static_cast<const uint8_t*>(taps), g, dx, p);
+  if (taps && (!asks || follows_each(plan))) return place_piece(plan, static_cast<const uint8_t*>(taps), g, dx, p);
   const bool far = goes_far<T>(transposed);
+  const bool images = p.h0 == 0 && p.h1 == axis.n && p.i1 - p.i0 >= kLanes<T>, few = 2 * d_item <= item;  // else to ask is as quick as to add
+  if (const int64_t many = images_at_once<T>(plan); many && images && few && asks && !slide && !taps && !y) return find_and_place(plan, x, g, dx, p.i0, p.i1, many);
   const int64_t group = y || (slide && long_rows(plan)) || one_by_one ? 1 : side_by_side<T>(plan, p.i1 - p.i0);
   const auto go = [&](const Strip<T>& s) {
     if (taps) return hand_out(s);

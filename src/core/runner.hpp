@@ -165,7 +165,7 @@ class RowRunner {
       }
   }
 
-  Arrays at_cell(Arrays a, int64_t j) const {
+  PG_INLINE Arrays at_cell(Arrays a, int64_t j) const {
     for (auto& s : a.source) s += axis_.from(j) * inner_;
     if constexpr (Partners > 0)
       for (auto& p : a.partner) p += j * inner_;

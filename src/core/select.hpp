@@ -190,6 +190,38 @@ class TapRows {
   Reach reach_;
 };
 
+/// The best of each window, if y is given, and its tap: of rows as they lie.
+template <class T, class Tap>
+void choose_rows(const Plan& plan, const T* x, T* y, Tap* taps, Piece piece) {
+  TapRows<T, Tap> rows(plan);
+  const int64_t size = plan.axis[0].n * plan.source_slab(), per = plan.rows_per_item(), out_row = plan.last().m * plan.inner;
+  each_row(plan, piece, [&](int64_t i, int64_t u, int64_t j0, int64_t j1) {
+    const int64_t row = (i * per + u) * out_row;
+    rows.find(x + i * size, u, taps + row, y ? y + row : nullptr, j0, j1);
+  });
+}
+
+/// The same, images side by side where that fills the vectors.
+template <class T, class Tap>
+void choose_piece(const Plan& plan, const T* x, T* y, Tap* taps, Piece p) {
+  const int64_t group = side_by_side<T>(plan, p.i1 - p.i0);
+  if (group == 1) return choose_rows(plan, x, y, taps, p);
+  const Axis& axis = plan.axis[0];
+  const int64_t s_slab = plan.source_slab(), d_slab = plan.dest_slab(), s_item = axis.n * s_slab, d_item = axis.m * d_slab, cells = tile_cells<T>(plan, group, 2);
+  for (int64_t i = p.i0; i < p.i1; i += group)
+    for (int64_t h = p.h0; h < p.h1; h += cells) {
+      const int64_t valid = i + group < p.i1 ? group : p.i1 - i, end = h + cells < p.h1 ? h + cells : p.h1, s0 = axis.start[h], s1 = axis.stop[end - 1], count = (end - h) * d_slab;
+      Tile<T> from((s1 - s0) * s_slab, group), best(y ? count : 0, group);
+      Tile<Tap> where(count, group);
+      Plan local = strip(plan, h, end, s0);
+      local.outer = 1;
+      local.inner = plan.inner * group;
+      choose_rows(local, from.read(x + i * s_item, s_item, s0 * s_slab, (s1 - s0) * s_slab, valid), y ? best.get() : nullptr, where.get(), Piece{0, 1, 0, end - h});
+      if (y) best.write(y + i * d_item, d_item, h * d_slab, count, valid);
+      where.write(taps + i * d_item, d_item, h * d_slab, count, valid);
+    }
+}
+
 /// Calls f(Tap{}) with the lane's own tap type if it holds every tap of the plan, else with a wider one.
 template <class T, class F>
 void with_tap_type(const Plan& plan, F&& f) {
