@@ -61,10 +61,12 @@ THREADS = [
 CALLS = ["tests/windows", "tests/surface/test_limits.py", "tests/surface/test_inputs.py", "tests/hostile/test_calls.py"]
 CALLS += ["tests/golden/test_seeds.py", "tests/surface/test_rare.py", "tests/surface/test_deviations.py"]
 CALLS += ["--deselect=tests/hostile/test_calls.py::test_the_hostile_set_is_answered_as_it_expects"]  # takes long
+IMAGES = ["tests/oracle/test_images.py", "tests/oracle"]
 NEAR = {
     **dict.fromkeys(("module.cpp", "border.hpp", "owned_plan.cpp", "index.hpp", "first_wrong.hpp"), BORDER),
     "pieces.hpp": ["tests/pools/test_choice.py", *BORDER],
     "outlet.hpp": ["tests/oracle/test_independence.py"],
+    **dict.fromkeys(("comb.hpp", "along.hpp", "lanes.hpp", "places.hpp", "route.hpp"), IMAGES),
     **dict.fromkeys(("threads.cpp", "gil.hpp", "memory.cpp"), THREADS),
 }
 # About files, other programs, and the tests themselves: they say nothing about a fault.

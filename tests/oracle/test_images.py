@@ -1,0 +1,103 @@
+"""Many images of one channel: rows in two and three parts, taps found for whole images, quotients by products."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from support import plain_verbs
+
+import poolgrad
+from poolgrad import reference, verbs
+from poolgrad.rules import Mean, Share, Start
+from poolgrad.windows import Plan, clip
+
+REAL = [np.dtype(t) for t in (np.float16, ml_dtypes.bfloat16, np.float32, np.float64)]
+
+
+def pool(items: int, sizes: tuple[int, ...], window: tuple[int, ...], strides: tuple[int, ...], pad: int) -> Plan:
+    axes = {}
+    for d, (n, k, s) in enumerate(zip(sizes, window, strides, strict=True)):
+        p = min(pad, k - 1)
+        axes[d + 1] = clip(n, k, s, p, (n + 2 * p - k) // s + 1)
+    return Plan((items, *sizes), axes)
+
+
+PLANS = {
+    "threes": pool(40, (5, 61), (3, 2), (2, 3), 0),
+    "threes, windows longer than strides": pool(17, (6, 100), (3, 5), (2, 3), 2),
+    "threes, one row": pool(18, (149,), (4,), (3,), 1),
+    "threes, boxes": pool(16, (4, 5, 52), (2, 2, 3), (2, 2, 3), 0),
+    "fours": pool(33, (7, 90), (2, 4), (2, 4), 0),
+    "twos": pool(83, (8, 30), (2, 2), (2, 2), 0),
+    "small boxes": pool(70, (4, 6, 6), (2, 2, 2), (2, 2, 2), 0),
+    "windows as large as images": pool(200, (7, 7), (7, 7), (7, 7), 0),
+    "images of many taps": pool(35, (120, 130), (2, 2), (2, 2), 0),
+    "one image more than is done at once": pool(4097, (4, 4), (2, 2), (2, 2), 0),
+}
+
+
+def values(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype, special: bool) -> np.ndarray:
+    x = rng.integers(-4, 5, shape).astype(dtype) if special else rng.standard_normal(shape).astype(dtype)
+    if special:
+        x.reshape(-1)[:: max(x.size // 7, 1)] = [np.nan, -np.inf, np.inf][int(rng.integers(3))]
+    return x
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("special", [False, True])
+@pytest.mark.parametrize("dtype", REAL, ids=str)
+@pytest.mark.parametrize("what", PLANS)
+def test_every_verb_equals_the_plain_path(what, dtype, special, threads):
+    plan, plain = PLANS[what], plain_verbs()
+    rng = np.random.default_rng(len(what))
+    x, g = values(rng, plan.source, dtype, special), rng.standard_normal(plan.dest).astype(dtype)
+    y, taps = plain.choose(plan, x)
+    calls = [
+        lambda v: v.choose(plan, x)[0],
+        lambda v: v.choose(plan, x)[1],
+        lambda v: v.pick(plan, x, taps),
+        lambda v: v.place(plan, g, taps),
+        lambda v: v.route(plan, x, g),
+        lambda v: v.recall(plan, x, y, x),
+        *(lambda v, start=start: v.select(plan, start, x) for start in Start),
+        *(lambda v, share=share: v.spread(plan, share, False, g) for share in Share),
+        lambda v: v.fold(plan, Mean.COUNTED, np.nan_to_num(x.astype(np.float32), posinf=1, neginf=1).astype(dtype)),
+    ]
+    with poolgrad.threads(threads):
+        for number, call in enumerate(calls):
+            got, want = call(verbs), call(plain)
+            same = (got.view(f"u{got.itemsize}") == want.view(f"u{got.itemsize}")) | ((got != got) & (want != want))
+            assert same.all(), number
+
+
+def test_the_plain_path_is_right_about_images():
+    """What the test above trusts."""
+    rng = np.random.default_rng(0)
+    for plan in (PLANS["threes"], PLANS["threes, boxes"], PLANS["windows as large as images"]):
+        x, g = rng.integers(-4, 5, plan.source).astype(np.float32), rng.standard_normal(plan.dest).astype(np.float32)
+        assert plain_verbs().route(plan, x, g).tobytes() == reference.route(plan, x, g).tobytes()
+        assert plain_verbs().choose(plan, x)[1].tobytes() == reference.choose(plan, x)[1].tobytes()
+
+
+@pytest.mark.parametrize("channels", [1, 5, 16, 33])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64])
+@pytest.mark.parametrize("cells", [1, 2, 3, 6, 7, 49, 63])
+def test_a_quotient_is_what_division_gives(cells, dtype, channels):
+    """Any bits, subnormals, infinities and NaN: cell / count in float64, rounded once, then added up."""
+    rng = np.random.default_rng(cells)
+    plan = Plan((2, 80, channels), {1: clip(80, cells, max(cells // 2, 1), 0, (80 - cells) // max(cells // 2, 1) + 1)})
+    if np.dtype(dtype).kind == "i":
+        kinds = [rng.integers(-(2**24), 2**24, plan.dest).astype(dtype)]
+    else:
+        bits = np.dtype(f"u{np.dtype(dtype).itemsize}")
+        kinds = [
+            np.frombuffer(rng.bytes(int(np.prod(plan.dest)) * bits.itemsize), dtype).reshape(plan.dest),
+            rng.integers(0, 500, plan.dest).astype(bits).view(dtype),  # subnormals
+        ]
+    for g in kinds:
+        want = np.zeros(plan.source)
+        with np.errstate(all="ignore"):
+            for j, (a, b) in enumerate(plan.by_dimension[1].pairs()):
+                want[:, a:b] += (g[:, j].astype(np.float64) / np.float64(cells))[:, None]
+            rounded = want.astype(dtype)
+        got = verbs.spread(plan, Share.QUOTIENT, False, g)
+        assert ((got == rounded) | ((got != got) & (rounded != rounded))).all()
