@@ -13,7 +13,7 @@ PG_INLINE V every(const V* v, std::integer_sequence<int, I...>) {
   else return __builtin_shufflevector(two, v[2], (P + S * I < 2 * L ? I : P + S * I - L)...);
 }
 
-/// Vectors P of S that have the cells of S vectors in turn.
+/// The P-th of S vectors that hold the cells of S vectors in turn: every() back again.
 template <int P, int S, class V, int... I>
 PG_INLINE V in_turn(const V* v, std::integer_sequence<int, I...>) {
   constexpr int L = sizeof...(I);

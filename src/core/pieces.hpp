@@ -28,7 +28,7 @@ template <class F>
 void piecewise(const Plan& plan, int64_t bytes, Ask ask, F&& f, bool apart = false) {
   const int64_t cells = plan.axis[0].m;
   const int threads = bytes < kWorthThreads ? 1 : thread_limit.load();
-  // Items are kept together, up to 64, since neighbours may be computed side by side; then each is cut into stretches of rows.
+  // Items are kept together, 32 at least, since neighbours may be computed side by side; then each is cut into stretches of rows.
   // Not so under long windows, whose rows both sides of a cut compute: those are cut between items, or once per thread.
   const int64_t wanted = threads == 1 ? 1 : int64_t{threads} * 4, reach = std::max<int64_t>(plan.axis[0].widest, 1);
   const bool far = reach > 4 && 16 * reach > cells;

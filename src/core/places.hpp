@@ -147,7 +147,7 @@ class Places {
         now = plan_.inner - c < taps - k ? plan_.inner - c : taps - k;
         inside &= divide<false, false>(taps_ + k, now, &from, &skip_[j], &factor_[j], &rows_[0], place_ + k, row_ + k);
       }
-    return inside && climb<false>(0, count);
+    return inside && climb<false>(0, by_lane_ ? count : taps);
   }
 
   /// Along the last axis: places of taps, and which of its window's rows each is in. The lanes are of any cells, or of one.
