@@ -167,12 +167,12 @@ int64_t place_piece(const Plan& plan, const Tap* taps, const T* g, T* dx, Piece 
   return wrong;
 }
 
-/// Images whose taps are found before they are followed, one by one: as many as fill vectors, 0 if those have too many taps to keep.
+/// Images whose taps are found before they are followed, one by one: as many as fill vectors, 0 if those have none or too many to keep.
 template <class T>
 int64_t images_at_once(const Plan& plan) {
   constexpr int64_t kTapBytes = 256 << 10, kMost = 4096;
-  const int64_t some = kTapBytes / (plan.axis[0].m * plan.dest_slab() + 1);
-  return follows_each(plan) && !plan.plain ? (some < kMost ? some : kMost) / kLanes<T> * kLanes<T> : 0;
+  const int64_t taps = plan.axis[0].m * plan.dest_slab(), some = kTapBytes / (taps + 1);
+  return taps && follows_each(plan) && !plan.plain ? (some < kMost ? some : kMost) / kLanes<T> * kLanes<T> : 0;
 }
 
 /// dx of whole images, some at a time: their taps, found side by side, then followed as if they had been given.

@@ -69,6 +69,15 @@ def test_every_verb_equals_the_plain_path(what, dtype, special, threads):
             assert same.all(), number
 
 
+@pytest.mark.parametrize("axes", [{1: (1, 0)}, {1: (4, 0), 2: (1, 0)}, {1: (1, 0), 2: (3, 3)}, {2: (1, 0)}], ids=str)
+def test_images_without_windows_have_gradients_of_zero(axes):
+    plan = Plan((40, *(axes.get(d, (2, 2))[0] for d in (1, 2))), {d: clip(n, 1, 1, 0, m) for d, (n, m) in axes.items()})
+    x = np.ones(plan.source, np.float32)
+    got = verbs.route(plan, x, np.ones(plan.dest, np.float32), None, np.full(plan.source, 7, np.float32))
+    assert (got == 0).all()
+    assert (verbs.place(plan, np.ones(plan.dest, np.float32), np.zeros(plan.dest, np.uint8)) == 0).all()
+
+
 def test_the_plain_path_is_right_about_images():
     """What the test above trusts."""
     rng = np.random.default_rng(0)
