@@ -27,7 +27,7 @@ class Padded {
       stride_[a] = size;
       size *= a == upper_ ? axis.n + (comb.left > right ? comb.left : right) : axis.n + comb.left + right;
       cuts |= comb.cuts;
-      odd_cuts |= comb.cuts && comb.odd_cuts;
+      odd_cuts |= comb.odd_cuts;
       if (a < upper_) sources *= axis.n, dests *= axis.m, taps *= width_[a];
     }
     room = size + left_[upper_] + width_[upper_] + Phases<T>::full(plan.last().m) + 2 * V;
@@ -95,7 +95,7 @@ bool select_padded(const Plan& plan, const RowArrays<T, 1, 0>& a, Start start, P
   using W = Wide<T>;
   constexpr int V = kLanes<T>;
   const Padded<T> pad(plan, p);
-  if (!pad.fits || start == Start::first || (start == Start::infinity && pad.odd_cuts)) return false;
+  if (!pad.fits || start == Start::first || (start == Start::infinity && pad.cuts && pad.odd_cuts)) return false;
   const W neutral = start_value<T>(start, pad.cuts), from = start_value<T>(start, false);
   const int64_t m = plan.last().m, lanes = Phases<T>::full(m), width = pad.width(), zero = 0;
   const T* limit = a.out + p.i1 * pad.dests * m;

@@ -21,6 +21,17 @@ def test_a_window_that_was_cut_among_others_that_were_not_starts_from_the_lowest
     assert (plain_verbs().select(plan, Start.INFINITY, x) == want).all()
 
 
+@pytest.mark.parametrize(("step", "rows"), [(1, 7), (2, 8), (3, 9)])
+def test_a_window_that_sticks_out_without_being_cut_starts_from_minus_infinity_whatever_other_axes_do(step, rows):
+    start = np.array([rows - 2 * step, rows - step, rows])
+    columns = Axis(16, [0, *range(16)], np.arange(1, 18).clip(max=16), span=[2] * 17)
+    plan = Plan((1, rows, 16), {1: Axis(rows, start, (start + step).clip(max=rows)), 2: columns})
+    x = np.full(plan.source, -np.inf)
+    want = reference.select(plan, Start.INFINITY, x)
+    assert set(np.unique(want).tolist()) == {-np.inf, float(np.finfo(np.float64).min)}
+    assert (verbs.select(plan, Start.INFINITY, x) == want).all()
+
+
 def test_the_first_wrong_position_is_named_whoever_finds_his_first():
     """The last cell of one task and the first of the next: the second is found long before."""
     index = np.zeros(1 << 17, np.int64)
