@@ -108,9 +108,17 @@ bool select_along(const Plan& whole, const RowArrays<T, 1, 0>& a, Start start, P
         T* y = a.out + r.row * m;
         const T* limit = a.out + along.limit(r);
         const W least = start_value<T>(start, r.cut);
-        reduce_taps<T, Order::rows, 1>({r.rows, r.nrows, &zero, 1}, lanes, [&](int64_t) { return all<W, V>(least); }, greater(rows.ring()), [&](auto& best, int64_t c) { put<T>(y + c, best, m - c, limit); });
+        reduce_taps<T, Order::rows, 1>({r.rows, r.nrows, &zero, 1}, lanes, [&](int64_t) { return all<W, V>(least); }, greater(rows.ring()), [=](auto& best, int64_t c) PG_LAMBDA { put<T>(y + c, best, m - c, limit); });
       });
   return true;
+}
+
+/// Number k of a row of divisors, followed by a row of what is 1 over them.
+template <class T>
+Wide<T> divisor_or_over(int64_t k, int64_t lanes, int64_t m, int64_t upper, const Axis& last, Mean mean) {
+  const int64_t j = k % lanes;
+  const Wide<T> by = divisor<T>(j < m ? upper * last.length(j) : 1, mean);
+  return k < lanes ? by : 1 / by;
 }
 
 /// Means, tap after tap in row-major order.
@@ -125,7 +133,7 @@ bool fold_along(const Plan& whole, const RowArrays<T, 1, 0>& a, Mean mean, Piece
   Phases<T> phases(n, comb.S, comb.left, lanes + comb.reach(), W{0}, a.source[0] + along.source_size());
   if (!CombRows<W>::small(along.plan, phases.size())) return false;
   CombRows<W> rows(along.plan, false, phases.size());
-  RowPerCount<W> divisors(lanes);
+  RowPerCount<W> divisors(2 * lanes);
   Scratch<int64_t> taps(width);
   for (int64_t t = 0; t < width; ++t) taps[t] = phases.place(comb.first(0) + comb.left + t);
   for (int64_t k = 0; k < rows.kept(); ++k) phases.clear(rows.ring() + k * phases.size());
@@ -135,11 +143,11 @@ bool fold_along(const Plan& whole, const RowArrays<T, 1, 0>& a, Mean mean, Piece
       [&](const CombRow& r) {
         T* y = a.out + r.row * m;
         const T* limit = a.out + along.limit(r);
-        const W *by = divisors(r.nrows, [&](int64_t j) { return divisor<T>(j < m ? r.nrows * along.plan.last().length(j) : 1, mean); }), *x = rows.ring();
+        const W *by = divisors(r.nrows, [&](int64_t k) { return divisor_or_over<T>(k, lanes, m, r.nrows, along.plan.last(), mean); }), *x = rows.ring();
         reduce_full<T, Order::rows>(
             {r.rows, r.nrows, taps.get(), width}, lanes, [=](int64_t) { return Vec<W, V>{}; },
             [=](auto& sum, int64_t place) { sum = rounded<T, V>(sum + load<V>(x + place)); },
-            [&](auto& sum, int64_t c) { put<T>(y + c, sum / load<V>(by + c), m - c, limit); });
+            [=](auto& sum, int64_t c) PG_LAMBDA { put<T>(y + c, divided<T, V>(sum, load<V>(by + c), load<V>(by + lanes + c)), m - c, limit); });
       });
   return true;
 }
@@ -178,7 +186,7 @@ bool recall_along(const Plan& whole, const RowArrays<T, 2, 1>& a, Piece p) {
         reduce_full<T, Order::backwards>(
             {r.rows, r.nrows, taps.get(), width}, lanes, [=](int64_t c) { return Recall<T, V>{load<V>(y + c), Vec<W, V>{}}; },
             [=](auto& s, int64_t place) { s.found = (load<V>(x + place) == s.best) ? load<V>(v + place) : s.found; },
-            [&](auto& s, int64_t c) { put<T>(out + c, s.found, m - c, limit); });
+            [=](auto& s, int64_t c) PG_LAMBDA { put<T>(out + c, s.found, m - c, limit); });
       });
   return true;
 }
@@ -268,7 +276,7 @@ bool spread_along(const Plan& whole, const RowArrays<T, 1, 0>& a, Share share, P
           W* const run = apart.get() + q * lanes;
           reduce_full<T, Reversed ? Order::columns : Order::rows>(
               {r.rows, r.nrows, taps.get() + q * last.widest, widths[q]}, lanes, [=](int64_t) { return Vec<W, V>{}; }, [=](auto& sum, int64_t place) { sum = rounded<T, V>(sum + load<V>(g + place)); },
-              [&](auto& sum, int64_t c) { P == 1 ? put<T>(dx + c, sum, m - c, limit) : store<V>(run + c, sum); });
+              [=](auto& sum, int64_t c) PG_LAMBDA { P == 1 ? put<T>(dx + c, sum, m - c, limit) : store<V>(run + c, sum); });
         }
         if (P > 1) weave<T>(apart.get(), lanes, P, m, dx, limit);
       });

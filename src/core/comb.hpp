@@ -66,8 +66,9 @@ class Phases {
   static constexpr int V = kLanes<T>;
   static constexpr int64_t full(int64_t n) { return (n + V - 1) / V * V; }
 
-  Phases(int64_t n, int64_t S, int64_t left, int64_t read, W neutral, const T* end)
-      : n_(n), S_(S), left_(left), phase_(full((n + left) / S + 2 * V > read ? (n + left) / S + 2 * V : read)), neutral_(neutral), end_(end) {
+  /// `apart`: from one phase to the next, if that is given.
+  Phases(int64_t n, int64_t S, int64_t left, int64_t read, W neutral, const T* end, int64_t apart = 0)
+      : n_(n), S_(S), left_(left), phase_(apart ? apart : full((n + left) / S + 2 * V > read ? (n + left) / S + 2 * V : read)), neutral_(neutral), end_(end) {
     for (int64_t c = 0; c < S * V; ++c) mask_[c] = c < n % (S * V) ? -1 : 0;
   }
   int64_t size() const { return S_ * phase_; }
@@ -137,6 +138,12 @@ class Phases {
   T rest_[3 * V] = {};
 };
 
+/// Apart from what is done often.
+template <class T>
+[[gnu::noinline, gnu::cold]] void put_some(T* to, const T* from, int64_t count) {
+  if (count > 0) std::memcpy(static_cast<void*>(to), from, static_cast<size_t>(count) * sizeof(T));
+}
+
 /// Writes a vector to a row that ends after `room` cells. Behind the row it may write what is written later, up to `limit`.
 template <class T>
 PG_INLINE void put(T* to, Vec<Wide<T>, kLanes<T>> v, int64_t room, const T* limit) {
@@ -144,7 +151,7 @@ PG_INLINE void put(T* to, Vec<Wide<T>, kLanes<T>> v, int64_t room, const T* limi
   if (limit - to >= V) return store<V>(to, v);
   T rest[V];
   store<V>(rest, v);
-  if (room > 0) std::memcpy(static_cast<void*>(to), rest, static_cast<size_t>(room < V ? room : V) * sizeof(T));
+  put_some<T>(to, rest, room < V ? room : V);
 }
 
 /// Taps of a window: each of the rows at `rows`, each of the places `off` in it.

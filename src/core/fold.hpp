@@ -77,12 +77,14 @@ void fold_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Mean mean, P
             [y, by](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(y + c, convert<Wide<T>, decltype(lane)::count, Long<T>>(sum / by)); });
       }
     const Wide<T> by = divisors(count, [mean](int64_t n) { return divisor<T>(n, mean); });
+    const Wide<T> over = is_real<T> ? 1 / by : 0;
     add_up<T, Order::rows>(
         w, lanes, [x](auto lane, int64_t at, int64_t) { return load<decltype(lane)::count>(x + at); },
-        [y, by](auto lane, auto& s, int64_t c) {
+        [y, by, over](auto lane, auto& s, int64_t c) {
           constexpr int L = decltype(lane)::count;
           const Vec<Wide<T>, L> sum = total<T, L>(s);
-          store<L>(y + c, is_real<T> || by != 0 ? sum / by : sum);
+          if constexpr (is_real<T>) store<L>(y + c, by <= kExactCount ? divided<T, L>(sum, all<Wide<T>, L>(by), all<Wide<T>, L>(over)) : sum / by);
+          else store<L>(y + c, by != 0 ? sum / by : sum);
         });
   }, only_short);
 }

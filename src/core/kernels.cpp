@@ -2,8 +2,8 @@
 #include "kernels.hpp"
 
 #include "claims.hpp"
+#include "flat.hpp"
 #include "index.hpp"
-#include "padded.hpp"
 #include "sums.hpp"
 
 namespace poolgrad {
@@ -33,7 +33,7 @@ void fold_any(const Plan& plan, const Arrays& a, Mean mean, Piece p) {
   if constexpr (is_real<T>)
     if (mean != Mean::strict && slides(plan, 16)) return fold_sliding<T>(plan, arrays, mean, p);
   if constexpr (combs<T>)
-    if (!rounds_once<T>(mean) && (fold_padded<T>(plan, arrays, mean, p) || fold_along<T>(plan, arrays, mean, p))) return;
+    if (!rounds_once<T>(mean) && (fold_flat<T>(plan, arrays, mean, p) || fold_along<T>(plan, arrays, mean, p))) return;
   fold_piece<T>(plan, arrays, mean, p);
 }
 
@@ -43,7 +43,7 @@ void spread_any(const Plan& plan, const Arrays& a, Share share, Piece p) {
   if constexpr (is_real<T>)
     if (share != Share::quotient && slides(plan, 16)) return spread_sliding<T, Reversed>(plan, arrays, share, p);
   if constexpr (combs<T>)
-    if (spread_whole<T>(plan, arrays, share, p) || spread_along<T, Reversed>(plan, arrays, share, p)) return;
+    if (spread_whole<T>(plan, arrays, share, p) || spread_flat<T, Reversed>(plan, arrays, share, p) || spread_along<T, Reversed>(plan, arrays, share, p)) return;
   spread_piece<T, Reversed>(plan, arrays, share, p);
 }
 
@@ -52,7 +52,7 @@ void select_any(const Plan& plan, const Arrays& a, Start start, Piece p) {
   const RowArrays<T, 1, 0> arrays{{in<T>(a.x)}, {}, out<T>(a.out)};
   if (start != Start::first && !plan.plain && slides(plan, 12)) return select_sliding<T>(plan, arrays, start, p);
   if constexpr (combs<T>)
-    if (select_padded<T>(plan, arrays, start, p) || select_along<T>(plan, arrays, start, p)) return;
+    if (select_flat<T>(plan, arrays, start, p) || select_along<T>(plan, arrays, start, p)) return;
   select_piece<T>(plan, arrays, start, p);
 }
 
@@ -62,7 +62,7 @@ void recall_any(const Plan& plan, const Arrays& a, Piece p) {
   if constexpr (has_keys<T>)
     if (!plan.plain && keyed(plan)) return recall_sliding<T>(plan, arrays, p);
   if constexpr (combs<T>)
-    if (recall_along<T>(plan, arrays, p)) return;
+    if (recall_flat<T>(plan, arrays, p) || recall_along<T>(plan, arrays, p)) return;
   recall_piece<T>(plan, arrays, p);
 }
 
@@ -90,6 +90,8 @@ Verbs make() {
     else argmax_piece<T>(plan, in<T>(a.x), out<T>(a.out), out<int32_t>(a.out_index), modulo, p);
   };
   v.route = [](const Plan& plan, const Plan& transposed, const Arrays& a, Piece p) {
+    if constexpr (combs<T>)
+      if (!a.y && !a.index && crowded(plan) && !keyed(plan) && route_flat<T>(plan, transposed, in<T>(a.x), in<T>(a.g), out<T>(a.out), p)) return int64_t{-1};
     return route_piece<T>(plan, transposed, in<T>(a.x), in<T>(a.y), in<T>(a.g), a.index, out<T>(a.out), p);
   };
   v.recall = recall_any<T>;

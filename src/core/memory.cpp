@@ -51,7 +51,13 @@ void drop_all() {
 
 }  // namespace
 
-std::atomic<int64_t> far_from{kFar};
+int64_t usually_far() {
+  constexpr int64_t kMost = int64_t{64} << 20;
+  const int64_t half = last_cache() / 2;
+  return half > 0 && half < kMost ? half : kMost;
+}
+
+std::atomic<int64_t> far_from{usually_far()};
 
 void* take_block(size_t bytes) {
   const size_t size = rounded(bytes);

@@ -19,7 +19,8 @@ void return_block(void* block, size_t bytes);
 void keep_at_most(size_t bytes);
 
 /// Results of so many bytes may go past the caches. Smaller ones are still in some cache when they are read next; tests make it 0.
-constexpr int64_t kFar = int64_t{64} << 20;
 extern std::atomic<int64_t> far_from;
+/// What it is unless somebody moves it: half of the last cache, at most 64 MiB.
+int64_t usually_far();
 
 }  // namespace poolgrad

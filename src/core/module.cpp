@@ -349,7 +349,7 @@ NB_MODULE(_inner, m) {
   m.def("pick", [](const OwnedPlan& plan, nb::handle v, nb::handle taps, nb::handle given) { return follow(plan, v, taps, given, false); }, nb::arg(), nb::arg(), nb::arg(), out);
   m.def("place", [](const OwnedPlan& plan, nb::handle g, nb::handle taps, nb::handle given) { return follow(plan, g, taps, given, true); }, nb::arg(), nb::arg(), nb::arg(), out);
   m.def("keep_at_most", [](int64_t bytes) { keep_at_most(static_cast<size_t>(std::max<int64_t>(bytes, 0))); });
-  m.def("go_far_from", [](int64_t bytes) { far_from = bytes < 0 ? kFar : bytes; });
+  m.def("go_far_from", [](int64_t bytes) { far_from = bytes < 0 ? usually_far() : bytes; });
   m.def("empty", [](nb::handle shape, nb::handle like) { return given_or_new(nb::none(), any_shape(shape, "shape"), like, "like"); });
   m.def("gather", &gather);
   m.def("scatter", &scatter);

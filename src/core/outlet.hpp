@@ -5,11 +5,16 @@
 
 namespace poolgrad::PG_ISA {
 
+/// Whether a result is far larger than the caches.
+template <class T>
+bool is_large(const Plan& plan) {
+  return plan.outer * plan.axis[0].m * plan.dest_slab() * static_cast<int64_t>(sizeof(T)) >= far_from.load(std::memory_order_relaxed);
+}
+
 /// Whether a result had better go past the caches: it is large, and so little is computed for a cell that writing it is most of the work.
 template <class T>
 bool goes_far(const Plan& plan) {
-  const int64_t bytes = plan.outer * plan.axis[0].m * plan.dest_slab() * static_cast<int64_t>(sizeof(T));
-  return bytes >= far_from.load(std::memory_order_relaxed) && Rows::capacity(plan) * plan.last().widest <= 4;
+  return is_large<T>(plan) && Rows::capacity(plan) * plan.last().widest <= 4;
 }
 
 /// Where the rows of a result are written: in place.

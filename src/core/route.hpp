@@ -258,6 +258,9 @@ inline bool claimable(const Plan& plan, const Plan& transposed) {
   return !plan.plain && Rows::capacity(plan) * plan.last().widest <= 255 && Rows::capacity(transposed) * transposed.last().widest <= kMostWindows;
 }
 
+/// Whether windows are so many, against cells, that to ask is as quick as to add.
+inline bool crowded(const Plan& plan) { return 2 * plan.axis[0].m * plan.dest_slab() > plan.axis[0].n * plan.source_slab(); }
+
 /// Whether taps of a plan take more than a byte.
 inline bool wide_taps(const Plan& plan) { return Rows::capacity(plan) * plan.last().widest > 256; }
 
@@ -271,8 +274,8 @@ int64_t route_piece(const Plan& plan, const Plan& transposed, const T* x, const 
   if (taps && wide_taps(plan)) return place_piece(plan, static_cast<const uint32_t*>(taps), g, dx, p);
   if (taps && (!asks || follows_each(plan))) return place_piece(plan, static_cast<const uint8_t*>(taps), g, dx, p);
   const bool far = goes_far<T>(transposed);
-  const bool images = p.h0 == 0 && p.h1 == axis.n && p.i1 - p.i0 >= kLanes<T>, few = 2 * d_item <= item;  // else to ask is as quick as to add
-  if (const int64_t many = images_at_once<T>(plan); many && images && few && asks && !slide && !taps && !y) return find_and_place(plan, x, g, dx, p.i0, p.i1, many);
+  const bool images = p.h0 == 0 && p.h1 == axis.n && p.i1 - p.i0 >= kLanes<T>;
+  if (const int64_t many = images_at_once<T>(plan); many && images && !crowded(plan) && asks && !slide && !taps && !y) return find_and_place(plan, x, g, dx, p.i0, p.i1, many);
   const int64_t group = y || (slide && long_rows(plan)) || one_by_one ? 1 : side_by_side<T>(plan, p.i1 - p.i0);
   const auto go = [&](const Strip<T>& s) {
     if (taps) return hand_out(s);

@@ -12,6 +12,7 @@
 #endif
 #if defined(__linux__)
 #include <sched.h>
+#include <unistd.h>
 #endif
 
 namespace poolgrad {
@@ -58,6 +59,14 @@ unsigned usable_processors() {
   if (sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<unsigned>(CPU_COUNT(&set));
 #endif
   return std::thread::hardware_concurrency();
+}
+
+int64_t last_cache() {
+#if defined(_SC_LEVEL3_CACHE_SIZE)
+  return sysconf(_SC_LEVEL3_CACHE_SIZE);
+#else
+  return 0;
+#endif
 }
 
 }  // namespace poolgrad

@@ -2,6 +2,7 @@
 // What operating systems do in different ways: pages, forks, processors.
 
 #include <cstddef>
+#include <cstdint>
 #if !defined(_WIN32)
 #include <signal.h>
 #endif
@@ -42,5 +43,8 @@ class NoSignals {
 
 /// How many processors this process may use, 0 if nobody knows.
 unsigned usable_processors();
+
+/// Bytes of the last cache before memory, 0 if nobody knows.
+int64_t last_cache();
 
 }  // namespace poolgrad
