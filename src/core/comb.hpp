@@ -28,13 +28,16 @@ struct Comb {
   Comb(const Axis& a, int lanes) : axis(a), S(a.step), P(a.period), teeth((a.m + P - 1) / P) {
     if (axis.hi - axis.lo <= P || S > 3) return;
     const auto inside = [&](int64_t c) { return c < 0 ? 0 : c > axis.n ? axis.n : c; };
-    for (int64_t j = 0; j < axis.m; ++j) {
-      const int64_t from = first(j % P) + j / P * S, to = from + width(j % P);
-      if (axis.start[j] != inside(from) || axis.stop[j] != inside(to)) return;
-      const bool is_cut = axis.span && axis.span[j] != axis.length(j), sticks_out = from < 0 || to > axis.n;
-      cuts |= is_cut;
-      odd_cuts |= is_cut != sticks_out;
-      left = -from > left ? -from : left;
+    for (int64_t p = 0; p < P; ++p) {
+      const int64_t length = width(p);
+      for (int64_t j = p, from = first(p); j < axis.m; j += P, from += S) {
+        const int64_t to = from + length;
+        if (axis.start[j] != inside(from) || axis.stop[j] != inside(to)) return;
+        const bool is_cut = axis.span && axis.span[j] != axis.length(j), sticks_out = from < 0 || to > axis.n;
+        cuts |= is_cut;
+        odd_cuts |= is_cut != sticks_out;
+        left = -from > left ? -from : left;
+      }
     }
     left = (left + lanes * S - 1) / (lanes * S) * (lanes * S);  // rows begin where vectors do
     fits = true;

@@ -16,15 +16,18 @@ class Flat {
   static constexpr int V = kLanes<T>;
 
   /// `buffers`: how many arrays are kept as the source is.
-  Flat(const Plan& plan, Piece p, int buffers) : plan_(plan), last_(plan.rank - 1), items_(p.i1 - p.i0), buffers_(buffers) {
-    if (plan.plain || plan.inner != 1 || plan.last().m < V || items_ == 0 || p.h0 != 0 || p.h1 != plan.axis[0].m) return;
+  Flat(const Plan& plan, int64_t items, int buffers) : n(plan.last().n), m(plan.last().m), plan_(plan), last_(plan.rank - 1), items_(items), buffers_(buffers) {
+    if (plan.plain || plan.inner != 1 || items == 0) return;
     for (int a = last_; a >= 0; --a) {
       const Axis& axis = plan.axis[a];
       const Comb comb(axis, 1);
-      if (!comb.fits || axis.n == 0) return;
+      if (!comb.fits || comb.P > kPhases || axis.n == 0) return;
       int64_t furthest = 0;
-      for (int64_t q = 0; q < comb.P; ++q)
+      for (int64_t q = 0; q < comb.P; ++q) {
+        first_[a][q] = comb.first(q);
+        width_[a][q] = comb.width(q);
         if (comb.width(q) > 0) furthest = most(furthest, (comb.first(q) + comb.left + comb.width(q) - 1) / comb.S);
+      }
       const int64_t lead = comb.left / comb.S, size = most((axis.n - 1 + comb.left) / comb.S + 1, comb.teeth + furthest - lead);
       lie_[a] = {comb.S, comb.P, comb.left, comb.teeth, furthest, size, 1, blocks, phases};
       blocks *= comb.S;
@@ -73,10 +76,9 @@ class Flat {
   int64_t distances(int64_t number, bool reversed, int a0, int a1, int64_t* to) const {
     int64_t first[kMaxRank], width[kMaxRank], at[kMaxRank] = {}, count = 1, k = 0;
     for (int a = a0; a < a1; ++a) {
-      const Comb comb(plan_.axis[a], 1);
       const int64_t q = number / lie_[a].phase % lie_[a].P;
-      first[a] = comb.first(q) + comb.left;
-      count *= width[a] = comb.width(q);
+      first[a] = first_[a][q] + lie_[a].left;
+      count *= width[a] = width_[a][q];
     }
     for (; k < count; ++k) {
       to[k] = 0;
@@ -96,17 +98,16 @@ class Flat {
     return sum;
   }
   /// Of a transposed plan: for each of those distances, which tap of the window there the cell is.
-  void codes(const Plan& forward, int64_t number, uint8_t* to) const {
+  void codes(const Flat& forward, int64_t number, uint8_t* to) const {
     int64_t code[kMaxRank], width[kMaxRank], at[kMaxRank] = {}, count = 1;
     for (int a = 0; a <= last_; ++a) {
-      const Comb comb(plan_.axis[a], 1), from(forward.axis[a], 1);
       const int64_t q = number / lie_[a].phase % lie_[a].P;
-      code[a] = q - lie_[a].P * comb.first(q) - from.first(0);
-      count *= width[a] = comb.width(q);
+      code[a] = q - lie_[a].P * first_[a][q] - forward.first_[a][0];
+      count *= width[a] = width_[a][q];
     }
     for (int64_t k = 0; k < count; ++k) {
       int64_t tap = 0;
-      for (int a = 0; a <= last_; ++a) tap = tap * forward.axis[a].widest + code[a] - lie_[a].P * at[a];
+      for (int a = 0; a <= last_; ++a) tap = tap * forward.width_[a][0] + code[a] - lie_[a].P * at[a];
       to[k] = static_cast<uint8_t>(tap);
       int a = last_;
       while (a >= 0 && ++at[a] == width[a]) at[a--] = 0;
@@ -123,6 +124,7 @@ class Flat {
   }
 
   bool fits = false, cuts = false, odd_cuts = false;
+  int64_t n, m;  ///< cells of a source row, and of a destination row
   int64_t blocks = 1, phases = 1;  ///< of the source, and of the destination
   int64_t block = 0, run = 0;      ///< elements of one of those
   int64_t bytes = 0;               ///< of all of them
@@ -135,7 +137,7 @@ class Flat {
     int64_t S, P, left, teeth, furthest, size, pitch;
     int64_t block, phase;  ///< how many of those the next phase of this axis is away
   };
-  static constexpr int64_t kSome = 2048, kMost = 320 << 10;
+  static constexpr int64_t kSome = 2048, kMost = 320 << 10, kPhases = 4;
   static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
   static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
@@ -152,10 +154,10 @@ class Flat {
     }
     group = least(most(kSome / item, 1), items_);
     reach = Phases<T>::full(lie_[last_].furthest);
-    run = Phases<T>::full((group - 1) * item + end + 1);
+    run = Phases<T>::full((group - 1) * item + end + 1) + V;  // where a row may be written to its last vector
     block = Phases<T>::full(most(group * item, run + far)) + V + reach;
     bytes = (blocks * block * buffers_ + phases * run) * static_cast<int64_t>(sizeof(W));
-    fits = 2 * cells >= item && bytes <= kMost && taps > 0 && sources + dests + taps * phases <= 1 << 13;
+    fits = lie_[last_].teeth >= V && 2 * cells >= item && bytes <= kMost && taps > 0 && sources + dests + taps * phases <= 1 << 13;
   }
 
   template <class Length, class F>
@@ -174,33 +176,77 @@ class Flat {
   const int64_t items_;
   const int buffers_;
   Lie lie_[kMaxRank];
+  int64_t first_[kMaxRank][kPhases], width_[kMaxRank][kPhases];  ///< of the windows of each phase
 };
 
-/// Where the rows of an item lie.
+/// Cells [h, end) of the first axis as a plan of their own, for the source cells that they read.
+class Band {
+ public:
+  Band(const Plan& whole, int64_t h, int64_t end) : from(whole.axis[0].start[h]), plan(strip(whole, h, end, 0)), start_(end - h), stop_(end - h) {
+    Axis& axis = plan.axis[0];
+    axis.n = axis.stop[axis.m - 1] - from;
+    for (int64_t j = 0; j < axis.m; ++j) start_[j] = axis.start[j] - from, stop_[j] = axis.stop[j] - from;
+    axis.start = start_.get();
+    axis.stop = stop_.get();
+    if (axis.count) axis.count += from;
+  }
+  const int64_t from;  ///< the first source cell
+  Plan plan;
+
+ private:
+  Scratch<int64_t> start_, stop_;
+};
+
+/// Items of some arrays, or bands of them, that lie flat: the shape, where rows are, and how far items are apart in the arrays.
 template <class T>
-struct FlatRows {
-  explicit FlatRows(const Flat<T>& flat) : source(flat.sources), dest(flat.dests) { flat.rows(source.get(), dest.get()); }
+struct Field {
+  Field(const Plan& whole, const Plan& plan, int64_t items, int buffers)
+      : flat(plan, items, buffers), source_item(whole.axis[0].n * whole.source_slab()), dest_item(whole.axis[0].m * whole.dest_slab()), source(flat.fits ? flat.sources : 0), dest(flat.fits ? flat.dests : 0) {
+    if (flat.fits) flat.rows(source.get(), dest.get());
+  }
+
+  /// Items in groups: fill(item, shift) of each, make() of the group, then use(place in the result, row of the item, place, limit) for their rows. Up to
+  /// the limit, what is written behind a row is written again.
+  template <class Fill, class Make, class Use>
+  void run(int64_t i0, int64_t i1, Fill&& fill, Make&& make, Use&& use) {
+    for (int64_t i = i0; i < i1; i += flat.group) {
+      const int64_t items = i + flat.group < i1 ? flat.group : i1 - i;
+      checkpoint(meter(), flat.run * flat.phases * flat.taps);
+      for (int64_t k = 0; k < items; ++k) fill(i + k, k * flat.item);
+      make();
+      for (int64_t k = 0; k < items; ++k) {
+        const int64_t begin = (i + k) * dest_item, size = flat.dests * flat.m, limit = size == dest_item ? i1 * dest_item : begin + size;
+        for (int64_t u = 0; u < flat.dests; ++u) use(begin + u * flat.m, u, dest[u] + k * flat.item, limit);
+      }
+    }
+  }
+  /// Copies the source rows of an item.
+  void copy(Phases<T>& copier, const T* x, int64_t i, Wide<T>* to) {
+    x += i * source_item;
+    for (int64_t r = 0; r < flat.sources; ++r, x += flat.n) copier.fill(x, to + source[r]);
+  }
+  Flat<T> flat;
+  const int64_t source_item, dest_item;
   Scratch<int64_t> source, dest;
 };
 
-/// Items in groups: fill(item, shift) of each, make() of the group, then use(row of the array, row of the item, place) for their destination rows.
-template <class T, class Fill, class Make, class Use>
-void over_flat(const Flat<T>& flat, FlatRows<T>& rows, Piece p, Fill&& fill, Make&& make, Use&& use) {
-  for (int64_t i = p.i0; i < p.i1; i += flat.group) {
-    const int64_t items = i + flat.group < p.i1 ? flat.group : p.i1 - i;
-    checkpoint(meter(), flat.run * flat.phases * flat.taps);
-    for (int64_t k = 0; k < items; ++k) fill(i + k, k * flat.item);
-    make();
-    for (int64_t k = 0; k < items; ++k)
-      for (int64_t u = 0; u < flat.dests; ++u) use((i + k) * flat.dests + u, u, rows.dest[u] + k * flat.item);
+/// Runs run(plan of a band, its first source cell, its first destination cell) for the bands of a piece, until one refuses. Returns the first cell that
+/// is left. Long rows are left to others, and what takes several bands if it is to be at once.
+template <class T, class Run>
+int64_t in_bands(const Plan& plan, Piece p, int buffers, bool at_once, Run&& run) {
+  constexpr int64_t kBand = 128 << 10, kLongRow = 256;  // bytes that stay near a core; cells for which a row is worth the trouble by itself
+  const Axis& top = plan.axis[0];
+  const int64_t cells = p.h1 - p.h0;
+  if (plan.plain || plan.inner != 1 || cells == 0 || plan.last().m > kLongRow || (plan.rank == 1 && cells < top.m)) return p.h0;
+  const int64_t bytes = (top.n * plan.source_slab() / top.m * buffers + plan.dest_slab()) * static_cast<int64_t>(sizeof(Wide<T>)) + 1;
+  const int64_t most = plan.rank == 1 ? cells : kBand / bytes + top.period, bands = (cells + most - 1) / most;
+  if (at_once && bands > 1) return p.h0;
+  const int64_t band = ((cells + bands - 1) / bands + top.period - 1) / top.period * top.period;
+  for (int64_t h = p.h0; h < p.h1; h += band) {
+    const Band part(plan, h, h + band < p.h1 ? h + band : p.h1);
+    if (!run(part.plan, part.from, h)) return h;
   }
-}
-
-/// Copies the source rows of an item.
-template <class T>
-void fill_rows(const Flat<T>& flat, FlatRows<T>& rows, Phases<T>& copier, const T* x, int64_t n, int64_t i, Wide<T>* to) {
-  x += i * flat.sources * n;
-  for (int64_t r = 0; r < flat.sources; ++r, x += n) copier.fill(x, to + rows.source[r]);
+  return p.h1;
 }
 
 /// Reduces all lanes of a block over taps at the same distances: begin(c), step(s, place, number of the tap), end(s, c).
@@ -213,9 +259,9 @@ PG_INLINE void reduce_flat(const int64_t* distance, int64_t taps, int64_t lanes,
 #pragma GCC unroll 4
     for (int i = 0; i < N; ++i) s[i] = begin(c + i * V);
     for (int64_t t = 0; t < taps; ++t) {
-      const int64_t place = c + distance[Backwards ? taps - 1 - t : t];
+      const int64_t k = Backwards ? taps - 1 - t : t, place = c + distance[k];
 #pragma GCC unroll 4
-      for (int i = 0; i < N; ++i) step(s[i], place + i * V, Backwards ? taps - 1 - t : t);
+      for (int i = 0; i < N; ++i) step(s[i], place + i * V, k);
     }
 #pragma GCC unroll 4
     for (int i = 0; i < N; ++i) end(s[i], c + i * V);
@@ -225,6 +271,11 @@ PG_INLINE void reduce_flat(const int64_t* distance, int64_t taps, int64_t lanes,
   for (; c < lanes; c += V) some(Lane<1>{}, c);
 }
 
+template <class W>
+void fill_with(W* to, int64_t count, W value) {
+  for (int64_t k = 0; k < count; ++k) to[k] = value;
+}
+
 /// A destination row, whose phases are `run` elements apart.
 template <class T>
 PG_INLINE void write_row(const Wide<T>* from, int64_t run, int64_t P, int64_t cells, T* to, const T* limit) {
@@ -232,169 +283,213 @@ PG_INLINE void write_row(const Wide<T>* from, int64_t run, int64_t P, int64_t ce
   for (int64_t c = 0; c < cells; c += kLanes<T>) put<T>(to + c, load<kLanes<T>>(from + c), cells - c, limit);
 }
 
-constexpr int64_t kNear = 64 << 10;  ///< bytes that are read tap by tap from the nearest cache
-
-template <class W>
-void fill_with(W* to, int64_t count, W value) {
-  for (int64_t k = 0; k < count; ++k) to[k] = value;
-}
+// The verbs, as along rows. Each returns the first cell of the first axis that it leaves to others.
 
 /// Maxima, first along the last axis, then over all others: the first of equals wins, as in one pass.
 template <class T>
-bool select_flat(const Plan& plan, const RowArrays<T, 1, 0>& a, Start start, Piece p) {
+int64_t select_flat(const Plan& whole, const RowArrays<T, 1, 0>& a, Start start, Piece p) {
   using W = Wide<T>;
   constexpr int V = kLanes<T>;
-  const Flat<T> flat(plan, p, 2);
-  if (!flat.fits || flat.phases > 1 || start == Start::first || (start == Start::infinity && flat.cuts && flat.odd_cuts)) return false;
-  const W neutral = start_value<T>(start, flat.cuts), from = start_value<T>(start, false);
-  const int64_t m = plan.last().m, n = plan.last().n, size = flat.blocks * flat.block;
-  const int split = plan.rank > 1 && plan.last().widest > 1 && flat.taps > 6 ? plan.rank - 1 : 0;
-  Scratch<W> cells(size), along(split ? size : 0), best(flat.run + V);
-  Scratch<int64_t> first(flat.taps), second(flat.taps);
-  const int64_t firsts = flat.distances(0, false, split, plan.rank, first.get()), seconds = flat.distances(0, false, 0, split, second.get());
-  fill_with(cells.get(), size, neutral);
-  fill_with(along.get(), split ? size : 0, neutral);
-  Phases<T> copier = flat.copier(neutral, a.source[0] + plan.outer * flat.sources * n);
-  FlatRows<T> rows(flat);
-  W* const y = best.get();
-  const auto pass = [&](const int64_t* distance, int64_t taps, int64_t lanes, const W* x, W* to) {
-    reduce_flat<T>(
-        distance, taps, lanes, [=](int64_t) PG_LAMBDA { return all<W, V>(from); }, [=](auto& s, int64_t at, int64_t) PG_LAMBDA { s = larger<W, V>(s, load<V>(x + at)); },
-        [=](auto& s, int64_t c) PG_LAMBDA { store<V>(to + c, s); });
-  };
-  Outlet<T> outlet(a.out, is_large<T>(plan), m);
-  over_flat<T>(
-      flat, rows, p, [&](int64_t i, int64_t shift) { fill_rows(flat, rows, copier, a.source[0], n, i, cells.get() + shift); },
-      [&] {
-        if (!split) return pass(first.get(), firsts, flat.run, cells.get(), y);
-        for (int64_t k = 0; k < size; k += flat.S() * flat.block) pass(first.get(), firsts, flat.block - flat.reach, cells.get() + k, along.get() + k);
-        pass(second.get(), seconds, flat.run, along.get(), y);
-      },
-      [&](int64_t row, int64_t, int64_t place) {
-        T* const to = outlet.open(row * m, m);
-        const T* limit = outlet.limit(a.out + p.i1 * flat.dests * m);
-        write_row<T>(y + place, 0, 1, m, to, limit);
-      });
-  outlet.close();
-  return true;
+  if (start == Start::first) return p.h0;
+  const W from = start_value<T>(start, false);
+  return in_bands<T>(whole, p, 2, true, [&](const Plan& plan, int64_t s0, int64_t h0) {
+    Field<T> field(whole, plan, p.i1 - p.i0, 2);
+    const Flat<T>& flat = field.flat;
+    if (!flat.fits || flat.phases > 1 || (start == Start::infinity && flat.cuts && flat.odd_cuts)) return false;
+    const W neutral = start_value<T>(start, flat.cuts);
+    const int64_t size = flat.blocks * flat.block;
+    const int split = plan.rank > 1 && plan.last().widest > 1 && flat.taps > 6 ? plan.rank - 1 : 0;
+    Scratch<W> cells(size), along(split ? size : 0), best(flat.run + V);
+    Scratch<int64_t> first(flat.taps), second(flat.taps);
+    const int64_t firsts = flat.distances(0, false, split, plan.rank, first.get()), seconds = flat.distances(0, false, 0, split, second.get());
+    fill_with(cells.get(), size, neutral);
+    fill_with(along.get(), split ? size : 0, neutral);
+    Phases<T> copier = flat.copier(neutral, a.source[0] + whole.outer * field.source_item);
+    const T* const x = a.source[0] + s0 * whole.source_slab();
+    T* const y = a.out + h0 * whole.dest_slab();
+    Outlet<T> outlet(y, a.far, flat.m);
+    const auto pass = [&](const int64_t* distance, int64_t taps, int64_t lanes, const W* in, W* to) {
+      reduce_flat<T>(
+          distance, taps, lanes, [=](int64_t) PG_LAMBDA { return all<W, V>(from); }, [=](auto& s, int64_t at, int64_t) PG_LAMBDA { s = larger<W, V>(s, load<V>(in + at)); },
+          [=](auto& s, int64_t c) PG_LAMBDA { store<V>(to + c, s); });
+    };
+    field.run(
+        p.i0, p.i1, [&](int64_t i, int64_t shift) { field.copy(copier, x, i, cells.get() + shift); },
+        [&] {
+          if (!split) return pass(first.get(), firsts, flat.run, cells.get(), best.get());
+          for (int64_t k = 0; k < size; k += flat.S() * flat.block) pass(first.get(), firsts, flat.block - flat.reach, cells.get() + k, along.get() + k);
+          pass(second.get(), seconds, flat.run, along.get(), best.get());
+        },
+        [&](int64_t at, int64_t, int64_t place, int64_t limit) { write_row<T>(best.get() + place, 0, 1, flat.m, outlet.open(at, flat.m), outlet.limit(y + limit)); });
+    outlet.close();
+    return true;
+  });
 }
 
 template <class T>
-bool fold_flat(const Plan& plan, const RowArrays<T, 1, 0>& a, Mean mean, Piece p) {
+int64_t fold_flat(const Plan& whole, const RowArrays<T, 1, 0>& a, Mean mean, Piece p) {
   using W = Wide<T>;
   constexpr int V = kLanes<T>;
-  const Flat<T> flat(plan, p, 1);
-  if (!flat.fits || flat.phases > 1 || flat.taps > kLongSum) return false;
-  const int64_t m = plan.last().m, n = plan.last().n, lanes = Phases<T>::full(m);
-  Scratch<W> cells(flat.blocks * flat.block), sums(flat.run + V);
-  Scratch<int64_t> distance(flat.taps), counts(flat.dests);
-  flat.products([](const Axis& axis) { return axis.m; }, [](const Axis& axis, int64_t j) { return axis.length(j); }, counts.get());
-  const int64_t taps = flat.distances(0, false, 0, plan.rank, distance.get());
-  fill_with(cells.get(), flat.blocks * flat.block, W{0});
-  Phases<T> copier = flat.copier(W{0}, a.source[0] + plan.outer * flat.sources * n);
-  RowPerCount<W> divisors(2 * lanes);
-  FlatRows<T> rows(flat);
-  W *const x = cells.get(), *const y = sums.get();
-  Outlet<T> outlet(a.out, is_large<T>(plan), m);
-  over_flat<T>(
-      flat, rows, p, [&](int64_t i, int64_t shift) { fill_rows(flat, rows, copier, a.source[0], n, i, x + shift); },
-      [&] {
-        reduce_flat<T>(
-            distance.get(), taps, flat.run, [=](int64_t) PG_LAMBDA { return Vec<W, V>{}; }, [=](auto& s, int64_t at, int64_t) PG_LAMBDA { s = rounded<T, V>(s + load<V>(x + at)); },
-            [=](auto& s, int64_t c) PG_LAMBDA { store<V>(y + c, s); });
-      },
-      [&](int64_t row, int64_t u, int64_t place) {
-        T* const to = outlet.open(row * m, m);
-        const T* limit = outlet.limit(a.out + p.i1 * flat.dests * m);
-        const W* const by = divisors(counts[u], [&](int64_t k) { return divisor_or_over<T>(k, lanes, m, counts[u], plan.last(), mean); });
-        for (int64_t c = 0; c < m; c += V) put<T>(to + c, divided<T, V>(load<V>(y + place + c), load<V>(by + c), load<V>(by + lanes + c)), m - c, limit);
-      });
-  outlet.close();
-  return true;
+  return in_bands<T>(whole, p, 1, true, [&](const Plan& plan, int64_t s0, int64_t h0) {
+    Field<T> field(whole, plan, p.i1 - p.i0, 1);
+    const Flat<T>& flat = field.flat;
+    if (!flat.fits || flat.phases > 1 || flat.taps > kLongSum) return false;
+    const int64_t size = flat.blocks * flat.block, m = flat.m, lanes = Phases<T>::full(m);
+    Scratch<W> cells(size), sums(flat.run + V);
+    Scratch<int64_t> distance(flat.taps), counts(flat.dests);
+    flat.products([](const Axis& axis) { return axis.m; }, [](const Axis& axis, int64_t j) { return axis.length(j); }, counts.get());
+    const int64_t taps = flat.distances(0, false, 0, plan.rank, distance.get());
+    fill_with(cells.get(), size, W{0});
+    Phases<T> copier = flat.copier(W{0}, a.source[0] + whole.outer * field.source_item);
+    RowPerCount<W> divisors(2 * lanes);
+    const T* const x = a.source[0] + s0 * whole.source_slab();
+    T* const y = a.out + h0 * whole.dest_slab();
+    W *const in = cells.get(), *const sum = sums.get();
+    Outlet<T> outlet(y, a.far, m);
+    field.run(
+        p.i0, p.i1, [&](int64_t i, int64_t shift) { field.copy(copier, x, i, in + shift); },
+        [&] {
+          reduce_flat<T>(
+              distance.get(), taps, flat.run, [=](int64_t) PG_LAMBDA { return Vec<W, V>{}; }, [=](auto& s, int64_t at, int64_t) PG_LAMBDA { s = rounded<T, V>(s + load<V>(in + at)); },
+              [=](auto& s, int64_t c) PG_LAMBDA { store<V>(sum + c, s); });
+        },
+        [&](int64_t at, int64_t u, int64_t place, int64_t limit) {
+          T* const to = outlet.open(at, m);
+          const T* end = outlet.limit(y + limit);
+          const W* const by = divisors(counts[u], [&](int64_t k) { return divisor_or_over<T>(k, lanes, m, counts[u], plan.last(), mean); });
+          for (int64_t c = 0; c < m; c += V) put<T>(to + c, divided<T, V>(load<V>(sum + place + c), load<V>(by + c), load<V>(by + lanes + c)), m - c, end);
+        });
+    outlet.close();
+    return true;
+  });
 }
 
-/// Second order: as recall_piece. Cells outside are NaN, which equals nothing.
+/// Second order: cells outside are NaN, which equals nothing.
 template <class T>
-bool recall_flat(const Plan& plan, const RowArrays<T, 2, 1>& a, Piece p) {
+int64_t recall_flat(const Plan& whole, const RowArrays<T, 2, 1>& a, Piece p) {
   using W = Wide<T>;
   constexpr int V = kLanes<T>;
-  const Flat<T> flat(plan, p, 2);
-  if (!flat.fits || flat.phases > 1 || flat.taps > 32 || (flat.blocks > 1 && flat.bytes > kNear)) return false;
-  const int64_t m = plan.last().m, n = plan.last().n, size = flat.blocks * flat.block, dest_end = plan.outer * flat.dests * m;
-  Scratch<W> cells(2 * size), found(flat.run + 2 * V);
-  Scratch<int64_t> distance(flat.taps);
-  const int64_t taps = flat.distances(0, false, 0, plan.rank, distance.get());
-  const W nan = std::numeric_limits<W>::quiet_NaN();
-  fill_with(cells.get(), size, nan);
-  fill_with(cells.get() + size, size, W{0});
-  fill_with(found.get(), flat.run + 2 * V, W{0});
-  Phases<T> xs = flat.copier(nan, a.source[0] + plan.outer * flat.sources * n), vs = flat.copier(W{0}, a.source[1] + plan.outer * flat.sources * n);
-  Phases<T> ys(m, 1, 0, 0, W{0}, a.partner[0] + dest_end, 1);
-  FlatRows<T> rows(flat);
-  W *const x = cells.get(), *const v = x + size, *const y = found.get();
-  Outlet<T> outlet(a.out, is_large<T>(plan), m);
-  over_flat<T>(
-      flat, rows, p,
-      [&](int64_t i, int64_t shift) {
-        fill_rows(flat, rows, xs, a.source[0], n, i, x + shift);
-        fill_rows(flat, rows, vs, a.source[1], n, i, v + shift);
-        for (int64_t u = 0; u < flat.dests; ++u) ys.fill(a.partner[0] + (i * flat.dests + u) * m, y + rows.dest[u] + shift);  // where the results will be
-      },
-      [&] {
-        reduce_flat<T, true>(
-            distance.get(), taps, flat.run, [=](int64_t c) PG_LAMBDA { return Recall<T, V>{load<V>(y + c), Vec<W, V>{}}; },
-            [=](auto& s, int64_t at, int64_t) PG_LAMBDA { s.found = (load<V>(x + at) == s.best) ? load<V>(v + at) : s.found; }, [=](auto& s, int64_t c) PG_LAMBDA { store<V>(y + c, s.found); });
-      },
-      [&](int64_t row, int64_t, int64_t place) {
-        T* const to = outlet.open(row * m, m);
-        const T* limit = outlet.limit(a.out + p.i1 * flat.dests * m);
-        write_row<T>(y + place, 0, 1, m, to, limit);
-      });
-  outlet.close();
-  return true;
+  return in_bands<T>(whole, p, 2, true, [&](const Plan& plan, int64_t s0, int64_t h0) {
+    Field<T> field(whole, plan, p.i1 - p.i0, 2);
+    const Flat<T>& flat = field.flat;
+    if (!flat.fits || flat.phases > 1 || flat.taps > 32) return false;
+    const int64_t size = flat.blocks * flat.block, m = flat.m, from = s0 * whole.source_slab(), to = h0 * whole.dest_slab();
+    Scratch<W> cells(2 * size), found(flat.run + 2 * V);
+    Scratch<int64_t> distance(flat.taps);
+    const int64_t taps = flat.distances(0, false, 0, plan.rank, distance.get());
+    const W nan = std::numeric_limits<W>::quiet_NaN();
+    fill_with(cells.get(), size, nan);
+    fill_with(cells.get() + size, size, W{0});
+    fill_with(found.get(), flat.run + 2 * V, W{0});
+    Phases<T> xs = flat.copier(nan, a.source[0] + whole.outer * field.source_item), vs = flat.copier(W{0}, a.source[1] + whole.outer * field.source_item);
+    Phases<T> ys(m, 1, 0, 0, W{0}, a.partner[0] + whole.outer * field.dest_item, 1);
+    W *const x = cells.get(), *const v = x + size, *const y = found.get();
+    Outlet<T> outlet(a.out + to, a.far, m);
+    field.run(
+        p.i0, p.i1,
+        [&](int64_t i, int64_t shift) {
+          field.copy(xs, a.source[0] + from, i, x + shift);
+          field.copy(vs, a.source[1] + from, i, v + shift);
+          for (int64_t u = 0; u < flat.dests; ++u) ys.fill(a.partner[0] + to + i * field.dest_item + u * m, y + field.dest[u] + shift);  // where the results will be
+        },
+        [&] {
+          reduce_flat<T, true>(
+              distance.get(), taps, flat.run, [=](int64_t c) PG_LAMBDA { return Recall<T, V>{load<V>(y + c), Vec<W, V>{}}; },
+              [=](auto& s, int64_t at, int64_t) PG_LAMBDA { s.found = (load<V>(x + at) == s.best) ? load<V>(v + at) : s.found; }, [=](auto& s, int64_t c) PG_LAMBDA { store<V>(y + c, s.found); });
+        },
+        [&](int64_t at, int64_t, int64_t place, int64_t limit) { write_row<T>(y + place, 0, 1, m, outlet.open(at, m), outlet.limit(a.out + to + limit)); });
+    outlet.close();
+    return true;
+  });
 }
 
 /// Transposed means: the source rows are weighed as they are read, then added tap after tap.
 template <class T, bool Reversed>
-bool spread_flat(const Plan& plan, const RowArrays<T, 1, 0>& a, Share share, Piece p) {
+int64_t spread_flat(const Plan& whole, const RowArrays<T, 1, 0>& a, Share share, Piece p) {
   using W = Wide<T>;
   constexpr int V = kLanes<T>;
-  const Flat<T> flat(plan, p, 1);
-  if (!flat.fits || flat.blocks > 1 || rounds_once<T>(share) || flat.taps > kLongSum) return false;
-  const Axis& last = plan.last();
-  const int64_t m = last.m, n = last.n;
-  Scratch<W> cells(flat.block), sums(flat.phases * flat.run + V);
-  Scratch<int64_t> distance(flat.taps * flat.phases), taps(flat.phases), counts(flat.sources);
-  flat.products([](const Axis& axis) { return axis.n; }, [](const Axis& axis, int64_t j) { return axis.count[j]; }, counts.get());
-  for (int64_t q = 0; q < flat.phases; ++q) taps[q] = flat.distances(q, Reversed, 0, plan.rank, distance.get() + q * flat.taps);
-  fill_with(cells.get(), flat.block, W{0});
-  Phases<T> copier = flat.copier(W{0}, a.source[0] + plan.outer * flat.sources * n);
-  RowPerCount<W> weights(Phases<T>::full(n));
-  FlatRows<T> rows(flat);
-  W *const g = cells.get(), *const dx = sums.get();
-  Outlet<T> outlet(a.out, is_large<T>(plan), m);
-  over_flat<T>(
-      flat, rows, p,
-      [&](int64_t i, int64_t shift) {
-        const T* row = a.source[0] + i * flat.sources * n;
-        for (int64_t r = 0; r < flat.sources; ++r, row += n)
-          copier.fill(row, g + rows.source[r] + shift, weights(counts[r], [&](int64_t c) { return reciprocal<T>(c < n ? counts[r] * last.count[c] : 1, share); }));
-      },
-      [&] {
-        for (int64_t q = 0; q < flat.phases; ++q) {
-          W* const to = dx + q * flat.run;
-          reduce_flat<T>(
-              distance.get() + q * flat.taps, taps[q], flat.run, [=](int64_t) PG_LAMBDA { return Vec<W, V>{}; }, [=](auto& s, int64_t at, int64_t) PG_LAMBDA { s = rounded<T, V>(s + load<V>(g + at)); },
-              [=](auto& s, int64_t c) PG_LAMBDA { store<V>(to + c, s); });
-        }
-      },
-      [&](int64_t row, int64_t, int64_t place) {
-        T* const to = outlet.open(row * m, m);
-        const T* limit = outlet.limit(a.out + p.i1 * flat.dests * m);
-        write_row<T>(dx + place, flat.run, flat.P(), m, to, limit);
-      });
-  outlet.close();
-  return true;
+  if (rounds_once<T>(share)) return p.h0;
+  return in_bands<T>(whole, p, 1, false, [&](const Plan& plan, int64_t s0, int64_t h0) {
+    Field<T> field(whole, plan, p.i1 - p.i0, 1);
+    const Flat<T>& flat = field.flat;
+    if (!flat.fits || flat.blocks > 1 || flat.taps > kLongSum) return false;
+    const Axis& last = plan.last();
+    const int64_t m = flat.m, n = flat.n;
+    Scratch<W> cells(flat.block), sums(flat.phases * flat.run + V);
+    Scratch<int64_t> distance(flat.taps * flat.phases), taps(flat.phases), counts(flat.sources);
+    flat.products([](const Axis& axis) { return axis.n; }, [](const Axis& axis, int64_t j) { return axis.count[j]; }, counts.get());
+    for (int64_t q = 0; q < flat.phases; ++q) taps[q] = flat.distances(q, Reversed, 0, plan.rank, distance.get() + q * flat.taps);
+    fill_with(cells.get(), flat.block, W{0});
+    Phases<T> copier = flat.copier(W{0}, a.source[0] + whole.outer * field.source_item);
+    RowPerCount<W> weights(Phases<T>::full(n));
+    T* const dx = a.out + h0 * whole.dest_slab();
+    W *const g = cells.get(), *const sum = sums.get();
+    Outlet<T> outlet(dx, a.far, m);
+    field.run(
+        p.i0, p.i1,
+        [&](int64_t i, int64_t shift) {
+          const T* row = a.source[0] + s0 * whole.source_slab() + i * field.source_item;
+          for (int64_t r = 0; r < flat.sources; ++r, row += n)
+            copier.fill(row, g + field.source[r] + shift, weights(counts[r], [&](int64_t c) { return reciprocal<T>(c < n ? counts[r] * last.count[c] : 1, share); }));
+        },
+        [&] {
+          for (int64_t q = 0; q < flat.phases; ++q) {
+            W* const to = sum + q * flat.run;
+            reduce_flat<T>(
+                distance.get() + q * flat.taps, taps[q], flat.run, [=](int64_t) PG_LAMBDA { return Vec<W, V>{}; }, [=](auto& s, int64_t at, int64_t) PG_LAMBDA { s = rounded<T, V>(s + load<V>(g + at)); },
+                [=](auto& s, int64_t c) PG_LAMBDA { store<V>(to + c, s); });
+          }
+        },
+        [&](int64_t at, int64_t, int64_t place, int64_t limit) { write_row<T>(sum + place, flat.run, flat.P(), m, outlet.open(at, m), outlet.limit(dx + limit)); });
+    outlet.close();
+    return true;
+  });
+}
+
+/// Near maxima, as near_piece. The cells of x lie where their results will.
+template <class T>
+int64_t near_flat(const Plan& whole, const RowArrays<T, 2, 1>& a, double eps, Piece p) {
+  using W = Wide<T>;
+  constexpr int V = kLanes<T>;
+  const W near = reaching<T>(as<T>(eps));
+  return in_bands<T>(whole, p, 2, false, [&](const Plan& plan, int64_t s0, int64_t h0) {
+    Field<T> field(whole, plan, p.i1 - p.i0, 2);
+    const Flat<T>& flat = field.flat;
+    if (!flat.fits || flat.blocks > 1 || flat.P() > 3 || flat.taps > kMostWindows) return false;
+    const int64_t m = flat.m, from = s0 * whole.source_slab(), to = h0 * whole.dest_slab(), size = flat.phases * flat.run + flat.P() * V;
+    Scratch<W> cells(2 * flat.block), sums(size);
+    Scratch<int64_t> distance(flat.taps * flat.phases), taps(flat.phases);
+    for (int64_t q = 0; q < flat.phases; ++q) taps[q] = flat.distances(q, true, 0, plan.rank, distance.get() + q * flat.taps);
+    fill_with(cells.get(), flat.block, std::numeric_limits<W>::quiet_NaN());  // which nothing is near to
+    fill_with(cells.get() + flat.block, flat.block, W{0});
+    fill_with(sums.get(), size, W{0});
+    Phases<T> ys = flat.copier(std::numeric_limits<W>::quiet_NaN(), a.source[0] + whole.outer * field.source_item), gs = flat.copier(W{0}, a.source[1] + whole.outer * field.source_item);
+    Phases<T> xs(m, flat.P(), 0, 0, W{0}, a.partner[0] + whole.outer * field.dest_item, flat.run);
+    W *const y = cells.get(), *const g = y + flat.block, *const x = sums.get();
+    Outlet<T> outlet(a.out + to, a.far, m);
+    field.run(
+        p.i0, p.i1,
+        [&](int64_t i, int64_t shift) {
+          field.copy(ys, a.source[0] + from, i, y + shift);
+          field.copy(gs, a.source[1] + from, i, g + shift);
+          for (int64_t u = 0; u < flat.dests; ++u) xs.fill(a.partner[0] + to + i * field.dest_item + u * m, x + field.dest[u] + shift);
+        },
+        [&] {
+          for (int64_t q = 0; q < flat.phases; ++q) {
+            W* const here = x + q * flat.run;
+            reduce_flat<T>(
+                distance.get() + q * flat.taps, taps[q], flat.run, [=](int64_t c) PG_LAMBDA { return Claim<T, V>{load<V>(here + c), Vec<W, V>{}}; },
+                [=](auto& s, int64_t at, int64_t) PG_LAMBDA {
+                  const Vec<W, V> d = s.here - load<V>(y + at), add = load<V>(g + at), zero{};
+                  s.sum = rounded<T, V>(s.sum + (((d < near) & (d > -near)) ? add : zero));
+                },
+                [=](auto& s, int64_t c) PG_LAMBDA { store<V>(here + c, s.sum); });
+          }
+        },
+        [&](int64_t at, int64_t, int64_t place, int64_t limit) { write_row<T>(x + place, flat.run, flat.P(), m, outlet.open(at, m), outlet.limit(a.out + to + limit)); });
+    outlet.close();
+    return true;
+  });
 }
 
 /// Whether all of n cells are greater than minus infinity, which NaN is not.
@@ -417,12 +512,16 @@ template <class T>
 bool route_flat(const Plan& plan, const Plan& transposed, const T* x, const T* g, T* dx, Piece p) {
   using W = Wide<T>;
   constexpr int V = kLanes<T>;
-  Flat<T> flat(plan, Piece{p.i0, p.i1, 0, p.h0 == 0 && p.h1 == plan.axis[0].n ? plan.axis[0].m : -1}, 1), back(transposed, p, 1);
-  if (!flat.fits || !back.fits || !back.answers(flat)) return false;
+  if (p.h0 != 0 || p.h1 != plan.axis[0].n) return false;
+  Field<T> ahead(plan, plan, p.i1 - p.i0, 1), behind(transposed, transposed, p.i1 - p.i0, 1);
+  Flat<T>&flat = ahead.flat, &back = behind.flat;
+  if (!flat.fits || !back.fits || !back.answers(flat) || flat.taps > 32 || back.taps > kMostWindows) return false;
   flat.widen(back);
   back.widen(flat);
-  if (!flat.fits || !back.fits || flat.taps > 32 || back.taps > kMostWindows) return false;
-  const int64_t n = plan.last().n, m = plan.last().m, shift = back.shift(), size = flat.blocks * flat.block;
+  if (!flat.fits || !back.fits) return false;
+  flat.rows(ahead.source.get(), ahead.dest.get());
+  back.rows(behind.source.get(), behind.dest.get());
+  const int64_t n = plan.last().n, shift = back.shift(), size = flat.blocks * flat.block;
   const W least = minus_infinity<T>();
   Scratch<W> cells(size), grads(back.block), sums(back.phases * back.run + V);
   Scratch<uint8_t> chosen(shift + back.block);
@@ -431,28 +530,27 @@ bool route_flat(const Plan& plan, const Plan& transposed, const T* x, const T* g
   const int64_t taps = flat.distances(0, false, 0, plan.rank, distance.get());
   for (int64_t q = 0; q < back.phases; ++q) {
     windows[q] = back.distances(q, false, 0, plan.rank, backward.get() + q * back.taps);
-    back.codes(plan, q, codes.get() + q * back.taps);
+    back.codes(flat, q, codes.get() + q * back.taps);
   }
   fill_with(cells.get(), size, least);
   fill_with(grads.get(), back.block, W{0});
   fill_with(chosen.get(), shift + back.block, uint8_t{0});
-  Phases<T> xs = flat.copier(least, x + plan.outer * flat.sources * n), gs = back.copier(W{0}, g + plan.outer * back.sources * m);
-  FlatRows<T> rows(flat), back_rows(back);
+  Phases<T> xs = flat.copier(least, x + plan.outer * ahead.source_item), gs = back.copier(W{0}, g + plan.outer * behind.source_item);
   Outlet<T> outlet(dx, is_large<T>(transposed), n);
   W *const in = cells.get(), *const from = grads.get(), *const out = sums.get();
   uint8_t *const to = chosen.get() + shift, *const asked = chosen.get();
   for (int64_t i = p.i0; i < p.i1; i += flat.group) {
     const int64_t items = i + flat.group < p.i1 ? flat.group : p.i1 - i;
-    if (!all_greater(x + i * flat.sources * n, items * flat.sources * n)) {
+    if (!all_greater(x + i * ahead.source_item, items * ahead.source_item)) {
       outlet.close();
       route_piece<T>(plan, transposed, x, nullptr, g, nullptr, dx, Piece{i, i + items, p.h0, p.h1});
       continue;
     }
-    over_flat<T>(
-        back, back_rows, Piece{i, i + items, p.h0, p.h1},
+    behind.run(
+        i, i + items,
         [&](int64_t k, int64_t place) {
-          fill_rows(flat, rows, xs, x, n, k, in + place);
-          fill_rows(back, back_rows, gs, g, m, k, from + place);
+          ahead.copy(xs, x, k, in + place);
+          behind.copy(gs, g, k, from + place);
         },
         [&] {
           reduce_flat<T>(
@@ -474,10 +572,7 @@ bool route_flat(const Plan& plan, const Plan& transposed, const T* x, const T* g
                 [=](auto& s, int64_t at, int64_t k) PG_LAMBDA { s = rounded<T, V>(s + where_tap<V, W>(asked + at, code[k], load<V>(from + at))); }, [=](auto& s, int64_t c) PG_LAMBDA { store<V>(sum + c, s); });
           }
         },
-        [&](int64_t row, int64_t, int64_t place) {
-          T* const line = outlet.open(row * n, n);
-          write_row<T>(out + place, back.run, back.P(), n, line, outlet.limit(dx + p.i1 * back.dests * n));
-        });
+        [&](int64_t at, int64_t, int64_t place, int64_t limit) { write_row<T>(out + place, back.run, back.P(), n, outlet.open(at, n), outlet.limit(dx + limit)); });
   }
   outlet.close();
   return true;

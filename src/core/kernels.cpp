@@ -27,13 +27,19 @@ constexpr bool spreads = is_real<T> || std::is_same_v<T, int32_t> || std::is_sam
 template <class T>
 constexpr bool combs = is_real<T> && kBytes > 16;
 
+/// Cells from `left` on are left of a piece: whether there are none.
+inline bool fills(Piece& p, int64_t left) {
+  p.h0 = left;
+  return p.h0 == p.h1;
+}
+
 template <class T>
 void fold_any(const Plan& plan, const Arrays& a, Mean mean, Piece p) {
-  const RowArrays<T, 1, 0> arrays{{in<T>(a.x)}, {}, out<T>(a.out)};
+  const RowArrays<T, 1, 0> arrays{{in<T>(a.x)}, {}, out<T>(a.out), is_large<T>(plan)};
   if constexpr (is_real<T>)
     if (mean != Mean::strict && slides(plan, 16)) return fold_sliding<T>(plan, arrays, mean, p);
   if constexpr (combs<T>)
-    if (!rounds_once<T>(mean) && (fold_flat<T>(plan, arrays, mean, p) || fold_along<T>(plan, arrays, mean, p))) return;
+    if (!rounds_once<T>(mean) && (fills(p, fold_flat<T>(plan, arrays, mean, p)) || fold_along<T>(plan, arrays, mean, p))) return;
   fold_piece<T>(plan, arrays, mean, p);
 }
 
@@ -43,26 +49,26 @@ void spread_any(const Plan& plan, const Arrays& a, Share share, Piece p) {
   if constexpr (is_real<T>)
     if (share != Share::quotient && slides(plan, 16)) return spread_sliding<T, Reversed>(plan, arrays, share, p);
   if constexpr (combs<T>)
-    if (spread_whole<T>(plan, arrays, share, p) || spread_flat<T, Reversed>(plan, arrays, share, p) || spread_along<T, Reversed>(plan, arrays, share, p)) return;
+    if (spread_whole<T>(plan, arrays, share, p) || fills(p, spread_flat<T, Reversed>(plan, arrays, share, p)) || spread_along<T, Reversed>(plan, arrays, share, p)) return;
   spread_piece<T, Reversed>(plan, arrays, share, p);
 }
 
 template <class T>
 void select_any(const Plan& plan, const Arrays& a, Start start, Piece p) {
-  const RowArrays<T, 1, 0> arrays{{in<T>(a.x)}, {}, out<T>(a.out)};
+  const RowArrays<T, 1, 0> arrays{{in<T>(a.x)}, {}, out<T>(a.out), is_large<T>(plan)};
   if (start != Start::first && !plan.plain && slides(plan, 12)) return select_sliding<T>(plan, arrays, start, p);
   if constexpr (combs<T>)
-    if (select_flat<T>(plan, arrays, start, p) || select_along<T>(plan, arrays, start, p)) return;
+    if (fills(p, select_flat<T>(plan, arrays, start, p)) || select_along<T>(plan, arrays, start, p)) return;
   select_piece<T>(plan, arrays, start, p);
 }
 
 template <class T>
 void recall_any(const Plan& plan, const Arrays& a, Piece p) {
-  const RowArrays<T, 2, 1> arrays{{in<T>(a.x), in<T>(a.g)}, {in<T>(a.y)}, out<T>(a.out)};
+  const RowArrays<T, 2, 1> arrays{{in<T>(a.x), in<T>(a.g)}, {in<T>(a.y)}, out<T>(a.out), is_large<T>(plan)};
   if constexpr (has_keys<T>)
     if (!plan.plain && keyed(plan)) return recall_sliding<T>(plan, arrays, p);
   if constexpr (combs<T>)
-    if (recall_flat<T>(plan, arrays, p) || recall_along<T>(plan, arrays, p)) return;
+    if (fills(p, recall_flat<T>(plan, arrays, p)) || recall_along<T>(plan, arrays, p)) return;
   recall_piece<T>(plan, arrays, p);
 }
 
@@ -71,6 +77,8 @@ void near_any(const Plan& plan, const Arrays& a, double eps, Piece p) {
   const RowArrays<T, 2, 1> arrays{{in<T>(a.y), in<T>(a.g)}, {in<T>(a.x)}, out<T>(a.out), goes_far<T>(plan)};
   if constexpr (is_real<T>)  // integers have no gradients: the code is not worth its room
     if (!plan.plain && slides(plan, 12)) return near_sliding<T>(plan, arrays, eps, p);
+  if constexpr (combs<T>)
+    if (fills(p, near_flat<T>(plan, arrays, eps, p))) return;
   near_piece<T>(plan, arrays, eps, p);
 }
 
