@@ -213,6 +213,47 @@ void weave(const Wide<T>* from, int64_t phase, int64_t P, int64_t cells, T* to, 
     for (int64_t j = p, q = 0; j < cells; j += P, ++q) store<1>(to + j, Vec<W, 1>{from[p * phase + q]});
 }
 
+/// Cells of an item that has one window, which covers all of it; 0 if a plan is not such.
+inline int64_t cells_of_whole(const Plan& plan) {
+  int64_t cells = plan.plain || plan.inner != 1 ? 0 : 1;
+  for (int k = 0; k < plan.rank && cells; ++k) cells *= plan.axis[k].m == 1 ? plan.axis[k].length(0) == plan.axis[k].n ? plan.axis[k].n : 0 : 0;
+  return cells;
+}
+
+/// Where one window covers everything: vectors go along each item, and only what they leave is turned.
+template <class T>
+bool select_whole(const Plan& plan, const RowArrays<T, 1, 0>& a, Start start, Piece p) {
+  using W = Wide<T>;
+  constexpr int V = kLanes<T>, N = 4;
+  const int64_t cells = cells_of_whole(plan);
+  if (cells < V || start == Start::first) return false;
+  bool is_cut = false;
+  for (int k = 0; k < plan.rank; ++k) is_cut |= plan.axis[k].span && plan.axis[k].span[0] != plan.axis[k].n;
+  const W from = start_value<T>(start, is_cut);
+  W best[V * V], turned[V * V];
+  for (int64_t i = p.i0; i < p.i1; i += V) {
+    const int64_t items = p.i1 - i < V ? p.i1 - i : V;
+    for (int64_t k = 0; k < items; ++k) {
+      const T* const x = a.source[0] + (i + k) * cells;
+      checkpoint(meter(), cells);
+      Vec<W, V> s[N];
+      for (int j = 0; j < N; ++j) s[j] = all<W, V>(from);
+      int64_t c = 0;
+      for (; c + N * V <= cells; c += N * V)
+#pragma GCC unroll 4
+        for (int j = 0; j < N; ++j) s[j] = larger<W, V>(s[j], load<V>(x + c + j * V));
+      for (; c < cells; c += V) s[0] = larger<W, V>(s[0], load<V>(x + (c + V <= cells ? c : cells - V)));  // what is seen twice changes nothing
+      store<V>(best + k * V, larger<W, V>(larger<W, V>(s[0], s[1]), larger<W, V>(s[2], s[3])));
+    }
+    for (int64_t k = items; k < V; ++k) store<V>(best + k * V, all<W, V>(from));
+    turn_square(best, V, turned, V);
+    Vec<W, V> most = load<V>(turned);
+    for (int k = 1; k < V; ++k) most = larger<W, V>(most, load<V>(turned + k * V));
+    put<T>(a.out + i, most, items, a.out + p.i1);
+  }
+  return true;
+}
+
 /// Where one window covers everything its gradient goes everywhere.
 template <class T>
 bool spread_whole(const Plan& plan, const RowArrays<T, 1, 0>& a, Share share, Piece p) {

@@ -58,7 +58,7 @@ void select_any(const Plan& plan, const Arrays& a, Start start, Piece p) {
   const RowArrays<T, 1, 0> arrays{{in<T>(a.x)}, {}, out<T>(a.out), is_large<T>(plan)};
   if (start != Start::first && !plan.plain && slides(plan, 12)) return select_sliding<T>(plan, arrays, start, p);
   if constexpr (combs<T>)
-    if (fills(p, select_flat<T>(plan, arrays, start, p)) || select_along<T>(plan, arrays, start, p)) return;
+    if (select_whole<T>(plan, arrays, start, p) || fills(p, select_flat<T>(plan, arrays, start, p)) || select_along<T>(plan, arrays, start, p)) return;
   select_piece<T>(plan, arrays, start, p);
 }
 
