@@ -190,8 +190,7 @@ PG_INLINE void reduce_taps(const Taps& w, int64_t lanes, Begin&& begin, Step&& s
   };
   int64_t c = 0;
   for (; c + 4 * V <= lanes; c += 4 * V) block(Lane<4>{}, c);
-  if (c + 2 * V <= lanes) block(Lane<2>{}, c), c += 2 * V;
-  if (c < lanes) block(Lane<1>{}, c);
+  for (; c < lanes; c += V) block(Lane<1>{}, c);
 }
 
 template <class T, Order order, class Begin, class Step, class End>

@@ -5,6 +5,11 @@
 
 namespace poolgrad::PG_ISA {
 
+/// Lanes that go through the taps together.
+constexpr int kAtOnce = 4;
+template <class T>
+constexpr int64_t kStride = kAtOnce * kLanes<T>;
+
 /// How items lie. Along an axis, source cell c is position (c + left) / S of phase (c + left) % S, and destination cell j position
 /// j / P of phase j % P; each phase of all axes is a block of its own, and all blocks have the same pitches. What follows the end of
 /// an axis also precedes its next beginning. Some items lie one behind the other.
@@ -137,6 +142,7 @@ class Flat {
     int64_t block, phase;  ///< how many of those the next phase of this axis is away
   };
   static constexpr int64_t kSome = 2048, kMost = 320 << 10, kPhases = 4;
+  static int64_t strides(int64_t lanes) { return (lanes + kStride<T> - 1) / kStride<T> * kStride<T>; }
   static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
   static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
@@ -153,8 +159,8 @@ class Flat {
     }
     group = least(most(kSome / item, 1), items_);
     reach = Phases<T>::full(lie_[last_].furthest);
-    run = Phases<T>::full((group - 1) * item + end + 1) + V;  // where a row may be written to its last vector
-    block = Phases<T>::full(most(group * item, run + far)) + V + reach;
+    run = strides((group - 1) * item + end + 1 + V);  // a row may be written to its last vector
+    block = strides(most(group * item + V, run + far)) + reach;
     bytes = (blocks * block * buffers_ + phases * run) * static_cast<int64_t>(sizeof(W));
     fits = lie_[last_].teeth >= V && 2 * cells >= item && bytes <= kMost && taps > 0 && sources + dests + taps * phases <= 1 << 13;
   }

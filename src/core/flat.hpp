@@ -6,26 +6,22 @@
 
 namespace poolgrad::PG_ISA {
 
-/// Reduces all lanes of a block over taps at the same distances: begin(c), step(s, place, number of the tap), end(s, c).
+/// Reduces whole strides of lanes over taps at the same distances: begin(c), step(s, place, number of the tap), end(s, c).
 template <class T, bool Backwards = false, class Begin, class Step, class End>
 PG_INLINE void reduce_flat(const int64_t* distance, int64_t taps, int64_t lanes, Begin&& begin, Step&& step, End&& end) {
   constexpr int V = kLanes<T>;
-  const auto some = [&](auto many, int64_t c) PG_LAMBDA {
-    constexpr int N = decltype(many)::count;
-    decltype(begin(c)) s[N];
+  for (int64_t c = 0; c < lanes; c += kStride<T>) {
+    decltype(begin(c)) s[kAtOnce];
 #pragma GCC unroll 4
-    for (int i = 0; i < N; ++i) s[i] = begin(c + i * V);
+    for (int i = 0; i < kAtOnce; ++i) s[i] = begin(c + i * V);
     for (int64_t t = 0; t < taps; ++t) {
       const int64_t k = Backwards ? taps - 1 - t : t, place = c + distance[k];
 #pragma GCC unroll 4
-      for (int i = 0; i < N; ++i) step(s[i], place + i * V, k);
+      for (int i = 0; i < kAtOnce; ++i) step(s[i], place + i * V, k);
     }
 #pragma GCC unroll 4
-    for (int i = 0; i < N; ++i) end(s[i], c + i * V);
-  };
-  int64_t c = 0;
-  for (; c + 4 * V <= lanes; c += 4 * V) some(Lane<4>{}, c);
-  for (; c < lanes; c += V) some(Lane<1>{}, c);
+    for (int i = 0; i < kAtOnce; ++i) end(s[i], c + i * V);
+  }
 }
 
 template <class W>
@@ -63,7 +59,7 @@ int64_t select_flat(const Plan& whole, const RowArrays<T, 1, 0>& a, Start start,
     const T* const x = a.source[0] + s0 * whole.source_slab();
     T* const y = a.out + h0 * whole.dest_slab();
     Outlet<T> outlet(y, a.far, flat.m);
-    const auto pass = [&](const int64_t* distance, int64_t taps, int64_t lanes, const W* in, W* to) {
+    const auto pass = [&](const int64_t* distance, int64_t taps, int64_t lanes, const W* in, W* to) __attribute__((noinline)) {
       reduce_flat<T>(
           distance, taps, lanes, [=](int64_t) PG_LAMBDA { return all<W, V>(from); }, [=](auto& s, int64_t at, int64_t) PG_LAMBDA { s = larger<W, V>(s, load<V>(in + at)); },
           [=](auto& s, int64_t c) PG_LAMBDA { store<V>(to + c, s); });
@@ -159,8 +155,8 @@ int64_t recall_flat(const Plan& whole, const RowArrays<T, 2, 1>& a, Piece p) {
 }
 
 /// Transposed means: the source rows are weighed as they are read, then added tap after tap.
-template <class T, bool Reversed>
-int64_t spread_flat(const Plan& whole, const RowArrays<T, 1, 0>& a, Share share, Piece p) {
+template <class T>
+int64_t spread_flat(const Plan& whole, const RowArrays<T, 1, 0>& a, Share share, bool reversed, Piece p) {
   using W = Wide<T>;
   constexpr int V = kLanes<T>;
   if (rounds_once<T>(share)) return p.h0;
@@ -173,7 +169,7 @@ int64_t spread_flat(const Plan& whole, const RowArrays<T, 1, 0>& a, Share share,
     Scratch<W> cells(flat.block), sums(flat.phases * flat.run + V);
     Scratch<int64_t> distance(flat.taps * flat.phases), taps(flat.phases), counts(flat.sources);
     flat.products([](const Axis& axis) { return axis.n; }, [](const Axis& axis, int64_t j) { return axis.count[j]; }, counts.get());
-    for (int64_t q = 0; q < flat.phases; ++q) taps[q] = flat.distances(q, Reversed, 0, plan.rank, distance.get() + q * flat.taps);
+    for (int64_t q = 0; q < flat.phases; ++q) taps[q] = flat.distances(q, reversed, 0, plan.rank, distance.get() + q * flat.taps);
     fill_with(cells.get(), flat.block, W{0});
     Phases<T> copier = flat.copier(W{0}, a.source[0] + whole.outer * field.source_item);
     RowPerCount<W> weights(Phases<T>::full(n));

@@ -1,6 +1,7 @@
 // Sums over windows, and their transposes: sums over the windows that cover a cell.
 #pragma once
 #include "planes.hpp"
+#include "quotient.hpp"
 
 namespace poolgrad::PG_ISA {
 

@@ -49,7 +49,7 @@ void spread_any(const Plan& plan, const Arrays& a, Share share, Piece p) {
   if constexpr (is_real<T>)
     if (share != Share::quotient && slides(plan, 16)) return spread_sliding<T, Reversed>(plan, arrays, share, p);
   if constexpr (combs<T>)
-    if (spread_whole<T>(plan, arrays, share, p) || fills(p, spread_flat<T, Reversed>(plan, arrays, share, p)) || spread_along<T, Reversed>(plan, arrays, share, p)) return;
+    if (spread_whole<T>(plan, arrays, share, p) || fills(p, spread_flat<T>(plan, arrays, share, Reversed, p)) || spread_along<T, Reversed>(plan, arrays, share, p)) return;
   spread_piece<T, Reversed>(plan, arrays, share, p);
 }
 
