@@ -66,7 +66,10 @@ NEAR = {
     **dict.fromkeys(("module.cpp", "border.hpp", "owned_plan.cpp", "index.hpp", "first_wrong.hpp"), BORDER),
     "pieces.hpp": ["tests/pools/test_choice.py", *BORDER],
     "outlet.hpp": ["tests/oracle/test_independence.py"],
-    **dict.fromkeys(("comb.hpp", "along.hpp", "lanes.hpp", "places.hpp", "route.hpp"), IMAGES),
+    **dict.fromkeys(
+        ("comb.hpp", "along.hpp", "field.hpp", "flat.hpp", "lanes.hpp", "places.hpp", "quotient.hpp", "route.hpp"),
+        IMAGES,
+    ),
     **dict.fromkeys(("threads.cpp", "gil.hpp", "memory.cpp"), THREADS),
 }
 # About files, other programs, and the tests themselves: they say nothing about a fault.
