@@ -53,10 +53,8 @@ class Flat {
 
   int64_t S() const { return lie_[last_].S; }
   int64_t P() const { return lie_[last_].P; }
-  /// Cells of neutral before a row, for a copy of rows that begins with them.
-  int64_t left() const { return lie_[last_].left; }
 
-  /// Where each source row begins, `left` neutral cells included, and each destination row.
+  /// Where each source row begins, with the neutral cells before it, and each destination row.
   void rows(int64_t* source, int64_t* dest) const {
     each([&](int a) { return plan_.axis[a].n; }, [&](int64_t k, const int64_t* at) {
       source[k] = 0;
@@ -118,7 +116,7 @@ class Flat {
     }
   }
   /// A copier of rows.
-  Phases<T> copier(W neutral, const T* end) const { return Phases<T>(plan_.last().n, S(), left(), 0, neutral, end, block); }
+  Phases<T> copier(W neutral, const T* end) const { return Phases<T>(n, S(), lie_[last_].left, 0, neutral, end, block); }
 
   /// Whether another plan's destination, one cell a tooth, is this one's source, parted as its source is.
   bool answers(const Flat& forward) const {
@@ -149,8 +147,10 @@ class Flat {
   void settle() {
     int64_t cells = 1, far = 0, end = 0;
     item = 1;
+    fits = false;
     for (int a = last_; a >= 0; --a) {
       Lie& lie = lie_[a];
+      if (lie.size > kMost / item) return;
       lie.pitch = item;
       item *= lie.size;
       cells *= lie.teeth;
@@ -230,6 +230,7 @@ struct Field {
     x += i * source_item;
     for (int64_t r = 0; r < flat.sources; ++r, x += flat.n) copier.fill(x, to + source[r]);
   }
+
   Flat<T> flat;
   const int64_t source_item, dest_item;
   Scratch<int64_t> source, dest;
@@ -242,7 +243,7 @@ int64_t in_bands(const Plan& plan, Piece p, int buffers, bool at_once, Run&& run
   constexpr int64_t kBand = 128 << 10, kLongRow = 256;  // bytes that stay near a core; cells for which a row is worth the trouble by itself
   const Axis& top = plan.axis[0];
   const int64_t cells = p.h1 - p.h0;
-  if (plan.plain || plan.inner != 1 || cells == 0 || plan.last().m > kLongRow || (plan.rank == 1 && cells < top.m)) return p.h0;
+  if (plan.plain || plan.inner != 1 || cells == 0 || plan.last().m > kLongRow || top.period > kLongRow || (plan.rank == 1 && cells < top.m)) return p.h0;
   const int64_t bytes = (top.n * plan.source_slab() / top.m * buffers + plan.dest_slab()) * static_cast<int64_t>(sizeof(Wide<T>)) + 1;
   const int64_t most = plan.rank == 1 ? cells : kBand / bytes + top.period, bands = (cells + most - 1) / most;
   if (at_once && bands > 1) return p.h0;
