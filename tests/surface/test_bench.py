@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import sys
+import threading
 import time
 
 import numpy as np
@@ -23,7 +24,7 @@ from poolgrad.bench.peers.base import installed
 from poolgrad.bench.peers.ours import Ours, OursGiven
 from poolgrad.bench.run import close, disagreement, enter, measure, merge, run
 from poolgrad.bench.summary import disturbance, geometric, lines, means
-from poolgrad.bench.timing import Entry, race
+from poolgrad.bench.timing import Entry, race, settle
 
 ALL = cells.read([str(BUNDLED)])
 LITTLE = {cell.name: cells.small(cell, 2**12) for cell in ALL if max(cell.ksize or (1,)) < 13}
@@ -407,3 +408,21 @@ def test_memory_that_a_call_frees_again_is_seen():
     # In fresh processes, as the benchmark does it: frameworks that other tests load allocate in the background.
     assert abs(memory._alone(memory.growth, frugal)) < 2**20
     assert memory._alone(memory.growth, hungry) > 2**23 - 2**20
+
+
+def test_a_turn_begins_when_the_threads_of_the_one_before_are_asleep():
+    done, endless = threading.Event(), threading.Event()
+
+    def spin(seconds: float, end: threading.Event) -> None:
+        until = time.perf_counter() + seconds
+        while time.perf_counter() < until and not end.is_set():
+            pass
+        end.set()
+
+    threading.Thread(target=spin, args=(0.04, done)).start()
+    settle()
+    assert done.is_set()
+    threading.Thread(target=spin, args=(60, endless)).start()
+    settle()  # nobody waits for ever
+    assert not endless.is_set()
+    endless.set()

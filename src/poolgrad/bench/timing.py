@@ -14,7 +14,8 @@ CALLS = 8  # or so many calls, if those take no more than
 LONGEST = 0.08  # seconds: the first calls of a turn find the arrays of the one before in the caches
 SLICE = 2e-3  # seconds of calls that are timed at once,
 BATCHED = 1e-4  # if one is shorter than this: below it the clock's own cost would show
-SETTLE = 0.003  # idle OpenMP threads of the one before spin for about this long
+SETTLE = 0.003  # seconds after which it is looked whether threads of the one before still spin:
+SPINS = 0.1  # OpenMP's do for up to 10 ms, onnxruntime's for 50; after so many seconds the turn begins all the same
 SLOW = 4.0  # a contestant this many times slower than the fastest has enough turns after LEAST,
 COSTLY = 0.03  # if a turn of it takes more than this share of the budget
 LEAST = 1  # rounds; with the first call that makes two times of each
@@ -43,9 +44,19 @@ def once(call: Callable[[], Any]) -> tuple[Any, float]:
     return value, time.perf_counter() - began
 
 
+def settle() -> None:
+    """Waits until no thread of this process is busy: whoever comes next shall have all processors."""
+    end = time.perf_counter() + SPINS
+    while time.perf_counter() < end:
+        before = time.process_time()
+        time.sleep(SETTLE)
+        if time.process_time() - before < SETTLE / 4:
+            return
+
+
 def turn(entry: Entry) -> None:
     """One burst of calls, as many as fit; how many are timed at once follows the best so far, not the first."""
-    time.sleep(SETTLE)
+    settle()
     call, start = entry.call, time.perf_counter()
     for calls in itertools.count(1):
         best = entry.best
