@@ -81,7 +81,7 @@ void fold_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Mean mean, P
     const Wide<T> over = is_real<T> ? 1 / by : 0;
     add_up<T, Order::rows>(
         w, lanes, [x](auto lane, int64_t at, int64_t) { return load<decltype(lane)::count>(x + at); },
-        [y, by, over](auto lane, auto& s, int64_t c) {
+        [=](auto lane, auto& s, int64_t c) {
           constexpr int L = decltype(lane)::count;
           const Vec<Wide<T>, L> sum = total<T, L>(s);
           if constexpr (is_real<T>) store<L>(y + c, by <= kExactCount ? divided<T, L>(sum, all<Wide<T>, L>(by), all<Wide<T>, L>(over)) : sum / by);
