@@ -78,7 +78,7 @@ void fold_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Mean mean, P
             [y, by](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(y + c, convert<Wide<T>, decltype(lane)::count, Long<T>>(sum / by)); });
       }
     const Wide<T> by = divisors(count, [mean](int64_t n) { return divisor<T>(n, mean); });
-    const Wide<T> over = is_real<T> ? 1 / by : 0;
+    [[maybe_unused]] const Wide<T> over = is_real<T> ? 1 / by : 0;
     add_up<T, Order::rows>(
         w, lanes, [x](auto lane, int64_t at, int64_t) { return load<decltype(lane)::count>(x + at); },
         [=](auto lane, auto& s, int64_t c) {
