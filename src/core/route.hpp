@@ -170,7 +170,7 @@ int64_t place_piece(const Plan& plan, const Tap* taps, const T* g, T* dx, Piece 
 /// Images whose taps are found before they are followed, one by one: as many as fill vectors, 0 if those have none or too many to keep.
 template <class T>
 int64_t images_at_once(const Plan& plan) {
-  constexpr int64_t kTapBytes = 256 << 10, kMost = 4096;
+  constexpr int64_t kTapBytes = 192 << 10, kMost = 4096;
   const int64_t taps = plan.axis[0].m * plan.dest_slab(), some = kTapBytes / (taps + 1);
   return taps && follows_each(plan) && !plan.plain ? (some < kMost ? some : kMost) / kLanes<T> * kLanes<T> : 0;
 }
