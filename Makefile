@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 
-.PHONY: demo studio test install lint docs bits soak sanitize fuzz coverage mutate clean wheel check-wheel check-sdist reproducible lock check-workflows
+.PHONY: demo studio test install lint docs bits soak sanitize fuzz coverage emulate mutate clean wheel check-wheel check-sdist reproducible lock check-workflows
 
 demo studio: install
 	$(BIN)/poolgrad $@
@@ -44,7 +44,7 @@ lint: install .venv/tools
 	$(BIN)/mypy src/poolgrad/raw_ops.py  # which its stub hides from the line above
 	if command -v clang-format > /dev/null; then clang-format --dry-run src/core/*.[ch]pp fuzz/*.[ch]pp; fi
 
-bits coverage docs mutate sanitize: install .venv/tools
+bits coverage docs emulate mutate sanitize: install .venv/tools
 	$(BIN)/python tools/$@.py
 
 soak: install

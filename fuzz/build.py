@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 KINDS = {
     "asan": ("address,undefined", "c++"),
     "tsan": ("thread", "c++"),
+    "msan": ("memory", "clang++"),
     "fuzz": ("fuzzer", "clang++"),
     "coverage": ("coverage", "clang++"),
     "faults": ("faults", "c++"),

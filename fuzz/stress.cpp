@@ -1,8 +1,11 @@
 // Many callers at once, each with helpers, on plans that they share: what a race detector has to see. No Python.
 //
-//     stress SECONDS [CALLERS] [--race]      --race writes one number from two threads, so that one can see that it is noticed
+//     stress SECONDS [CALLERS] [--race | --unwritten]
+//
+// --race writes one number from two threads, --unwritten decides by one that nobody wrote: so that one can see that it is noticed.
 #include <chrono>
 #include <cstring>
+#include <memory>
 #include <thread>
 
 #include "memory.hpp"
@@ -63,12 +66,18 @@ void race() {
   std::fprintf(stderr, "%d\n", number);
 }
 
+void unwritten() {
+  const std::unique_ptr<int> number(static_cast<int*>(::operator new(sizeof(int))));
+  std::fprintf(stderr, "%s\n", *number > 0 ? "positive" : "not positive");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(argc > 1 ? std::atof(argv[1]) : 5));
   const int callers = argc > 2 ? std::atoi(argv[2]) : 4;
   if (argc > 3 && std::strcmp(argv[3], "--race") == 0) race();
+  if (argc > 3 && std::strcmp(argv[3], "--unwritten") == 0) unwritten();
   keep_at_most(size_t{8} << 20);
   start_threads();
   far_from = 0;

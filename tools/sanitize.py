@@ -1,6 +1,6 @@
-"""The core under AddressSanitizer and UndefinedBehaviorSanitizer, and its threads under ThreadSanitizer.
+"""The core under AddressSanitizer and UndefinedBehaviorSanitizer, its threads under ThreadSanitizer, its memory under MemorySanitizer.
 
-    python tools/sanitize.py [--seconds 20] [--quick] [address] [thread]
+    python tools/sanitize.py [--seconds 20] [--quick] [address] [thread] [memory]
 
 Any report, from any process of the run, makes it fail. Before that, faults on purpose must be reported.
 """
@@ -37,6 +37,7 @@ QUICK = [
     "tests/golden/test_seeds.py",
 ]
 UNDEFINED = "runtime error: "
+ON_PURPOSE = {"tsan": ("--race", "data race"), "msan": ("--unwritten", "use-of-uninitialized-value")}
 PLANTED = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).__getattr__(sys.argv[2])(16)"
 
 
@@ -118,37 +119,44 @@ def address(seconds: float, tests: list[str]) -> None:
 
 
 def stress(folder: Path, seconds: float) -> None:
-    """The program without Python, first with a race on purpose where that is what is looked for."""
-    if folder.name == "tsan":
-        done = subprocess.run([folder / "stress", "0.1", "1", "--race"], text=True, capture_output=True)
-        if "data race" not in done.stderr or done.returncode == 0:
-            raise Failure(f"a race on purpose was not reported\n{done.stderr[-2000:]}")
-        say("a race on purpose is reported")
-    quiet = {
-        **os.environ,
-        "ASAN_OPTIONS": "detect_leaks=0",
-    }  # the pool is never freed, and the search for leaks may hang
-    done = subprocess.run([folder / "stress", str(seconds), "4"], text=True, capture_output=True, env=quiet)
+    """The program without Python, which is not instrumented; first with the fault on purpose that this build is to find."""
+    quiet = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}  # the pool is never freed, and the search for leaks may hang
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([folder / "stress", *words], text=True, capture_output=True, env=quiet)
+
+    if folder.name in ON_PURPOSE:
+        flag, report = ON_PURPOSE[folder.name]
+        done = run("0.1", "1", flag)
+        if report not in done.stderr or done.returncode == 0:
+            raise Failure(f"{flag[2:]} on purpose: nothing was reported\n{done.stderr[-2000:]}")
+        say(f"{folder.name}: {flag[2:]} on purpose is reported")
+    done = run(str(seconds), "4")
     if done.returncode or "Sanitizer" in done.stderr or "runtime error" in done.stderr:
         raise Failure(f"stress: status {done.returncode}\n{done.stderr[:6000]}")
     say(f"{folder.name}, stress: {done.stderr.strip().splitlines()[-1]}")
 
 
 def thread(seconds: float, _: list[str]) -> None:
-    """Threads under TSan, without Python, which is not instrumented."""
+    """Threads under TSan."""
     stress(build("tsan"), seconds)
+
+
+def memory(seconds: float, _: list[str]) -> None:
+    """Memory that is read before it is written, under MSan."""
+    stress(build("msan"), seconds)
 
 
 def main() -> int:
     """Runs what was asked for; 1 if anything was reported, 2 if a compiler is missing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="*", help="address, thread; both unless given")
+    parser.add_argument("what", nargs="*", help="address, thread, memory; all unless given")
     parser.add_argument("--seconds", type=float, default=20, help="how long each of the random comparisons runs")
     parser.add_argument("--quick", action="store_true", help="fewer tests")
     given = parser.parse_args()
     start = time.monotonic()
     try:
-        for what, check in {"address": address, "thread": thread}.items():
+        for what, check in {"address": address, "thread": thread, "memory": memory}.items():
             if not given.what or what in given.what:
                 check(given.seconds, QUICK if given.quick else TESTS)
     except Missing as missing:

@@ -24,12 +24,18 @@ const Level* levels(size_t& count) {
                                                  __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd"),
                                 verbs_v4},
                                {"x86-64-v3", __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("bmi"), verbs_v3},
-                               {"x86-64-v2", true, verbs_baseline}};
+                               {"x86-64-v2", __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt"), verbs_baseline}};
 #else
   static const Level list[] = {{"baseline", true, verbs_baseline}};
 #endif
   count = sizeof list / sizeof *list;
   return list;
+}
+
+/// Whether this machine has the lowest level, so that there is one to choose.
+bool has_a_level() {
+  size_t count;
+  return levels(count)[count - 1].supported;
 }
 
 /// The highest level that the CPU has and the name, if any, allows.

@@ -310,14 +310,18 @@ int import_numpy() {
 }  // namespace
 }  // namespace poolgrad
 
-// A second interpreter is refused before nanobind sees it: that would take the types away from the first.
+// A second interpreter is refused before nanobind sees it: that would take the types away from the first. An older processor is
+// refused before anything else is asked of it.
 #undef NB_EXPORT
 #define NB_EXPORT
 extern "C" PyObject* PyInit__inner();
 extern "C" __attribute__((visibility("default"))) PyObject* PyInit__core();
 PyObject* PyInit__core() {
-  if (PyInterpreterState_GetID(PyInterpreterState_Get()) == 0) return PyInit__inner();
-  PyErr_SetString(PyExc_ImportError, "poolgrad: does not work in sub-interpreters");
+  const char* refusal = nullptr;
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) refusal = "poolgrad: does not work in sub-interpreters";
+  if (!poolgrad::has_a_level()) refusal = "poolgrad: needs a processor with SSE4.2 and POPCNT (x86-64-v2)";
+  if (!refusal) return PyInit__inner();
+  PyErr_SetString(PyExc_ImportError, refusal);
   return nullptr;
 }
 

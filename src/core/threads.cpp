@@ -41,6 +41,7 @@ class FloatState {
 };
 
 constexpr std::chrono::milliseconds kPatience{25};  // between two questions whether to go on
+constexpr std::chrono::microseconds kSoon{1000};   // the next call of a program that makes one after the other
 constexpr int64_t kSteps = 1 << 19;                // between two looks at the clock: at most a few milliseconds
 
 // How many forks lie between this process and the one that loaded it: a change means that all other threads are gone.
@@ -96,14 +97,19 @@ void Job::work(Ask ask) {
   watch = before;
 }
 
-/// Waits a few microseconds for something that often comes at once; sleeping and waking would take longer.
+/// Waits a moment for something that often comes soon: to sleep and be woken would take longer. Whoever else wants the processor gets it.
 template <class F>
 void spin(F&& ready) {
-  for (int i = 0; i < 2000 && !ready(); ++i) {
+  const auto end = std::chrono::steady_clock::now() + kSoon;
+  do {
+    for (int i = 0; i < 64; ++i) {
+      if (ready()) return;
 #if defined(__x86_64__)
-    _mm_pause();
+      _mm_pause();
 #endif
-  }
+    }
+    std::this_thread::yield();
+  } while (std::chrono::steady_clock::now() < end);
 }
 
 /// Workers wait for a job; one job at a time. A second caller does its work alone rather than wait.

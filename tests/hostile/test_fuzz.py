@@ -3,6 +3,7 @@
 import importlib.util
 import re
 import shutil
+import subprocess
 from collections import Counter
 
 import numpy as np
@@ -40,6 +41,16 @@ def test_random_calls_of_the_native_module_raise_or_work():
     assert calls(done.stdout) > 1000
     assert re.search(r"\d worked", done.stdout)
     assert re.search(r"\d refused", done.stdout)
+
+
+@pytest.mark.parametrize("compiler", ["c++", "clang++"])
+@pytest.mark.parametrize("source", ["core.cpp", "stress.cpp", "planted.cpp"])
+def test_the_programs_of_the_fuzzer_compile(source, compiler):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"no {compiler} here")
+    words = [compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-Wno-psabi", f"-I{ROOT / 'src' / 'core'}"]
+    done = subprocess.run([*words, str(FUZZ / source)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
 
 
 BUILT = ROOT / "build" / "fuzz" / "fuzz_core"
