@@ -41,8 +41,8 @@ class FloatState {
 };
 
 constexpr std::chrono::milliseconds kPatience{25};  // between two questions whether to go on
-constexpr std::chrono::microseconds kSoon{1000};   // the next call of a program that makes one after the other
-constexpr int64_t kSteps = 1 << 19;                // between two looks at the clock: at most a few milliseconds
+constexpr std::chrono::microseconds kSoon{1000};    // the next call of a program that makes one after the other
+constexpr int64_t kSteps = 1 << 19;                 // between two looks at the clock: at most a few milliseconds
 
 // How many forks lie between this process and the one that loaded it: a change means that all other threads are gone.
 std::atomic<unsigned> forks{0};
