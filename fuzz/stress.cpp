@@ -42,8 +42,15 @@ void shared_plan(const OwnedPlan& plan, const fuzz::Buffer& x, const fuzz::Buffe
   }
 }
 
+// MemorySanitizer takes an exception for unwritten: it is the C++ library that writes it, which is not instrumented.
+#if defined(__has_feature)
+#if __has_feature(memory_sanitizer)
+#define PG_NO_FAILURES
+#endif
+#endif
+
 /// A task that fails is heard of by its caller, and by nobody else.
-void failing_tasks(Clock::time_point end) {
+[[maybe_unused]] void failing_tasks(Clock::time_point end) {
   while (Clock::now() < end) {
     bool heard = false;
     try {
@@ -67,8 +74,8 @@ void race() {
 }
 
 void unwritten() {
-  const std::unique_ptr<int> number(static_cast<int*>(::operator new(sizeof(int))));
-  std::fprintf(stderr, "%s\n", *number > 0 ? "positive" : "not positive");
+  const std::unique_ptr<volatile int> number(new volatile int);
+  if (*number > 0) std::fprintf(stderr, "a number that nobody wrote\n");
 }
 
 }  // namespace
@@ -94,7 +101,9 @@ int main(int argc, char** argv) {
   for (int i = 0; i < callers; ++i) {
     threads.emplace_back([=] { inputs_of_its_own(static_cast<uint64_t>(i) + 1, end); });
     threads.emplace_back([&] { shared_plan(plan, x, want, end); });
+#if !defined(PG_NO_FAILURES)
     threads.emplace_back([=] { failing_tasks(end); });
+#endif
   }
   for (std::thread& t : threads) t.join();
   keep_at_most(0);
