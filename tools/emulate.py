@@ -45,10 +45,14 @@ def compare(model: str, script: str, seconds: float) -> str:
     with tempfile.NamedTemporaryFile() as note:
         note.write(bytes(Progress.SIZE))
         note.flush()
-        done = python(model, str(ROOT / "fuzz" / script), "--note", note.name, "--seconds", str(seconds), "--seed", "11")
+        done = python(
+            model, str(ROOT / "fuzz" / script), "--note", note.name, "--seconds", str(seconds), "--seed", "11"
+        )
         case = Progress(note.name).read()[0]
     if done.returncode:
-        raise Failure(f"{model}: {script}, status {done.returncode} at case {case}\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+        raise Failure(
+            f"{model}: {script}, status {done.returncode} at case {case}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
+        )
     counts = json.loads(done.stdout.strip().splitlines()[-1].removeprefix("counts "))
     return f"{counts['calls']:,} calls of {script.removesuffix('.py')}"
 
@@ -73,7 +77,9 @@ def refused(model: str) -> str:
 def main() -> int:
     """Prints a line for each processor; 1 if one failed, 2 without QEMU."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="*", metavar="MODEL", help=f"of {', '.join([*MODELS, TOO_OLD])}; all unless given")
+    parser.add_argument(
+        "models", nargs="*", metavar="MODEL", help=f"of {', '.join([*MODELS, TOO_OLD])}; all unless given"
+    )
     parser.add_argument("--seconds", type=float, default=60)
     given = parser.parse_args()
     if unknown := set(given.models) - {*MODELS, TOO_OLD}:

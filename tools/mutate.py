@@ -196,12 +196,14 @@ def tests(where: Path, fault: Fault | None, what: list[str]) -> tuple[bool, str]
         status = awaited(process)
         out.seek(0)
         text = out.read()
-    if status in (0, 5):  # 5: the test is no more
+    if status in (0, 5) or "ERROR: not found: " in text:  # the test is no more
         return False, ""
     if status in (3, 4):  # the tests could not run: that is no notice
         raise RuntimeError(text[-2000:])
     failing = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", text, re.MULTILINE)
-    running = re.findall(r"^(tests/\S+?::.+?)(?: (?:PASSED|SKIPPED|FAILED|ERROR).*)?$", text, re.MULTILINE)
+    running = re.findall(
+        r"^(tests/\S+?::.+?)(?: (?:PASSED|SKIPPED|FAILED|ERROR|Fatal Python error).*)?$", text, re.MULTILINE
+    )
     last = (failing or running or ["while tests were collected"])[-1]
     word = "" if status == 1 else " hangs" if status == -9 else f" ends with status {status}"
     return True, last + word

@@ -120,7 +120,10 @@ def address(seconds: float, tests: list[str]) -> None:
 
 def stress(folder: Path, seconds: float) -> None:
     """The program without Python, which is not instrumented; first with the fault on purpose that this build is to find."""
-    quiet = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}  # the pool is never freed, and the search for leaks may hang
+    quiet = {
+        **os.environ,
+        "ASAN_OPTIONS": "detect_leaks=0",
+    }  # the pool is never freed, and the search for leaks may hang
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([folder / "stress", *words], text=True, capture_output=True, env=quiet)

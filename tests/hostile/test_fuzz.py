@@ -48,7 +48,16 @@ def test_random_calls_of_the_native_module_raise_or_work():
 def test_the_programs_of_the_fuzzer_compile(source, compiler):
     if shutil.which(compiler) is None:
         pytest.skip(f"no {compiler} here")
-    words = [compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-Wno-psabi", f"-I{ROOT / 'src' / 'core'}"]
+    words = [
+        compiler,
+        "-std=c++20",
+        "-fsyntax-only",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-Wno-psabi",
+        f"-I{ROOT / 'src' / 'core'}",
+    ]
     done = subprocess.run([*words, str(FUZZ / source)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
 
