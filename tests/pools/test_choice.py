@@ -7,6 +7,8 @@ from brute import reduce
 from test_pools import WORDS, cells_of
 
 import poolgrad as pg
+from poolgrad import reference, verbs
+from poolgrad.rules import Start
 
 rng = np.random.default_rng(11)
 
@@ -158,3 +160,14 @@ def test_one_nan_anywhere_is_in_its_windows(dtype, shape):
         without = x.copy()
         without[at] = -100
         assert np.array_equal(pg.max_pool(spoilt, 3, 2, axes=axes, nan="ignore"), pg.max_pool(without, 3, 2, axes=axes))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("shape", [(1, 200, 64, 64), (2, 300, 500, 3), (130, 90, 40, 1)], ids=str)
+def test_what_is_looked_through_part_by_part_is_written_without_gaps(shape, threads):
+    plan = pg.plan(shape, 3, 2, axes=(1, 2))
+    x = rng.integers(-9, 9, shape).astype(np.float32)
+    filled = np.full(plan.dest, 77, np.float32)  # what no window has
+    with pg.threads(threads):
+        assert verbs.select(plan, Start.LOWEST, x, filled, True) is filled
+        assert np.array_equal(filled, reference.select(plan, Start.LOWEST, x))
