@@ -82,6 +82,19 @@ def test_every_verb_equals_the_plain_path(what, dtype, special, threads):
             assert same.all(), number
 
 
+@pytest.mark.parametrize("stride", [2, 3])
+def test_flat_items_of_any_size_keep_their_parts_apart(stride):
+    rng = np.random.default_rng(stride)
+    for width in range(16, 84):  # whatever is left over of the vectors at the end of a part
+        plan = pool(5, (11, width), (stride, stride), (stride, stride), width % 2)
+        x, g = (rng.integers(-50, 50, shape).astype(np.float32) for shape in (plan.source, plan.dest))
+        y = reference.select(plan, Start.LOWEST, x)
+        assert np.array_equal(verbs.near(plan, 1e-6, x, y, g), reference.near(plan, 1e-6, x, y, g)), width
+        assert np.array_equal(
+            verbs.spread(plan, Share.RECIPROCAL, False, g), reference.spread(plan, Share.RECIPROCAL, False, g)
+        ), width
+
+
 @pytest.mark.parametrize("axes", [{1: (1, 0)}, {1: (4, 0), 2: (1, 0)}, {1: (1, 0), 2: (3, 3)}, {2: (1, 0)}], ids=str)
 def test_images_without_windows_have_gradients_of_zero(axes):
     plan = Plan((40, *(axes.get(d, (2, 2))[0] for d in (1, 2))), {d: clip(n, 1, 1, 0, m) for d, (n, m) in axes.items()})
