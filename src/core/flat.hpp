@@ -46,7 +46,7 @@ int64_t select_flat(const Plan& whole, const RowArrays<T, 1, 0>& a, Start start,
   return in_bands<T>(whole, p, 2, true, [&](const Plan& plan, int64_t s0, int64_t h0) {
     Field<T> field(whole, plan, p.i1 - p.i0, 2);
     const Flat<T>& flat = field.flat;
-    if (!flat.fits || flat.phases > 1 || (start == Start::infinity && flat.cuts && flat.odd_cuts)) return false;
+    if (!flat.fits || flat.phases > 1 || (start == Start::infinity && flat.cuts && (flat.odd_cuts || some_row_is_empty(plan)))) return false;
     const W neutral = start_value<T>(start, flat.cuts);
     const int64_t size = flat.blocks * flat.block;
     const int split = plan.rank > 1 && plan.last().widest > 1 && flat.taps > 6 ? plan.rank - 1 : 0;
