@@ -5,7 +5,7 @@ import pytest
 from support import plain_verbs
 
 import poolgrad
-from poolgrad import _core, reference, verbs
+from poolgrad import _core, raw_ops, reference, verbs
 from poolgrad.rules import Mean, Start
 from poolgrad.windows import Axis, Plan, clip
 
@@ -102,3 +102,22 @@ def test_sums_of_up_to_64_cells_and_of_more_are_added_up_as_the_reference_does(w
     want = reference.fold(plan, mean, x).tobytes()
     assert verbs.fold(plan, mean, x).tobytes() == want
     assert plain_verbs().fold(plan, mean, x).tobytes() == want
+
+
+def test_nan_may_be_what_fractional_max_pool_returned_for_a_window_that_begins_with_it():
+    x = np.arange(36, dtype=np.float32).reshape(1, 6, 6, 1)
+    x[0, 0, 0, 0] = np.nan
+    y, rows, cols = raw_ops.FractionalMaxPool(
+        value=x, pooling_ratio=[1, 1.5, 1.5, 1], pseudo_random=True, deterministic=True, seed=3, seed2=4
+    )
+    y[0, 0, 0, 0] = np.nan  # as a maximum that keeps NaN has it
+    g = np.arange(1, y.size + 1, dtype=np.float32).reshape(y.shape)
+    dx = raw_ops.FractionalMaxPoolGrad(
+        orig_input=x,
+        orig_output=y,
+        out_backprop=g,
+        row_pooling_sequence=rows,
+        col_pooling_sequence=cols,
+    )
+    assert dx[0, 0, 0, 0] == g[0, 0, 0, 0]
+    assert dx.sum() == g.sum()
