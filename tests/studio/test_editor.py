@@ -269,7 +269,7 @@ def test_an_uploaded_picture_becomes_a_block_and_runs(page, tmp_path):
     with page.expect_file_chooser() as waiting:
         page.get_by_role("button", name="Open").click()
     waiting.value.set_files(str(path))
-    page.locator(".block").wait_for()
+    page.wait_for_function("() => document.querySelectorAll('.block').length === 1")  # the first page's are gone
     settled(page)
     (node,) = nodes(page).values()
     assert node["op"] == "Image"
