@@ -5,7 +5,7 @@ import pytest
 from support import plain_verbs
 
 import poolgrad
-from poolgrad import _core, raw_ops, reference, verbs
+from poolgrad import _core, reference, verbs
 from poolgrad.rules import Mean, Start
 from poolgrad.windows import Axis, Plan, clip
 
@@ -104,20 +104,9 @@ def test_sums_of_up_to_64_cells_and_of_more_are_added_up_as_the_reference_does(w
     assert plain_verbs().fold(plan, mean, x).tobytes() == want
 
 
-def test_nan_may_be_what_fractional_max_pool_returned_for_a_window_that_begins_with_it():
-    x = np.arange(36, dtype=np.float32).reshape(1, 6, 6, 1)
-    x[0, 0, 0, 0] = np.nan
-    y, rows, cols = raw_ops.FractionalMaxPool(
-        value=x, pooling_ratio=[1, 1.5, 1.5, 1], pseudo_random=True, deterministic=True, seed=3, seed2=4
-    )
-    y[0, 0, 0, 0] = np.nan  # as a maximum that keeps NaN has it
-    g = np.arange(1, y.size + 1, dtype=np.float32).reshape(y.shape)
-    dx = raw_ops.FractionalMaxPoolGrad(
-        orig_input=x,
-        orig_output=y,
-        out_backprop=g,
-        row_pooling_sequence=rows,
-        col_pooling_sequence=cols,
-    )
-    assert dx[0, 0, 0, 0] == g[0, 0, 0, 0]
-    assert dx.sum() == g.sum()
+def test_nan_may_be_the_maximum_of_a_window_that_begins_with_it():
+    plan = Plan((6,), {0: clip(6, 2, 2, 0, 3)})
+    x, y, g = np.array([np.nan, 1, 2, 3, 5, 4]), np.array([np.nan, 3, 5]), np.array([10.0, 20, 30])
+    assert verbs.route(plan, x, g, y).tolist() == [10, 0, 0, 20, 30, 0]
+    with pytest.raises(verbs.Astray, match="at flat position 1"):
+        verbs.route(plan, x, g, np.array([np.nan, np.nan, 5]))
