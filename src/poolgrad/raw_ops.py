@@ -27,6 +27,7 @@ from .verbs import Astray
 __all__ = list(OPS)
 
 _CACHE_SIZE = 1024
+_LISTS = (list, tuple)
 _LONGEST_KEY = 65536  # elements of a shape or sequence that may be part of a key
 _CELLS = (Kind.SOURCE, Kind.DEST, Kind.INDEX)  # arrays whose elements the verbs read
 _ELEMENTS = (*_CELLS, Kind.RANGE)  # arrays of which only shape and dtype matter to bind
@@ -39,7 +40,8 @@ class _Runner:
 
     def __init__(self, op: Op, verbs: Any) -> None:
         self.op, self.verbs = op, verbs
-        self.result = namedtuple(op.name, op.outputs) if len(op.outputs) > 1 else None
+        self.result: Callable[..., Any] = namedtuple(op.name, op.outputs)  # type: ignore[misc]  # named by the table
+        self.whole = len(op.outputs) == (2 if op.rule.verb is Verb.ARGMAX else 1)  # results are the verb's alone
         self.runs: OrderedDict[Any, Run] = OrderedDict()
         self.arrays = [p for p in op.params if p.kind in ARRAYS]
         self.cells = [p.name for p in op.params if p.kind in _CELLS]
@@ -63,7 +65,7 @@ class _Runner:
         except Astray as astray:
             self._blame(call, arrays, astray.at)
             raise
-        if not self.result:
+        if self.whole:
             return outs
         outs = list(outs) if isinstance(outs, tuple) else [outs]
         outs = [outs[0].view(wrapped), *outs[1:]] if wrapped is not None else outs
@@ -72,8 +74,8 @@ class _Runner:
         return self.result(*outs)
 
     def _keep(self, call: Call, args: tuple[Any, ...], run: Run) -> None:
-        """Only calls with a single result take the short way; what was drawn at random is never kept."""
-        key = self.key(*args) if self.result is None and call.plan is not None else None
+        """Only calls whose results all come from the verb take the short way; what was drawn at random is never kept."""
+        key = self.key(*args) if self.whole and call.plan is not None else None
         if key is None:
             return
         self.runs[key] = run
@@ -98,6 +100,13 @@ class _Runner:
 
     def _run(self, call: Call, arrays: dict[str, Array]) -> Run:
         """What is left to do once arguments are checked: a function of the cells alone."""
+        if self.op.rule.verb is Verb.ARGMAX:
+            find = self._found(call, arrays)
+            return lambda x: self.result(*find(x))
+        return self._found(call, arrays)
+
+    def _found(self, call: Call, arrays: dict[str, Array]) -> Run:
+        """The verb's results, not yet named."""
         if call.plan is not None:
             return _bound(self.op.rule, self.verbs, call)
         dtype = next(arrays[p.name].dtype for p in self.arrays if p.kind in (Kind.SOURCE, Kind.DEST))
@@ -154,6 +163,16 @@ def _bound(rule: Rule, verbs: Any, call: Call) -> Run:
     return lambda x: verbs.argmax(plan, size if absolute else size // items, call.index, x)
 
 
+def _vector(value: Any) -> tuple[Any, ...]:
+    """What a shape or a sequence says, as part of a key; TypeError for one that takes the long way."""
+    if value.__class__ is np.ndarray:
+        if value.flags.carray and value.size <= _LONGEST_KEY:
+            return value.shape, value.dtype, value.tobytes()
+    elif value.__class__ in _LISTS and len(value) <= _LONGEST_KEY and set(map(type, value)) == {int}:
+        return tuple(value)
+    raise TypeError
+
+
 def _key_words(op: Op) -> tuple[list[str], list[str]]:
     """Python text: what must hold for the short way, and what decides about a call.
 
@@ -162,14 +181,13 @@ def _key_words(op: Op) -> tuple[list[str], list[str]]:
     plain, key = [], []
     for p in op.params:
         n, kind = p.name, p.kind
-        if kind in ARRAYS or kind is Kind.SIZES_TENSOR:
+        if kind in _ELEMENTS:
             plain.append(f"{n}.__class__ is _array and {n}.flags.carray")
             key += [f"{n}.shape", f"{n}.dtype"]
-            if kind not in _ELEMENTS:
-                plain.append(f"{n}.size <= {_LONGEST_KEY}")
-                key.append(f"{n}.tobytes()")
+        elif kind in ARRAYS or kind is Kind.SIZES_TENSOR:
+            key.append(f"_vector({n})")
         elif kind in (Kind.SIZES, Kind.PADS):
-            plain.append(f"{n}.__class__ is list")
+            plain.append(f"{n}.__class__ in _lists")
             key.append(f"bytes({n})")
         elif kind is Kind.FLAG:
             plain.append(f"{n}.__class__ is bool")
@@ -205,6 +223,7 @@ def {op.name}(*, {", ".join(words)}):
     return _runner({names})
 """
     scope: dict[str, Any] = {"_runner": runner, "_runs": runner.runs, "_array": np.ndarray, "__name__": __name__}
+    scope |= {"_lists": _LISTS, "_vector": _vector}
     exec(source, scope)
     runner.key = scope["_key"]
     function: Callable[..., Any] = scope[op.name]

@@ -133,3 +133,41 @@ def test_a_sequence_of_one_border_has_no_window():
 def test_bytes_are_no_list_of_sizes():
     with pytest.raises(TypeError, match=r"MaxPool: ksize: got .*, wanted a list of 4 integers"):
         raw_ops.MaxPool(input=np.zeros((1, 2, 2, 1), np.float32), **{**SIZES, "ksize": bytes([1, 2, 2, 1])})
+
+
+X = np.arange(60, dtype=np.float32).reshape(1, 5, 6, 2)
+KEPT_CALLS = {
+    "lists": lambda: raw_ops.MaxPool(input=X, ksize=[1, 2, 2, 1], strides=[1, 1, 1, 1], padding="SAME"),
+    "tuples": lambda: raw_ops.MaxPool(input=X, ksize=(1, 2, 3, 1), strides=(1, 1, 1, 1), padding="SAME"),
+    "a shape of an array": lambda: raw_ops.AvgPoolGrad(orig_input_shape=X.shape, grad=X, **SIZES),
+    "a shape as a list": lambda: raw_ops.AvgPoolGrad(orig_input_shape=[1, 5, 6, 2], grad=X, **SIZES),
+    "a shape as a vector": lambda: raw_ops.AvgPoolGrad(orig_input_shape=np.array(X.shape, np.int32), grad=X, **SIZES),
+    "sizes as vectors": lambda: raw_ops.MaxPoolV2(
+        input=X, ksize=np.array([1, 2, 2, 1], np.int32), strides=[1, 1, 1, 1], padding="VALID"
+    ),
+    "sequences as lists": lambda: raw_ops.FractionalAvgPoolGrad(
+        orig_input_tensor_shape=X.shape,
+        out_backprop=X[:, :1, :6].reshape(1, 2, 3, 2),
+        row_pooling_sequence=[0, 2, 5],
+        col_pooling_sequence=(0, 2, 4, 6),
+    ),
+    "two results": lambda: raw_ops.MaxPoolWithArgmax(input=X, **SIZES),
+}
+
+
+@pytest.mark.parametrize("name", KEPT_CALLS)
+def test_a_call_is_looked_at_only_once(name, monkeypatch):
+    call = KEPT_CALLS[name]
+    first = call()
+    monkeypatch.setattr(raw_ops, "bind", lambda *args: pytest.fail("looked at again"))
+    again = call()
+    assert type(first) is type(again)
+    np.testing.assert_equal(np.asarray(again), np.asarray(first))
+
+
+@pytest.mark.parametrize("shape", [[True] * 4, (1.0, 1, 1, 1), [[1, 1, 1, 1]], "1111", b"\1\1\1\1", {1: 1}])
+def test_a_kept_shape_does_not_serve_what_only_looks_like_it(shape):
+    g = np.ones((1, 1, 1, 1), np.float32)
+    raw_ops.AvgPoolGrad(orig_input_shape=[1, 1, 1, 1], grad=g, **SIZES)
+    with pytest.raises((TypeError, ValueError), match="AvgPoolGrad: orig_input_shape: got"):
+        raw_ops.AvgPoolGrad(orig_input_shape=shape, grad=g, **SIZES)
