@@ -22,7 +22,9 @@ sys.path.insert(0, str(ROOT / "fuzz"))
 from build import OF_ANY_BUILD, Missing, build, package, tool  # noqa: E402
 from run import unpacked  # noqa: E402
 
-TESTS = ["tests", "--ignore=tests/meta", *OF_ANY_BUILD]  # faults are about other processes
+# Faults are about other processes; children forked beside traced threads may wait forever for a lock of the tracer's.
+SOAK = "--deselect=tests/trust/test_memory.py::test_a_soak_of_some_seconds_passes_unless_memory_is_lost"
+TESTS = ["tests", "--ignore=tests/meta", SOAK, *OF_ANY_BUILD]
 APART = "tests/frameworks"  # whose threads do not like to be forked
 CONFIG = """[run]
 branch = true

@@ -344,3 +344,15 @@ def test_the_button_of_a_file_block_takes_an_array(sheet, tmp_path):
     sheet.locator('.block[data-status="ok"]').wait_for()
     settled(sheet)
     assert in_block(sheet, f"{block}.output") == {"0,0,0,0": "0", "0,0,1,0": "1", "0,1,0,0": "2", "0,1,1,0": "3"}
+
+
+def test_a_press_is_not_lost_when_tabs_are_drawn_anew_meanwhile(page):
+    turned = "p => ({ ...p, name: [...p.name].reverse().join('') })"
+    before = page.evaluate("() => studio.store.doc.pages.length")
+    page.get_by_label("New page").hover()
+    page.mouse.down()
+    page.evaluate(
+        f"() => {{ const {{ doc }} = studio.store; studio.store.edit({{ ...doc, pages: doc.pages.map({turned}) }}); }}"
+    )
+    page.mouse.up()
+    assert page.evaluate("() => studio.store.doc.pages.length") == before + 1

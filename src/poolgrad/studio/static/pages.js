@@ -8,7 +8,10 @@ export class Pages {
     this.store = store;
     this.runner = runner;
     this.say = say;
-    this.element = el('div.pages', { role: 'tablist', 'aria-label': 'Pages' });
+    this.tabs = el('div.tabs', { role: 'tablist', 'aria-label': 'Pages' });
+    // made once: a button that a run replaces while it is being pressed would lose the press
+    const more = el('button.page.add', { text: '+', 'aria-label': 'New page', title: 'New page', onclick: () => this.add() });
+    this.element = el('div.pages', {}, this.tabs, more);
     for (const event of ['doc', 'page', 'run', 'counts']) store.on(event, () => this.draw());
   }
 
@@ -18,8 +21,7 @@ export class Pages {
     const marker = JSON.stringify([at, doc.pages.map((p) => [p.name, this.runner.counts.get(p.name)])]);
     if (marker === this.drawn) return;
     this.drawn = marker;
-    const more = el('button.page.add', { text: '+', 'aria-label': 'New page', title: 'New page', onclick: () => this.add() });
-    refill(this.element, ...doc.pages.map((page, i) => this.tab(page, i)), more);
+    refill(this.tabs, ...doc.pages.map((page, i) => this.tab(page, i)));
   }
 
   tab(page, i) {
