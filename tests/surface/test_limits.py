@@ -171,3 +171,11 @@ def test_a_kept_shape_does_not_serve_what_only_looks_like_it(shape):
     raw_ops.AvgPoolGrad(orig_input_shape=[1, 1, 1, 1], grad=g, **SIZES)
     with pytest.raises((TypeError, ValueError), match="AvgPoolGrad: orig_input_shape: got"):
         raw_ops.AvgPoolGrad(orig_input_shape=shape, grad=g, **SIZES)
+
+
+@pytest.mark.parametrize("make", [list, tuple, lambda shape: np.array(shape, np.int32)])
+def test_a_kept_shape_serves_no_other_of_as_many_numbers(make):
+    for shape in [(1, 5, 6, 2), (1, 6, 5, 2), (1, 5, 6, 2)]:
+        sizes = {**SIZES, "strides": [1, 2, 2, 1]}
+        got = raw_ops.AvgPoolGrad(orig_input_shape=make(shape), grad=np.ones((1, 3, 3, 2), np.float32), **sizes)
+        assert got.shape == shape
