@@ -10,8 +10,8 @@
 #include "gil.hpp"
 #include "kernels.hpp"
 #include "levels.hpp"
-#include "owned_plan.hpp"
 #include "pieces.hpp"
+#include "plan_object.hpp"
 
 namespace poolgrad {
 namespace {
@@ -282,7 +282,7 @@ int64_t scatter(int64_t items, bool absolute, nb::handle g, nb::handle index, nb
   return wrong.get();
 }
 
-void make_plan(OwnedPlan* self, nb::handle source, nb::handle dest, int64_t outer, int64_t inner, nb::handle axes, bool plain) {
+nb::object make_plan(nb::handle source, nb::handle dest, int64_t outer, int64_t inner, nb::handle axes, bool plain) {
   std::vector<AxisData> list;
   for (nb::handle item : axes) {
     if (list.size() == static_cast<size_t>(kMaxRank)) throw nb::value_error("axes: more than 16");
@@ -292,14 +292,10 @@ void make_plan(OwnedPlan* self, nb::handle source, nb::handle dest, int64_t oute
     if (!t[3].is_none()) d.span = int64_vector(t[3], "span");
     list.push_back(std::move(d));
   }
-  new (self) OwnedPlan(outer, inner, std::move(list), plain);
-  try {
-    self->source_shape = shape_of(source, "source", self->source_size());
-    self->dest_shape = shape_of(dest, "dest", self->dest_size());
-  } catch (...) {
-    self->~OwnedPlan();
-    throw;
-  }
+  auto plan = std::make_unique<OwnedPlan>(outer, inner, std::move(list), plain);
+  plan->source_shape = shape_of(source, "source", plan->source_size());
+  plan->dest_shape = shape_of(dest, "dest", plan->dest_size());
+  return PlanObject::make(std::move(plan));
 }
 
 int import_numpy() {
@@ -335,10 +331,8 @@ NB_MODULE(_inner, m) {
   chosen_verbs = level->verbs;
   thread_limit = available_threads();
 
-  nb::class_<OwnedPlan>(m, "Plan")
-      .def("__init__", &make_plan, nb::arg("source"), nb::arg("dest"), nb::arg("outer"), nb::arg("inner"), nb::arg("axes"), nb::arg("plain") = false)
-      .def_prop_ro("source_size", &OwnedPlan::source_size)
-      .def_prop_ro("dest_size", &OwnedPlan::dest_size);
+  PlanObject::make_type();
+  m.def("Plan", &make_plan, nb::arg("source"), nb::arg("dest"), nb::arg("outer"), nb::arg("inner"), nb::arg("axes"), nb::arg("plain") = false);
   const auto out = nb::arg("out").none() = nb::none();
   m.def("fold", &fold, nb::arg(), nb::arg(), nb::arg(), out);
   m.def("spread", &spread, nb::arg(), nb::arg(), nb::arg(), nb::arg(), out);

@@ -15,10 +15,6 @@ class Plan:
         axes: list[tuple[int, Array, Array, Array | None]],
         plain: bool = False,
     ) -> None: ...
-    @property
-    def source_size(self) -> int: ...
-    @property
-    def dest_size(self) -> int: ...
 
 compiler: str
 

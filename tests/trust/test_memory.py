@@ -69,6 +69,27 @@ def test_with_little_address_space_a_call_works_or_raises_memory_error(threads):
     assert fine > 100
 
 
+MANY = """
+import resource, numpy as np
+from poolgrad import _core
+axis = (2, np.array([0]), np.array([2]), None)
+used = int(open("/proc/self/statm").read().split()[0]) * 4096
+made = [None] * 2**20
+resource.setrlimit(resource.RLIMIT_AS, (used + 2**24, -1))
+try:
+    for i in range(len(made)):
+        made[i] = _core.Plan((2,), (1,), 1, 1, [axis])
+except MemoryError:
+    resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
+    print("MemoryError", i > 1000)
+"""
+
+
+def test_plans_are_made_until_there_is_no_memory_for_another():
+    done = python("-c", MANY)
+    assert done.stdout == "MemoryError True\n", done.stderr
+
+
 KEPT = """
 import resource, numpy as np, poolgrad
 from poolgrad import raw_ops
