@@ -51,9 +51,14 @@ def _convert(value: object, like: np.dtype[Any] | None) -> Array:
     return array.astype({"f": np.float32, "i": np.int32}.get(array.dtype.kind, array.dtype))
 
 
+def whole(array: Array) -> bool:
+    """Contiguous and aligned; `flags.carray`, which is quicker, says so of arrays that may be written."""
+    return array.flags.c_contiguous and array.flags.aligned
+
+
 def ready(problems: Problems, name: str, array: Array) -> Array:
     """The array itself, or a copy where the core could not read it as it lies."""
-    if array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative:
+    if whole(array) and array.dtype.isnative:
         return array
     afford(problems, name, array.nbytes, f"an array of shape {list(array.shape)} that is not contiguous")
     return _copy(array)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from . import verbs as native_verbs
-from .arrays import Array, as_array, ready
+from .arrays import Array, as_array, ready, whole
 from .bind import Call, bind
 from .errors import Problems
 from .rules import Rule, Verb
@@ -166,7 +166,7 @@ def _bound(rule: Rule, verbs: Any, call: Call) -> Run:
 def _vector(value: Any) -> tuple[Any, ...]:
     """What a shape or a sequence says, as part of a key; TypeError for one that takes the long way."""
     if value.__class__ is np.ndarray:
-        if value.flags.carray and value.size <= _LONGEST_KEY:
+        if whole(value) and value.size <= _LONGEST_KEY:
             return value.shape, value.dtype, value.tobytes()
     elif value.__class__ in _LISTS and len(value) <= _LONGEST_KEY and set(map(type, value)) == {int}:
         return tuple(value)
@@ -182,7 +182,7 @@ def _key_words(op: Op) -> tuple[list[str], list[str]]:
     for p in op.params:
         n, kind = p.name, p.kind
         if kind in _ELEMENTS:
-            plain.append(f"{n}.__class__ is _array and {n}.flags.carray")
+            plain.append(f"{n}.__class__ is _array and ({n}.flags.carray or whole({n}))")
             key += [f"{n}.shape", f"{n}.dtype"]
         elif kind in ARRAYS or kind is Kind.SIZES_TENSOR:
             key.append(f"_vector({n})")
@@ -223,7 +223,7 @@ def {op.name}(*, {", ".join(words)}):
     return _runner({names})
 """
     scope: dict[str, Any] = {"_runner": runner, "_runs": runner.runs, "_array": np.ndarray, "__name__": __name__}
-    scope |= {"_lists": _LISTS, "_vector": _vector}
+    scope |= {"_lists": _LISTS, "_vector": _vector, "whole": whole}
     exec(source, scope)
     runner.key = scope["_key"]
     function: Callable[..., Any] = scope[op.name]

@@ -136,6 +136,7 @@ def test_bytes_are_no_list_of_sizes():
 
 
 X = np.arange(60, dtype=np.float32).reshape(1, 5, 6, 2)
+FROZEN = np.frombuffer(X.tobytes(), np.float32).reshape(X.shape)
 KEPT_CALLS = {
     "lists": lambda: raw_ops.MaxPool(input=X, ksize=[1, 2, 2, 1], strides=[1, 1, 1, 1], padding="SAME"),
     "tuples": lambda: raw_ops.MaxPool(input=X, ksize=(1, 2, 3, 1), strides=(1, 1, 1, 1), padding="SAME"),
@@ -150,6 +151,12 @@ KEPT_CALLS = {
         out_backprop=X[:, :1, :6].reshape(1, 2, 3, 2),
         row_pooling_sequence=[0, 2, 5],
         col_pooling_sequence=(0, 2, 4, 6),
+    ),
+    "arrays that are not to be written": lambda: raw_ops.MaxPoolGrad(
+        orig_input=FROZEN, orig_output=FROZEN, grad=FROZEN, ksize=[1] * 4, strides=[1] * 4, padding="VALID"
+    ),
+    "a shape that is not to be written": lambda: raw_ops.AvgPoolGrad(
+        orig_input_shape=np.broadcast_to(np.int32([1, 5, 6, 2]), 4), grad=X, **SIZES
     ),
     "two results": lambda: raw_ops.MaxPoolWithArgmax(input=X, **SIZES),
 }
