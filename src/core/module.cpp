@@ -292,7 +292,8 @@ nb::object make_plan(nb::handle source, nb::handle dest, int64_t outer, int64_t 
     if (!t[3].is_none()) d.span = int64_vector(t[3], "span");
     list.push_back(std::move(d));
   }
-  auto plan = std::make_unique<OwnedPlan>(outer, inner, std::move(list), plain);
+  std::unique_ptr<OwnedPlan> plan;
+  unlocked([&](Ask ask) { parallel_for(1, 1, ask, [&](int64_t) { plan = std::make_unique<OwnedPlan>(outer, inner, std::move(list), plain); }); });
   plan->source_shape = shape_of(source, "source", plan->source_size());
   plan->dest_shape = shape_of(dest, "dest", plan->dest_size());
   return PlanObject::make(std::move(plan));

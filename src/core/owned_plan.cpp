@@ -6,6 +6,8 @@
 #include <new>
 #include <stdexcept>
 
+#include "threads.hpp"
+
 namespace poolgrad {
 namespace {
 
@@ -25,6 +27,7 @@ void check(const AxisData& axis) {
   if (axis.stop.size() != axis.start.size() || (!axis.span.empty() && axis.span.size() != axis.start.size()))
     throw std::invalid_argument("plan: start, stop and span differ in length");
   for (size_t j = 0; j < axis.start.size(); ++j) {
+    checkpoint(meter(), 1);
     const bool inside = 0 <= axis.start[j] && axis.start[j] <= axis.stop[j] && axis.stop[j] <= axis.n;
     const bool rising = j == 0 || (axis.start[j - 1] <= axis.start[j] && axis.stop[j - 1] <= axis.stop[j]);
     if (!inside) throw std::invalid_argument("plan: window " + std::to_string(j) + " is outside its axis");
@@ -34,31 +37,25 @@ void check(const AxisData& axis) {
 
 /// Finds the longest stretch in which windows repeat with the given period and step.
 void find_repeats(Axis& axis, int64_t period, int64_t step) {
+  const auto alike = [&](int64_t a) { return axis.count[a] == axis.count[a + step] && axis.base[a + step] - axis.base[a] == period; };
+  int64_t odd = 0;  // since windows only move on: all cells from the last one's start up to here are alike
   const auto same = [&](int64_t j) {
-    const int64_t k = j + period, width = axis.stop[j] - axis.start[j];
-    if (axis.start[k] != axis.start[j] + step || axis.stop[k] - axis.start[k] != width) return false;
+    const int64_t k = j + period;
+    if (axis.start[k] != axis.start[j] + step || axis.length(k) != axis.length(j)) return false;
     if (axis.span && axis.span[k] != axis.span[j]) return false;
     if (!axis.count) return true;
-    for (int64_t t = 0; t < width; ++t) {
-      const int64_t a = axis.start[j] + t, b = axis.start[k] + t;
-      if (axis.count[a] != axis.count[b] || axis.base[b] - axis.base[a] != period) return false;
-    }
-    return true;
+    for (odd = std::max(odd, axis.start[j]); odd < axis.stop[j] && alike(odd);) ++odd;
+    return odd >= axis.stop[j];
   };
   axis.period = period;
   axis.step = step;
-  for (int64_t j = 0; j + period < axis.m;) {
-    if (!same(j)) {
-      ++j;
-      continue;
+  for (int64_t j = 0, begin = 0; j + period < axis.m; ++j) {
+    checkpoint(meter(), 1);
+    if (!same(j)) begin = j + 1;
+    else if (j + 1 + period - begin > axis.hi - axis.lo) {
+      axis.lo = begin;
+      axis.hi = j + 1 + period;
     }
-    int64_t end = j;
-    while (end + period < axis.m && same(end)) ++end;
-    if (end + period - j > axis.hi - axis.lo) {
-      axis.lo = j;
-      axis.hi = end + period;
-    }
-    j = end;
   }
 }
 
@@ -73,6 +70,7 @@ std::vector<uint8_t> fit_blocks(const Axis& axis) {
   std::vector<uint8_t> fit;
   const int64_t B = axis.widest;
   for (int64_t j = 0; j < axis.m; ++j) {
+    checkpoint(meter(), 1);
     const int64_t s = axis.start[j], e = axis.stop[j];
     if (s == e) return {};
     if (s / B != (e - 1) / B) fit.push_back(0);
@@ -120,6 +118,7 @@ OwnedPlan::OwnedPlan(int64_t outer, int64_t inner, std::vector<AxisData> axes, b
     for (size_t j = 0; j < data.start.size(); ++j) t.count[j] = data.stop[j] - data.start[j];
     int64_t first = 0, last = 0;
     for (int64_t i = 0; i < data.n; ++i) {
+      checkpoint(meter(), 1);
       while (first < m && data.stop[static_cast<size_t>(first)] <= i) ++first;
       while (last < m && data.start[static_cast<size_t>(last)] <= i) ++last;
       t.start[static_cast<size_t>(i)] = std::min(first, last);

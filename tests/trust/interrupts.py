@@ -21,7 +21,7 @@ import numpy as np
 from support import rss
 
 import poolgrad
-from poolgrad import raw_ops
+from poolgrad import _core, raw_ops
 
 Call = Callable[[], Any]
 
@@ -44,6 +44,13 @@ def scattered(cells: int) -> Call:
     where = np.random.default_rng(0).integers(0, cells, x.shape)
     sizes = {"ksize": [1, 1, 1, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}
     return lambda: raw_ops.MaxPoolGradWithArgmax(input=x, grad=x, argmax=where, **sizes)
+
+
+def plan(cells: int) -> Call:
+    """What is known about windows of three cells, one step apart."""
+    at = np.arange(cells)
+    axis = (cells, np.maximum(at - 1, 0), np.minimum(at + 2, cells), None)
+    return lambda: _core.Plan((cells,), (cells,), 1, 1, (axis,), False)
 
 
 def image(*shape: int, dtype: Any = np.float32) -> np.ndarray:
@@ -74,6 +81,7 @@ CASES: dict[str, Callable[[], Call]] = {
     "one row": lambda: pool("AvgPool", image(1, 1, 1 << 20, 1), (1, 250), (1, 1)),
     "one cell of many lanes": lambda: pool("AvgPool", image(1, 2, 1 << 25, 1), (2, 1), (1, 1)),
     "positions": lambda: scattered(1 << 23),
+    "a plan": lambda: plan(1 << 23),
     "a copy": lambda: pool("MaxPool", turned(8, 512, 512, 32), (2, 2), (2, 2)),
 }
 SMALL = np.arange(1 << 17, dtype=np.float32).reshape(1, 64, 64, 32)

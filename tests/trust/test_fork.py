@@ -77,6 +77,17 @@ def test_children_made_while_other_threads_are_inside_calls_work():
     assert found == []
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="the system does not list a process's threads")
+def test_a_child_has_helpers_of_its_own():
+    job = max(jobs.jobs(), key=lambda j: sum(a.nbytes for a in j[2]))
+    with poolgrad.threads(2):
+        assert jobs.right(job)
+        child = os.fork()
+        if child == 0:
+            os._exit(len(os.listdir("/proc/self/task")) if jobs.right(job) else 99)
+        assert ended(child) == 2, "the child and one helper"
+
+
 def test_a_child_of_a_child_works():
     with poolgrad.threads(2):
         first = os.fork()
