@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "poolgrad"
 
 CORE = (
-    ("windows",),
+    ("windows", "kept"),
     ("rules", "table"),
     ("bind", "attributes"),
     ("arrays", "errors"),
@@ -36,8 +36,8 @@ WHY = ("links", "why", "words", "reasons")  # why a cell has its value: reads wh
 BUILD = ("CMakeLists.txt", "pyproject.toml", "Makefile")
 PROGRAMS = ("fuzz", "tools")  # what checks and writes the rest: no budget together, but files and functions have theirs
 
-# More than planned: docs/decisions/0015-lines.md, 0022-taps.md, 0024-jax.md, 0027 to 0029.
-CPP_LINES, PYTHON_LINES, BUILD_LINES = 6850, 2500, 195
+# More than planned: docs/decisions/0015-lines.md, 0022-taps.md, 0024-jax.md, 0027 to 0029, 0033.
+CPP_LINES, PYTHON_LINES, BUILD_LINES = 6850, 2600, 195
 POOLS_LINES = 2300
 FILE_LINES, FUNCTION_LINES, DUPLICATION = 400, 40, 5.0
 RUN = 6

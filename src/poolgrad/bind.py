@@ -18,7 +18,7 @@ from .errors import Problems, brief
 from .philox import Philox, sequence
 from .rules import Start, Verb, Windows
 from .table import Kind, Op
-from .windows import Axis, Plan
+from .windows import Axis, Plan, planned
 
 Shape = tuple[int, ...]
 FORWARD = (Verb.FOLD, Verb.SELECT, Verb.ARGMAX, Verb.RECALL, Verb.GATHER)  # verbs whose result has the output's shape
@@ -84,7 +84,8 @@ class _Binder:
         self, source: Shape, dest: Shape, pooled: dict[int, Axis], start: Start, drawn: tuple[Array, ...] = ()
     ) -> Call:
         """The call over these axes; without any, the result is empty or zero."""
-        plan = Plan(source, pooled) if pooled else None
+        again = self.op.rule.windows is not Windows.EDGES  # the axes may be the same as before
+        plan = (planned(source, *pooled.items()) if again else Plan(source, pooled)) if pooled else None
         absolute = self.attrs.flag("include_batch_in_index")
         return Call(source, dest, plan, start, source[0], absolute, self._index_type(), drawn)
 

@@ -7,7 +7,6 @@ axes are pooled: `axes`, or `layout` such as "NHWC", or all of them. Windows are
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import prod
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -20,6 +19,7 @@ from .autodiff import Var, lift
 from .choice import Nan, Ties, best_values, extreme, has_nan, judge
 from .errors import Problems, brief
 from .geometry import Geometry, Ints, Padding, Windows, Words, understand
+from .kept import kept
 from .operators import Folding, Linear, Masked, Picking, inverse, per_window, put
 from .taps import Taps
 from .windows import Axis, Plan
@@ -60,13 +60,13 @@ def _memory_order(x: Array, axes: tuple[int, ...]) -> tuple[int, ...]:
     return order if kept == sorted(kept) and x.transpose(order).flags.c_contiguous else tuple(range(x.ndim))
 
 
-@lru_cache(1024)
+@kept(1024)
 def _ordered_plan(plan: Plan, order: tuple[int, ...]) -> Plan:
     pooled = {k: axis for k, d in enumerate(order) if (axis := plan.by_dimension[d]) is not None}
     return Plan([plan.source[d] for d in order], pooled)
 
 
-@lru_cache(1024)
+@kept(1024)
 def _understood(op: str, shape: tuple[int, ...], words: Words) -> Geometry:
     return understand(Problems(op), shape, words)
 

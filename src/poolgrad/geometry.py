@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
 from .arrays import afford
 from .errors import Problems, brief
+from .kept import kept
 from .philox import Philox, sequence
 from .windows import Axis, Plan, edges, same_length, whole
 
@@ -118,7 +118,7 @@ def how_many(n: int, k: int, s: int, d: int, pads: tuple[int, int], ceil_mode: b
     return min(m, -(-(n + pads[0]) // s)) if ceil_mode else m
 
 
-@lru_cache(4096)
+@kept(1024)
 def slide(n: int, k: int, s: int, d: int, pads: tuple[int, int], ceil_mode: bool) -> Axis:
     """Windows of k cells, d apart, every s, over n cells with padding; spans count the padding that a window reads.
 

@@ -20,6 +20,7 @@ from . import verbs as native_verbs
 from .arrays import Array, as_array, ready, whole
 from .bind import Call, bind
 from .errors import Problems
+from .kept import SHORT
 from .rules import Rule, Verb
 from .table import ARRAYS, OPS, REQUIRED, Kind, Op, Param
 from .verbs import Astray
@@ -74,8 +75,8 @@ class _Runner:
         return self.result(*outs)
 
     def _keep(self, call: Call, args: tuple[Any, ...], run: Run) -> None:
-        """Only calls whose results all come from the verb take the short way; what was drawn at random is never kept."""
-        key = self.key(*args) if self.whole and call.plan is not None else None
+        """Calls whose results all come from the verb take the short way; not those of many windows, or that draw at random."""
+        key = self.key(*args) if self.whole and call.plan is not None and call.plan.entries <= SHORT else None
         if key is None:
             return
         self.runs[key] = run

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ from .choice import judge
 from .errors import Problems, brief
 from .functional import Division, geometry_of, source_of
 from .geometry import Geometry, Words, everything, fractional_windows, share_out, understand
+from .kept import kept
 from .operators import Linear, Picking, apply
 from .taps import Taps, picking, unpooling
 from .windows import Axis, Plan
@@ -65,7 +65,7 @@ class Frame:
         return _plan(self, tuple(int(n) for n in source), np.ascontiguousarray(windows, np.int64).tobytes())
 
 
-@lru_cache(1024)
+@kept(1024)
 def _plan(frame: Frame, source: tuple[int, ...], windows: bytes) -> Plan:
     start, stop, span = np.frombuffer(windows, np.int64).reshape(3, -1)
     pooled, at = {}, 0

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
+
+from .kept import kept
 
 Ints = npt.NDArray[np.int64]
 
 
 def _frozen(values: npt.ArrayLike) -> Ints:
-    array = np.array(values, np.int64).reshape(-1)
+    """The values, which nobody can change: a copy, unless that holds already."""
+    array = np.asarray(values, np.int64)
+    if array.ndim == 1 and array.flags.owndata and not array.flags.writeable:
+        return array
+    return _ours(array.reshape(-1).copy())
+
+
+def _ours(array: Ints) -> Ints:
+    """An array that nobody else has, as one that need not be copied."""
     array.flags.writeable = False
     return array
 
@@ -49,8 +58,14 @@ class Axis:
         put(self, "start", _frozen(start))
         put(self, "stop", _frozen(stop))
         put(self, "step", int(step))
-        put(self, "count", _frozen(-((self.start - self.stop) // self.step)))
-        put(self, "span", self.count if span is None else _frozen(np.broadcast_to(np.asarray(span), self.start.shape)))
+        cells = np.subtract(self.stop, self.start)
+        put(self, "count", _ours(cells if step == 1 else -(-cells // self.step)))
+        spans = self.count if span is None else np.asarray(span)
+        put(
+            self,
+            "span",
+            _frozen(spans if spans.shape == self.start.shape else np.broadcast_to(spans, self.start.shape)),
+        )
         self._check()
 
     def _check(self) -> None:
@@ -81,6 +96,11 @@ class Axis:
     def identity(self) -> bool:
         """Whether each cell reads just itself, by a window that was not cut."""
         return len(self) == self.length and self.step == 1 and bool((self.count == 1).all() and np.all(self.span == 1))
+
+    @property
+    def entries(self) -> int:
+        """How long its tables are."""
+        return self.length + len(self)
 
     def transpose(self) -> Axis:
         """The axis read backwards: for each source cell, the windows that cover it."""
@@ -132,19 +152,21 @@ class Axis:
         return slice(lo, hi), Axis(hi - lo, start - lo, stop - lo, span, self.step)
 
 
-@lru_cache(4096)
+@kept(1024)
 def clip(n: int, k: int, s: int, pad: int, m: int) -> Axis:
     """Windows of k every s, cut off at the edges.
 
     >>> clip(5, k=3, s=2, pad=1, m=3).pairs()
     [(0, 2), (1, 4), (3, 5)]
     """
-    first = np.arange(m) * s - pad
-    stop = np.minimum(first + k, n)
-    return Axis(n, np.minimum(np.maximum(first, 0), stop), stop, k)
+    start = np.arange(-pad, m * s - pad, s)
+    stop = start + k
+    np.minimum(stop, n, out=stop)
+    np.minimum(np.maximum(start, 0, out=start), stop, out=start)
+    return Axis(n, _ours(start), _ours(stop), _ours(np.full_like(start, k)))
 
 
-@lru_cache(4096)
+@kept(1024)
 def reach(n: int, k: int, s: int, pad: int, m: int) -> Axis:
     """As clip, but where k > n a window that begins before the axis reaches its end.
 
@@ -232,9 +254,20 @@ class Plan:
         put(self, "axes", tuple(pooled[d] if d in pooled else itself(source[d]) for d in range(first, last + 1)))
 
     @property
+    def entries(self) -> int:
+        """How long the tables of its axes are."""
+        return sum(axis.entries for axis in {*self.axes, *filter(None, self.by_dimension)})
+
+    @property
     def whole(self) -> bool:
         """Whether there is one window along the pooled axes, and it covers them."""
         return all(len(axis) == 1 and 0 < axis.length == axis.count[0] for axis in self.axes)
+
+
+@kept(1024)
+def planned(source: tuple[int, ...], *pooled: tuple[int, Axis]) -> Plan:
+    """The plan of these axes, which is made once if they are."""
+    return Plan(source, dict(pooled))
 
 
 def _product(sizes: Sequence[int]) -> int:

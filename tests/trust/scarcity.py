@@ -30,7 +30,7 @@ def find_module() -> None:
 def attempt(job: Any, n: int, lasting: bool) -> tuple[bool, str]:
     """Whether there was an n-th request, and what is wrong with its failing, or with that of all from it on."""
     getattr(raw_ops, job[0]).__globals__["_runs"].clear()  # so that the plan is made anew
-    windows.clip.cache_clear()
+    windows.clip.__wrapped__.cache_clear()
     text = ""
     scarce.fail_at(ctypes.c_long(n), lasting)
     try:

@@ -12,6 +12,8 @@ import torch
 
 import poolgrad as pg
 
+from ..kept import kept
+
 Sizes: TypeAlias = Sequence[int]
 Tensor: TypeAlias = torch.Tensor
 
@@ -128,7 +130,7 @@ def axes_in_memory(ndim: int, geometry: Geometry) -> tuple[int, ...]:
     return tuple(range(first, first + geometry.rank))
 
 
-@lru_cache(1024)
+@kept(1024)
 def _plan(source: tuple[int, ...], geometry: Geometry) -> pg.Plan:
     shape, axes = _in_memory(source, geometry), axes_in_memory(len(source), geometry)
     if geometry.sizes:
@@ -146,7 +148,7 @@ def _plan(source: tuple[int, ...], geometry: Geometry) -> pg.Plan:
     )
 
 
-@lru_cache(64)  # those of a step: backward asks for what forward drew
+@kept(64)  # those of a step: backward asks for what forward drew
 def _given(source: tuple[int, ...], geometry: Geometry, windows: bytes) -> pg.Plan:
     shape, axes = _in_memory(source, geometry), axes_in_memory(len(source), geometry)
     steps, made, begin = geometry.dilation or (1,) * geometry.rank, {}, 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import torch
 
 import poolgrad as pg
 
+from ..kept import kept
 from .bridge import Geometry, Sizes, Tensor, axes_in_memory, plan, tensor, view
 
 
@@ -61,7 +61,7 @@ def _averaging(windows: pg.Plan, kind: str, divisor: float) -> pg.Linear:
     return pg.averaging(windows, count_include_pad=kind == "padded", divisor=divisor if kind == "sum" else None)
 
 
-@lru_cache(1024)
+@kept(1024)
 def _known(source: tuple[int, ...], geometry: Geometry, kind: str, divisor: float) -> pg.Linear:
     return _averaging(plan(source, geometry, None), kind, divisor)
 

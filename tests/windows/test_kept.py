@@ -1,0 +1,90 @@
+"""What is kept about windows: the same object for the same words, and memory that the number of shapes does not decide."""
+
+import numpy as np
+import pytest
+from support import rss
+
+import poolgrad
+from poolgrad import geometry, kept, raw_ops, windows
+from poolgrad.windows import clip, planned
+
+LONG = kept.SHORT
+
+
+@pytest.fixture(autouse=True)
+def empty():
+    kept._long.clear()
+    yield
+    kept._long.clear()
+
+
+@pytest.mark.parametrize("n", [5, LONG])
+def test_the_same_words_give_the_same_axis_and_plan(n):
+    axis = clip(n, 3, 1, 1, n)
+    assert clip(n, 3, 1, 1, n) is axis
+    assert clip(n, k=3, s=1, pad=1, m=n) is clip(n, k=3, s=1, pad=1, m=n)
+    assert clip(n, 5, 1, 1, n) is not axis
+    plan = planned((2, n), (1, axis))
+    assert planned((2, n), (1, axis)) is plan
+    assert planned((3, n), (1, axis)) is not plan
+
+
+def test_only_long_ones_are_in_the_store():
+    clip(LONG // 2, 2, 1, 0, LONG // 2)
+    assert not kept._long
+    clip(LONG // 2 + 1, 2, 1, 0, LONG // 2)
+    assert len(kept._long) == 1
+
+
+def test_the_oldest_leave_the_store_and_the_newest_stays(monkeypatch):
+    monkeypatch.setattr(kept, "STORE", 4 * LONG)
+    first, _, third = [clip(LONG + i, 2, 1, 0, LONG) for i in range(3)]
+    assert clip(LONG + 2, 2, 1, 0, LONG) is third
+    assert clip(LONG, 2, 1, 0, LONG) is not first, "two fit"
+    huge = clip(9 * LONG, 2, 1, 0, LONG)
+    assert list(kept._long.values()) == [huge]
+    assert clip(9 * LONG, 2, 1, 0, LONG) is huge
+
+
+def test_errors_are_said_each_time():
+    for _ in range(2):
+        with pytest.raises(ValueError, match="window 0 has no cell"):
+            geometry.slide(1, 1, 1, 1, (2, 2), False)
+
+
+@pytest.mark.parametrize("how", ["op", "pool"])
+def test_signals_of_any_length_do_not_add_up(how, monkeypatch):
+    monkeypatch.setattr(kept, "STORE", 1 << 19)
+
+    def pool(n: int) -> None:
+        x = np.ones((1, 1, n, 1), np.float32)
+        if how == "op":
+            raw_ops.MaxPool(input=x, ksize=[1, 1, 3, 1], strides=[1, 1, 1, 1], padding="SAME")
+        else:
+            poolgrad.max_pool(x, 3, 1, axes=2, padding="same")
+
+    for i in range(4):
+        pool((1 << 17) + i)
+    before = rss()
+    for i in range(30):
+        pool((1 << 17) + 100 + i)
+    assert rss() - before < 120 << 20, "30 plans of 10 MB and more"
+
+
+def test_a_native_plan_is_made_once_for_a_long_call(monkeypatch):
+    x = np.ones((1, 1, LONG, 1), np.float32)
+    call = {"ksize": [1, 1, 3, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}
+    want = raw_ops.MaxPool(input=x, **call)
+    monkeypatch.setattr(windows, "Plan", lambda *_: pytest.fail("made again"))
+    np.testing.assert_array_equal(raw_ops.MaxPool(input=x, **call), want)
+
+
+def test_an_axis_has_arrays_that_its_maker_cannot_change():
+    start, stop = np.array([0, 1]), np.array([2, 3])
+    start.flags.writeable = False
+    view = stop[:]
+    view.flags.writeable = False
+    axis = windows.Axis(3, start, view)
+    stop[0] = 1
+    assert axis.pairs() == [(0, 2), (1, 3)]
+    assert axis.start is start, "nobody can write it"
