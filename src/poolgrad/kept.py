@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 SHORT = 1 << 12  # entries up to which something counts as short: not half a megabyte with its native plan
-STORE = 1 << 24  # entries of all that is long, but for the newest
+STORE = 1 << 23  # entries of all that is long, unless the newest alone has more
 
 _long: dict[Any, Any] = {}  # the oldest first
 
@@ -18,10 +18,23 @@ class _Long(Exception):
     """Carries a result past lru_cache, which does not keep what is raised."""
 
 
-def entries(made: Any) -> int:
-    """The length of the tables of an axis, of a plan, or of what has a plan."""
-    found: int = getattr(made, "plan", made).entries
+def entries(*made: Any) -> int:
+    """The length of the tables behind some axes, plans, or what has a plan; what they share counts once."""
+    return sum(axis.length + len(axis) for axis in set().union(*map(_axes, made)))
+
+
+def _axes(made: Any) -> set[Any]:
+    found: set[Any] = getattr(made, "plan", made).tables
     return found
+
+
+def _make_room(newest: Any) -> None:
+    """The oldest leave the store until it is within its bounds; what the newest is made of stays."""
+    for key, old in list(_long.items()):
+        if entries(*list(_long.values())) <= STORE:
+            return
+        if not _axes(old) <= _axes(newest):
+            _long.pop(key, None)
 
 
 def kept(most: int) -> Callable[[Callable[..., T]], Callable[..., T]]:
@@ -38,8 +51,7 @@ def kept(most: int) -> Callable[[Callable[..., T]], Callable[..., T]]:
                 if entries(made) <= SHORT:
                     return made
                 _long[key] = made
-                while len(_long) > 1 and sum(map(entries, list(_long.values()))) > STORE:
-                    _long.pop(next(iter(_long), None), None)
+                _make_room(made)
             raise _Long(made)
 
         @wraps(short)

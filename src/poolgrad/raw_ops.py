@@ -20,7 +20,7 @@ from . import verbs as native_verbs
 from .arrays import Array, as_array, ready, whole
 from .bind import Call, bind
 from .errors import Problems
-from .kept import SHORT
+from .kept import SHORT, entries
 from .rules import Rule, Verb
 from .table import ARRAYS, OPS, REQUIRED, Kind, Op, Param
 from .verbs import Astray
@@ -76,7 +76,7 @@ class _Runner:
 
     def _keep(self, call: Call, args: tuple[Any, ...], run: Run) -> None:
         """Calls whose results all come from the verb take the short way; not those of many windows, or that draw at random."""
-        key = self.key(*args) if self.whole and call.plan is not None and call.plan.entries <= SHORT else None
+        key = self.key(*args) if self.whole and call.plan is not None and entries(call.plan) <= SHORT else None
         if key is None:
             return
         self.runs[key] = run

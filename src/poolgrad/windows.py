@@ -98,9 +98,9 @@ class Axis:
         return len(self) == self.length and self.step == 1 and bool((self.count == 1).all() and np.all(self.span == 1))
 
     @property
-    def entries(self) -> int:
-        """How long its tables are."""
-        return self.length + len(self)
+    def tables(self) -> set[Axis]:
+        """Itself."""
+        return {self}
 
     def transpose(self) -> Axis:
         """The axis read backwards: for each source cell, the windows that cover it."""
@@ -254,9 +254,9 @@ class Plan:
         put(self, "axes", tuple(pooled[d] if d in pooled else itself(source[d]) for d in range(first, last + 1)))
 
     @property
-    def entries(self) -> int:
-        """How long the tables of its axes are."""
-        return sum(axis.entries for axis in {*self.axes, *filter(None, self.by_dimension)})
+    def tables(self) -> set[Axis]:
+        """All axes that it holds."""
+        return {*self.axes, *filter(None, self.by_dimension)}
 
     @property
     def whole(self) -> bool:

@@ -88,3 +88,16 @@ def test_an_axis_has_arrays_that_its_maker_cannot_change():
     stop[0] = 1
     assert axis.pairs() == [(0, 2), (1, 3)]
     assert axis.start is start, "nobody can write it"
+
+
+def test_one_call_of_more_than_the_store_holds_finds_all_it_needs_again(monkeypatch):
+    monkeypatch.setattr(kept, "STORE", LONG)
+    n = 4 * LONG
+
+    def made() -> windows.Plan:
+        return planned((n, n + 1), (0, clip(n, 3, 1, 1, n)), (1, clip(n + 1, 3, 1, 1, n)))
+
+    plan = made()
+    assert clip(n, 3, 1, 1, n) is not plan.axes[0], "axes come one after the other, so the first has left"
+    long = planned((2, n), (1, clip(n, 3, 1, 1, n)))
+    assert planned((2, n), (1, clip(n, 3, 1, 1, n))) is long
