@@ -29,12 +29,14 @@ def _axes(made: Any) -> set[Any]:
 
 
 def _make_room(newest: Any) -> None:
-    """The oldest leave the store until it is within its bounds; what the newest is made of stays."""
-    for key, old in list(_long.items()):
-        if entries(*list(_long.values())) <= STORE:
-            return
-        if not _axes(old) <= _axes(newest):
+    """What fits besides the newest stays, the newer ones first; what the newest is made of takes no room."""
+    held, room = _axes(newest), STORE - entries(newest)
+    for key, old in reversed(list(_long.items())):
+        size = entries(*(_axes(old) - held))
+        if size > max(room, 0):
             _long.pop(key, None)
+        else:
+            held, room = held | _axes(old), room - size
 
 
 def kept(most: int) -> Callable[[Callable[..., T]], Callable[..., T]]:

@@ -1,5 +1,7 @@
 """What is kept about windows: the same object for the same words, and memory that the number of shapes does not decide."""
 
+import time
+
 import numpy as np
 import pytest
 from support import rss
@@ -101,3 +103,14 @@ def test_one_call_of_more_than_the_store_holds_finds_all_it_needs_again(monkeypa
     assert clip(n, 3, 1, 1, n) is not plan.axes[0], "axes come one after the other, so the first has left"
     long = planned((2, n), (1, clip(n, 3, 1, 1, n)))
     assert planned((2, n), (1, clip(n, 3, 1, 1, n))) is long
+
+
+def test_thousands_of_long_ones_leave_at_once_within_a_moment(monkeypatch):
+    monkeypatch.setattr(kept, "STORE", 1 << 23)
+    for i in range(1500):
+        clip(LONG + i, 2, LONG, 0, 1)
+    assert len(kept._long) == 1500
+    begun = time.perf_counter()
+    clip(1 << 24, 2, 1 << 24, 0, 1)
+    assert len(kept._long) == 1
+    assert time.perf_counter() - begun < 1
