@@ -213,7 +213,7 @@ inline Shape shape(Bytes& in) {
 
 /// The plan in words, to be read in a report.
 inline std::string text(const Shape& s) {
-  const auto list = [](const std::vector<int64_t>& v) {
+  const auto list = [](const Table& v) {
     std::string t = "[";
     for (const int64_t i : v) t += (t.size() > 1 ? ", " : "") + std::to_string(i);
     return t + "]";

@@ -19,10 +19,9 @@ inline Plan two_axes(const Plan& plan) {
 
 /// What all verbs along rows share: the plan, the piece, the comb of the last axis.
 struct Along {
-  Along(const Plan& whole, Piece p, int lanes) : plan(two_axes(whole)), piece(p), comb(plan.last(), lanes), n(plan.last().n), m(plan.last().m) {
-    const bool entire = whole.rank > 1 || (p.h0 == 0 && p.h1 == whole.axis[0].m);
+  Along(const Plan& whole, Piece p, int lanes) : plan(two_axes(whole)), piece(p), comb(plan.last(), lanes, may_fit(whole, p)), n(plan.last().n), m(plan.last().m) {
     if (whole.rank == 1) piece.h0 = 0, piece.h1 = 1;
-    fits = entire && !whole.plain && whole.inner == 1 && comb.fits && comb.teeth >= lanes;
+    fits = comb.fits && comb.teeth >= lanes;
     const int64_t item = plan.rows_per_item() * m;
     const bool items = piece.h0 == 0 && piece.h1 == plan.axis[0].m;
     limit_step = items ? 0 : item;
@@ -41,6 +40,13 @@ struct Along {
   bool fits;
 
  private:
+  /// Whether rows are whole, not too long to be near, and, where each is an item of its own, enough of them to be worth a look at the windows.
+  static bool may_fit(const Plan& plan, Piece p) {
+    const bool entire = plan.rank > 1 || (p.h0 == 0 && p.h1 == plan.axis[0].m && p.i1 - p.i0 >= kFewRows && plan.last().n <= kLongRow);
+    return entire && !plan.plain && plan.inner == 1 && plan.last().n <= kNearBytes / 4;
+  }
+  static constexpr int64_t kFewRows = 8, kLongRow = 1 << 14;
+
   int64_t limit_from, limit_step;
 };
 

@@ -4,12 +4,14 @@
 #include <nanobind/nanobind.h>
 #include <numpy/arrayobject.h>
 
-#include <cstring>
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "dtype.hpp"
 #include "memory.hpp"
+#include "owned_plan.hpp"
+#include "threads.hpp"
 
 namespace nb = nanobind;
 
@@ -114,14 +116,30 @@ nb::object given_or_new(nb::handle out, const std::vector<int64_t>& shape, nb::h
   return new_array(shape, PyArray_DESCR(a));
 }
 
-std::vector<int64_t> int64_vector(nb::handle object, const char* name) {
+/// A vector of windows that stays where it is, to be copied without Python's lock.
+struct Borrowed {
+  nb::object owner;
+  const int64_t* data = nullptr;
+  int64_t size = 0;
+};
+
+Borrowed int64_vector(nb::handle object, const char* name) {
   if (!PyArray_Check(object.ptr())) throw nb::type_error((std::string(name) + ": not a NumPy array").c_str());
   auto* a = reinterpret_cast<PyArrayObject*>(object.ptr());
   if (PyArray_NDIM(a) != 1) throw nb::value_error((std::string(name) + ": must have one dimension").c_str());
   const Checked c = check(object, name, -1, false);
   if (c.dtype != Dtype::i64) throw nb::type_error((std::string(name) + ": must be int64").c_str());
-  std::vector<int64_t> v(static_cast<size_t>(PyArray_SIZE(a)));
-  if (!v.empty()) std::memcpy(v.data(), c.data, v.size() * sizeof(int64_t));
+  return {nb::borrow(object), reinterpret_cast<const int64_t*>(c.data), static_cast<int64_t>(PyArray_SIZE(a))};
+}
+
+/// A copy, which nobody can change once it is checked.
+Table copied(const Borrowed& b) {
+  constexpr int64_t kStep = 1 << 16;
+  Table v(static_cast<size_t>(b.size));
+  for (int64_t i = 0; i < b.size; i += kStep) {
+    checkpoint(meter(), kStep);
+    std::copy(b.data + i, b.data + std::min(i + kStep, b.size), v.data() + i);
+  }
   return v;
 }
 

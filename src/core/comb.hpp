@@ -25,8 +25,9 @@ PG_INLINE V in_turn(const V* v, std::integer_sequence<int, I...>) {
 /// An axis as a comb: destination cell P q + p reads source cells S q + first(p) + t, 0 <= t < width(p), as far as there are such.
 /// S is at most 3: into more, rows are parted only cell by cell.
 struct Comb {
-  Comb(const Axis& a, int lanes) : axis(a), S(a.step), P(a.period), teeth((a.m + P - 1) / P) {
-    if (axis.hi - axis.lo <= P || S > 3) return;
+  /// Looks at every window, if it is wanted.
+  Comb(const Axis& a, int lanes, bool wanted = true) : axis(a), S(a.step), P(a.period), teeth((a.m + P - 1) / P) {
+    if (!wanted || axis.hi - axis.lo <= P || S > 3) return;
     const auto inside = [&](int64_t c) { return c < 0 ? 0 : c > axis.n ? axis.n : c; };
     for (int64_t p = 0; p < P; ++p) {
       const int64_t length = width(p);
@@ -59,6 +60,9 @@ struct Comb {
  private:
   int64_t sample(int64_t p) const { return axis.lo + (p - axis.lo % P + P) % P; }
 };
+
+/// Bytes of rows that stay near a core.
+constexpr int64_t kNearBytes = 512 << 10;
 
 /// Rows in phases, each a run of its own: counted from `left` cells before the row, phase p has cells p, p + S, …. What is
 /// before and after the row is neutral, so that no window is cut and no vector is partly filled.
@@ -240,7 +244,7 @@ class CombRows {
   /// Whether the lists and the kept rows are small enough to stay near a core.
   static bool small(const Plan& plan, int64_t size) {
     if (plan.axis[0].widest == 0 || Rows::capacity(plan) == 0 || plan.last().n == 0) return false;
-    return slots(plan) * size * static_cast<int64_t>(sizeof(W)) <= 512 << 10 && plan.rows_per_slab() * Rows::capacity(plan) <= 1 << 15;
+    return slots(plan) * size * static_cast<int64_t>(sizeof(W)) <= kNearBytes && plan.rows_per_slab() * Rows::capacity(plan) <= 1 << 15;
   }
 
   W* ring() { return ring_.get(); }

@@ -56,7 +56,7 @@ int64_t pick_piece(const Plan& plan, const T* v, const Tap* given, T* out, Piece
       });
       return wrong;
     }
-  Places<Tap> places(plan, piece.h0 == 0 && piece.h1 == plan.axis[0].m);
+  Places<Tap> places(plan, piece.h0 == 0 && piece.h1 == plan.axis[0].m, piece);
   const int64_t slab = plan.dest_slab();
   for (int64_t i = piece.i0; !places.full() && i < piece.i1; ++i) clear(out + (i * plan.axis[0].m + piece.h0) * slab, (piece.h1 - piece.h0) * slab);
   return follow(places, plan, given, piece, [&](int64_t place, int64_t from, int64_t) { out[place] = v[from]; });

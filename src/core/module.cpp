@@ -283,17 +283,26 @@ int64_t scatter(int64_t items, bool absolute, nb::handle g, nb::handle index, nb
 }
 
 nb::object make_plan(nb::handle source, nb::handle dest, int64_t outer, int64_t inner, nb::handle axes, bool plain) {
-  std::vector<AxisData> list;
+  struct Given {
+    int64_t n;
+    Borrowed start, stop, span;
+  };
+  std::vector<Given> list;
   for (nb::handle item : axes) {
     if (list.size() == static_cast<size_t>(kMaxRank)) throw nb::value_error("axes: more than 16");
     if (!PyTuple_Check(item.ptr()) || PyTuple_Size(item.ptr()) != 4) throw nb::type_error("axes: each must be (n, start, stop, span)");
     const nb::tuple t = nb::borrow<nb::tuple>(item);
-    AxisData d{integer(t[0], "axes"), int64_vector(t[1], "start"), int64_vector(t[2], "stop"), {}};
-    if (!t[3].is_none()) d.span = int64_vector(t[3], "span");
-    list.push_back(std::move(d));
+    list.push_back({integer(t[0], "axes"), int64_vector(t[1], "start"), int64_vector(t[2], "stop"), {}});
+    if (!t[3].is_none()) list.back().span = int64_vector(t[3], "span");
   }
   std::unique_ptr<OwnedPlan> plan;
-  unlocked([&](Ask ask) { parallel_for(1, 1, ask, [&](int64_t) { plan = std::make_unique<OwnedPlan>(outer, inner, std::move(list), plain); }); });
+  unlocked([&](Ask ask) {
+    parallel_for(1, 1, ask, [&](int64_t) {
+      std::vector<AxisData> data;
+      for (const Given& g : list) data.push_back({g.n, copied(g.start), copied(g.stop), copied(g.span)});
+      plan = std::make_unique<OwnedPlan>(outer, inner, std::move(data), plain);
+    });
+  });
   plan->source_shape = shape_of(source, "source", plan->source_size());
   plan->dest_shape = shape_of(dest, "dest", plan->dest_size());
   return PlanObject::make(std::move(plan));

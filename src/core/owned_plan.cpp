@@ -26,10 +26,12 @@ void check(const AxisData& axis) {
   if (axis.n > kLongAxis && axis.n / (sysconf(_SC_PAGE_SIZE) / 64) > sysconf(_SC_PHYS_PAGES)) throw std::bad_alloc();
   if (axis.stop.size() != axis.start.size() || (!axis.span.empty() && axis.span.size() != axis.start.size()))
     throw std::invalid_argument("plan: start, stop and span differ in length");
+  Meter& steps = meter();
+  const int64_t *const start = axis.start.data(), *const stop = axis.stop.data();
   for (size_t j = 0; j < axis.start.size(); ++j) {
-    checkpoint(meter(), 1);
-    const bool inside = 0 <= axis.start[j] && axis.start[j] <= axis.stop[j] && axis.stop[j] <= axis.n;
-    const bool rising = j == 0 || (axis.start[j - 1] <= axis.start[j] && axis.stop[j - 1] <= axis.stop[j]);
+    checkpoint(steps, 1);
+    const bool inside = 0 <= start[j] && start[j] <= stop[j] && stop[j] <= axis.n;
+    const bool rising = j == 0 || (start[j - 1] <= start[j] && stop[j - 1] <= stop[j]);
     if (!inside) throw std::invalid_argument("plan: window " + std::to_string(j) + " is outside its axis");
     if (!rising) throw std::invalid_argument("plan: window " + std::to_string(j) + " begins or ends before its predecessor");
   }
@@ -49,8 +51,9 @@ void find_repeats(Axis& axis, int64_t period, int64_t step) {
   };
   axis.period = period;
   axis.step = step;
+  Meter& steps = meter();
   for (int64_t j = 0, begin = 0; j + period < axis.m; ++j) {
-    checkpoint(meter(), 1);
+    checkpoint(steps, 1);
     if (!same(j)) begin = j + 1;
     else if (j + 1 + period - begin > axis.hi - axis.lo) {
       axis.lo = begin;
@@ -66,16 +69,20 @@ int64_t widest(const Axis& axis) {
 }
 
 /// See Axis::blocks; empty if windows do not fit the blocks.
-std::vector<uint8_t> fit_blocks(const Axis& axis) {
-  std::vector<uint8_t> fit;
+Bytes fit_blocks(const Axis& axis) {
+  Bytes fit(static_cast<size_t>(axis.m));
   const int64_t B = axis.widest;
+  int64_t block = 0;  // where the block begins that the window begins in
+  Meter& steps = meter();
+  uint8_t* const kind = fit.data();
   for (int64_t j = 0; j < axis.m; ++j) {
-    checkpoint(meter(), 1);
+    checkpoint(steps, 1);
     const int64_t s = axis.start[j], e = axis.stop[j];
     if (s == e) return {};
-    if (s / B != (e - 1) / B) fit.push_back(0);
-    else if (s % B == 0) fit.push_back(1);
-    else if (e % B == 0 || e == axis.n) fit.push_back(2);
+    if (s - block >= B) block = s - block < 2 * B ? block + B : s / B * B;
+    if (e > block + B) kind[j] = 0;
+    else if (s == block) kind[j] = 1;
+    else if (e == block + B || e == axis.n) kind[j] = 2;
     else return {};
   }
   return fit;
@@ -92,6 +99,7 @@ OwnedPlan::OwnedPlan(int64_t outer, int64_t inner, std::vector<AxisData> axes, b
   forward_.plain = transposed_.plain = plain;
   source_size_ = dest_size_ = product(outer, inner);
   transposed_axes_.resize(axes_.size());
+  Meter& steps = meter();
   for (size_t a = 0; a < axes_.size(); ++a) {
     const AxisData& data = axes_[a];
     check(data);
@@ -114,22 +122,25 @@ OwnedPlan::OwnedPlan(int64_t outer, int64_t inner, std::vector<AxisData> axes, b
     Transposed& t = transposed_axes_[a];
     t.start.resize(static_cast<size_t>(data.n));
     t.stop.resize(static_cast<size_t>(data.n));
-    t.count.resize(static_cast<size_t>(m));
-    for (size_t j = 0; j < data.start.size(); ++j) t.count[j] = data.stop[j] - data.start[j];
-    int64_t first = 0, last = 0;
-    for (int64_t i = 0; i < data.n; ++i) {
-      checkpoint(meter(), 1);
-      while (first < m && data.stop[static_cast<size_t>(first)] <= i) ++first;
-      while (last < m && data.start[static_cast<size_t>(last)] <= i) ++last;
-      t.start[static_cast<size_t>(i)] = std::min(first, last);
-      t.stop[static_cast<size_t>(i)] = last;
+    t.count.resize(data.start.size());
+    int64_t *const count = t.count.data(), *const from = t.start.data(), *const to = t.stop.data();
+    for (int64_t j = 0; j < m; ++j) {
+      checkpoint(steps, 1);
+      count[j] = f.length(j);
+    }
+    for (int64_t i = 0, first = 0, last = 0; i < data.n; ++i) {
+      checkpoint(steps, 1);
+      while (first < m && f.stop[first] <= i) ++first;
+      while (last < m && f.start[last] <= i) ++last;
+      from[i] = std::min(first, last);
+      to[i] = last;
     }
     Axis& b = transposed_.axis[a];
     b.n = m;
     b.m = data.n;
-    b.start = t.start.data();
-    b.stop = t.stop.data();
-    b.count = t.count.data();
+    b.start = from;
+    b.stop = to;
+    b.count = count;
     b.base = data.start.data();
     b.widest = widest(b);
     if (step > 0) find_repeats(b, step, 1);

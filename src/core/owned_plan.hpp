@@ -1,16 +1,38 @@
 // A plan that owns its numbers, checked once; with it comes its transpose.
 #pragma once
+#include <new>
 #include <string>
 #include <vector>
 
+#include "memory.hpp"
 #include "plan.hpp"
 
 namespace poolgrad {
 
+/// Where tables lie: long ones as large results do, since to ask for their pages takes longer than to fill them.
+template <class T>
+struct TableMemory {
+  using value_type = T;
+  TableMemory() = default;
+  template <class U>
+  TableMemory(const TableMemory<U>&) {}
+  static bool is_large(size_t count) { return count >= kLargeBlock / sizeof(T); }
+  T* allocate(size_t count) {
+    if (count > SIZE_MAX / sizeof(T)) throw std::bad_alloc();
+    return static_cast<T*>(is_large(count) ? take_block(count * sizeof(T)) : ::operator new(count * sizeof(T)));
+  }
+  void deallocate(T* p, size_t count) { is_large(count) ? return_block(p, count * sizeof(T)) : ::operator delete(p); }
+  template <class U>
+  void construct(U*) noexcept {}  // a new table is filled next
+  bool operator==(const TableMemory&) const { return true; }
+};
+using Table = std::vector<int64_t, TableMemory<int64_t>>;
+using Bytes = std::vector<uint8_t, TableMemory<uint8_t>>;
+
 /// One axis as it comes from outside.
 struct AxisData {
   int64_t n;
-  std::vector<int64_t> start, stop, span;
+  Table start, stop, span;
 };
 
 class OwnedPlan {
@@ -30,11 +52,11 @@ class OwnedPlan {
 
  private:
   struct Transposed {
-    std::vector<int64_t> start, stop, count;
+    Table start, stop, count;
   };
   std::vector<AxisData> axes_;
   std::vector<Transposed> transposed_axes_;
-  std::vector<std::vector<uint8_t>> blocks_;
+  std::vector<Bytes> blocks_;
   Plan forward_, transposed_;
   int64_t source_size_ = 0, dest_size_ = 0;
 };

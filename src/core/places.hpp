@@ -4,21 +4,25 @@
 
 namespace poolgrad::PG_ISA {
 
-/// Whether some window along an axis has no cells.
-inline bool has_empty(const Axis& axis) {
-  for (int64_t j = 0; j < axis.m; ++j)
+/// Whether some window [j0, j1) along an axis has no cells.
+inline bool has_empty(const Axis& axis, int64_t j0, int64_t j1) {
+  for (int64_t j = j0; j < j1; ++j)
     if (axis.length(j) == 0) return true;
   return false;
 }
+inline bool has_empty(const Axis& axis) { return has_empty(axis, 0, axis.m); }
 
 /// The places of taps: those of one destination row after the other, or, where items are small, of some whole items at once. Taps
 /// may be anybody's: each is read once, and checked.
 template <class Tap>
 class Places {
  public:
-  /// Of whole items only if nothing but whole items is asked for.
-  explicit Places(const Plan& plan, bool whole = false)
+  explicit Places(const Plan& plan) : Places(plan, false, Piece{0, 0, 0, plan.axis[0].m}) {}
+  /// Of whole items only if nothing but whole items is asked for; of rows that are items, nothing but the piece's cells.
+  Places(const Plan& plan, bool whole, Piece p)
       : plan_(plan),
+        j0_(plan.rank == 1 ? p.h0 : 0),
+        j1_(plan.rank == 1 ? p.h1 : plan.last().m),
         meter_(meter()),
         row_lanes_(plan.last().m * plan.inner),
         item_lanes_(row_lanes_ * plan.rows_per_item()),
@@ -28,8 +32,8 @@ class Places {
         items_(whole && quick_ && by_lane_ && item_lanes_ <= kWhole && size_ <= INT32_MAX / kRun ? at_once() : 0),
         lanes_(!quick_    ? 0
                : items_   ? items_ * item_lanes_
-               : by_lane_ ? row_lanes_
-                          : plan.last().m),
+               : by_lane_ ? (j1_ - j0_) * plan.inner
+                          : j1_ - j0_),
         from_(lanes_ + kBlock),
         skip_(lanes_ * levels() + kBlock),
         factor_(lanes_ * levels() + kBlock),
@@ -110,8 +114,8 @@ class Places {
   /// No window is empty, none is too large, and offsets fit 32 bits.
   bool quick() const {
     bool may = !plan_.plain && Rows::capacity(plan_) * plan_.last().widest <= kMost && size_ <= INT32_MAX && item_lanes_ > 0;
-    for (int a = 0; may && a < plan_.rank; ++a) may = !has_empty(plan_.axis[a]);
-    return may;
+    for (int a = 0; may && a + 1 < plan_.rank; ++a) may = !has_empty(plan_.axis[a]);
+    return may && !has_empty(plan_.last(), j0_, j1_);
   }
   int64_t at_once() const {
     const int64_t some = (kRun + item_lanes_ - 1) / item_lanes_;
@@ -120,7 +124,7 @@ class Places {
   /// Puts a row's lanes, or its cells, into the tables from k on.
   int64_t tabulate(int64_t k, int64_t base) {
     const Axis& last = plan_.last();
-    for (int64_t j = 0; j < last.m; ++j)
+    for (int64_t j = j0_; j < j1_; ++j)
       for (int64_t c = 0; c < (by_lane_ ? plan_.inner : 1); ++c, ++k) {
         from_[k] = static_cast<int32_t>(base + last.from(j) * plan_.inner + c);
         skip_[k] = static_cast<int32_t>((last.n - last.length(j)) * plan_.inner);
@@ -139,6 +143,7 @@ class Places {
     const int64_t count = (taps + kBlock - 1) / kBlock * kBlock;
     if (items_) return divide<true, true>(taps_, count, &from_[lane], &skip_[lane], &factor_[lane], &rows_[lane], place_, row_) && climb<true>(lane, count);
     bool inside = true;
+    lane -= j0_ * plan_.inner;
     if (by_lane_) inside = divide<true, false>(taps_, count, &from_[lane], &skip_[lane], &factor_[lane], &rows_[0], place_, row_);
     else
       for (int64_t k = 0, now; k < taps; k += now) {
@@ -206,6 +211,7 @@ class Places {
   }
 
   const Plan& plan_;
+  const int64_t j0_, j1_;  // the cells of the last axis that are asked for
   Meter& meter_;
   const int64_t row_lanes_, item_lanes_, size_;
   const bool quick_, by_lane_;

@@ -4,12 +4,22 @@
 
 namespace poolgrad::PG_ISA {
 
+/// The first of m values, which do not decrease, that is at least v.
+inline int64_t first_from(const int64_t* values, int64_t m, int64_t v) {
+  int64_t from = 0;
+  while (m > 0) {
+    const int64_t half = m / 2;
+    const bool less = values[from + half] < v;
+    from += less ? half + 1 : 0;
+    m = less ? m - half - 1 : half;
+  }
+  return from;
+}
+
 /// The destination cells whose windows touch source cells [h0, h1).
 inline void touching(const Axis& axis, int64_t h0, int64_t h1, int64_t& first, int64_t& last) {
-  first = 0;
-  while (first < axis.m && axis.stop[first] <= h0) ++first;
-  last = first;
-  while (last < axis.m && axis.start[last] < h1) ++last;
+  first = first_from(axis.stop, axis.m, h0 + 1);
+  last = first + first_from(axis.start + first, axis.m - first, h1);
 }
 
 template <class T>
@@ -154,7 +164,7 @@ int64_t place_piece(const Plan& plan, const Tap* taps, const T* g, T* dx, Piece 
   touching(plan.axis[0], p.h0, p.h1, first, last);
   const int64_t slab = plan.source_slab(), item = plan.axis[0].n * slab, begin = p.h0 * slab, size = (p.h1 - p.h0) * slab;
   const bool whole = size == item;
-  Places<Tap> places(plan, whole && first == 0 && last == plan.axis[0].m);
+  Places<Tap> places(plan, whole && first == 0 && last == plan.axis[0].m, Piece{p.i0, p.i1, first, last});
   const int64_t group = places.items() ? places.items() : 1, many = kNear / (size * static_cast<int64_t>(sizeof(T)) * group + 1) * group + group;
   int64_t wrong = -1;
   for (int64_t i = p.i0; i < p.i1 && wrong < 0; i += many) {

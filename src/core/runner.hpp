@@ -65,12 +65,14 @@ class RowRunner {
         along_(worth(plan)),
         slots_(along_ && axis_.step > 1 ? Rows::capacity(plan) : 0),
         by_row_(plan.rank == 2),
-        cells_(axis_.m ? axis_.stop[axis_.m - 1] - axis_.origin : 0),
+        stretch_(plan.rank == 1 ? kStretch : axis_.m),
+        cells_(longest()),
         phase_((cells_ + axis_.step - 1) / axis_.step * plan.inner),
         split_(slots_ * Sources * phase_ * axis_.step),
         tags_(slots_),
         slot_rows_(slots_),
-        join_(along_ && axis_.period > 1 ? (Partners + 1) * (axis_.m / axis_.period + 1) * inner_ : 0),
+        every_((stretch_ < axis_.m ? stretch_ : axis_.m) / axis_.period + 1),
+        join_(along_ && axis_.period > 1 ? (Partners + 1) * every_ * inner_ : 0),
         table_(along_ ? axis_.widest : 0),
         taps_(flat_size(plan)),
         lists_(taps_ <= 4096 ? kKept : 0),
@@ -87,12 +89,23 @@ class RowRunner {
     const int64_t lo = along_ ? clamp(axis_.lo, j0, j1) : j1, hi = along_ ? clamp(axis_.hi, j0, j1) : j1;
     for (bool& kept : kept_) kept = false;
     for (int64_t j = j0; j < lo; j += patience_) across(reach, a, j, stretch(j, lo), upper_cut, cell);
-    if (lo < hi) along(reach, a, lo, hi, upper_cut, cell);
+    for (int64_t j = lo; j < hi; j += stretch_) {
+      if (j > lo) checkpoint(meter(), stretch_ * (axis_.widest + 1));
+      along(reach, a, j, j + stretch_ < hi ? j + stretch_ : hi, upper_cut, cell);
+    }
     for (int64_t j = hi; j < j1; j += patience_) across(reach, a, j, stretch(j, j1), upper_cut, cell);
     reach.cut = upper_cut;
   }
 
  private:
+  /// Cells of a row that is an item that are computed at a time: what is sorted for them stays near a core. Random tests, whose rows are
+  /// short, are built with fewer.
+#if defined(PG_STRETCH)
+  static constexpr int64_t kStretch = PG_STRETCH;
+#else
+  static constexpr int64_t kStretch = 1 << 13;
+#endif
+
   static bool worth(const Plan& plan) {
     const Axis& axis = plan.last();
     return !plan.plain && plan.inner < kLanes<T> && (axis.hi - axis.lo) / axis.period * plan.inner >= kLanes<T>;
@@ -222,12 +235,12 @@ class RowRunner {
   void along(Reach& reach, const Arrays& a, int64_t lo, int64_t hi, bool upper_cut, Cell& cell) {
     Arrays base = a;
     const Reach whole = reach;
-    if (axis_.step > 1) regroup(reach, base);
+    if (axis_.step > 1) regroup(reach, base, axis_.from(lo) / axis_.step * axis_.step, axis_.from(hi - 1) + axis_.length(hi - 1));
     for (int64_t p = 0; p < axis_.period && lo + p < hi; ++p) {
       const int64_t first = lo + p, count = (hi - first + axis_.period - 1) / axis_.period;
       aim(reach, first, upper_cut);
       for (int64_t t = 0; t < reach.width; ++t) {
-        const int64_t s = axis_.from(first) + t;
+        const int64_t s = axis_.from(first) + t - from_;
         table_[t] = axis_.step > 1 ? s % axis_.step * phase_ + s / axis_.step * inner_ : s * inner_;
       }
       reach.off = Offsets{table_.get(), 0};
@@ -253,7 +266,7 @@ class RowRunner {
     Arrays here = base;
     if constexpr (Partners > 0)
       for (int i = 0; i < Partners; ++i) {
-        T* to = join_.get() + (i + 1) * (axis_.m / axis_.period + 1) * inner_;
+        T* to = join_.get() + (i + 1) * every_ * inner_;
         for (int64_t q = 0; q < count; ++q)
           std::memcpy(to + q * inner_, base.partner[i] + (first + q * axis_.period) * inner_, static_cast<size_t>(inner_) * sizeof(T));
         here.partner[i] = to;
@@ -263,9 +276,19 @@ class RowRunner {
     join(join_.get(), count, inner_, axis_.period, base.out + first * inner_);
   }
 
-  /// Source rows sorted by phase, kept from one destination row to the next.
-  void regroup(Reach& reach, Arrays& base) {
+  /// The most source cells that a stretch reads.
+  int64_t longest() const {
+    const int64_t all = axis_.m ? axis_.stop[axis_.m - 1] - axis_.origin : 0, some = (stretch_ / axis_.period + 3) * axis_.step + axis_.widest;
+    return all < some ? all : some;
+  }
+
+  /// Source rows sorted by phase, as far as they are read, kept from one destination row to the next.
+  void regroup(Reach& reach, Arrays& base, int64_t from, int64_t to) {
     const int64_t length = axis_.n * inner_, slot_size = phase_ * axis_.step;
+    if (from != from_ || to != to_)
+      for (int64_t i = 0; i < slots_; ++i) tags_[i] = nullptr;
+    from_ = from;
+    to_ = to;
     for (int64_t r = 0; r < reach.nrows; ++r) {
       const int64_t slot = by_row_ ? reach.rows[r] / length % slots_ : r;
       const T* row = base.source[0] + reach.rows[r];
@@ -273,7 +296,7 @@ class RowRunner {
       if (tags_[slot] == row) continue;
       tags_[slot] = row;
       for (int i = 0; i < Sources; ++i)
-        split(base.source[i] + reach.rows[r], cells_, inner_, axis_.step, phase_, split_.get() + (i * slots_ + slot) * slot_size);
+        split(base.source[i] + reach.rows[r] + from * inner_, to - from, inner_, axis_.step, phase_, split_.get() + (i * slots_ + slot) * slot_size);
     }
     for (int i = 0; i < Sources; ++i) base.source[i] = split_.get() + i * slots_ * slot_size;
     reach.rows = slot_rows_.get();
@@ -285,11 +308,14 @@ class RowRunner {
   const bool along_;
   const int64_t slots_;
   const bool by_row_;
-  const int64_t cells_;  // of a source row, up to the last that is read
+  const int64_t stretch_;  // destination cells that are computed at a time where windows repeat
+  const int64_t cells_;    // of a source row, the most that they read
   const int64_t phase_;
+  int64_t from_ = 0, to_ = 0;  // of the source rows, what is sorted
   Scratch<T> split_;
   Scratch<const T*> tags_;
   Scratch<int64_t> slot_rows_;
+  const int64_t every_;  // of them, the most with the same residue
   Scratch<T> join_;
   Scratch<int64_t> table_;
   const int64_t taps_;

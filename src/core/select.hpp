@@ -237,7 +237,7 @@ void argmax_piece(const Plan& plan, const T* x, T* y, Index* index, int64_t modu
   with_tap_type<T>(plan, [&](auto tag) {
     using Tap = decltype(tag);
     TapRows<T, Tap> rows(plan);
-    Places<Tap> places(plan);
+    Places<Tap> places(plan, false, piece);
     const int64_t size = plan.axis[0].n * plan.source_slab(), per = plan.rows_per_item(), out_row = plan.last().m * plan.inner;
     Scratch<Tap> taps(out_row);
     each_row(plan, piece, [&](int64_t i, int64_t u, int64_t j0, int64_t j1) {

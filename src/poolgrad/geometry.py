@@ -11,7 +11,8 @@ from .arrays import afford
 from .errors import Problems, brief
 from .kept import kept
 from .philox import Philox, sequence
-from .windows import Axis, Plan, edges, same_length, whole
+from .windows import Axis, Plan, edges, same_length, table, whole
+from .windows import Ints as Table
 
 Ints: TypeAlias = int | Sequence[int]
 Window: TypeAlias = int | Axis
@@ -127,14 +128,20 @@ def slide(n: int, k: int, s: int, d: int, pads: tuple[int, int], ceil_mode: bool
     """
     before, after = pads
     d, m = 1 if k == 1 else d, how_many(n, k, s, d, pads, ceil_mode)
-    first = np.arange(m) * s - before
-    last = first + d * (k - 1) + 1
-    span = -(-(np.minimum(last, n + after) - first) // d)
-    start = np.where(first < 0, first - first // d * d, first)
-    empty = np.flatnonzero(start >= np.minimum(last, n))
+    long = d * (k - 1) + 1
+
+    def first(a: int, b: int) -> Table:
+        return np.arange(a, b) * s - before
+
+    def inside(a: int, b: int) -> Table:
+        return np.where(first(a, b) < 0, first(a, b) % d, first(a, b))
+
+    start, stop = table(m, inside), table(m, lambda a, b: np.minimum(first(a, b) + long, n))
+    empty = np.flatnonzero(start >= stop)
     if len(empty):
         raise Empty(int(empty[0]))
-    return Axis(n, start, np.minimum(last, n), span, d)
+    span = table(m, lambda a, b: -(-np.minimum(long, n + after - first(a, b)) // d))
+    return Axis(n, start, stop, span, d)
 
 
 class Empty(ValueError):
@@ -157,8 +164,8 @@ def adaptive(n: int, m: int) -> Axis:
     >>> adaptive(7, 3).pairs()
     [(0, 3), (2, 5), (4, 7)]
     """
-    i = np.arange(m)
-    return Axis(n, i * n // m, -(-(i + 1) * n // m))
+    start = table(m, lambda a, b: np.arange(a, b) * n // m)
+    return Axis(n, start, table(m, lambda a, b: -(-np.arange(a + 1, b + 1) * n // m)))
 
 
 def fractional_windows(

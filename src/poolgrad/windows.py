@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,19 +12,25 @@ from .kept import kept
 
 Ints = npt.NDArray[np.int64]
 
+_STEP = 1 << 18  # entries of a table that are made at a time
+
+
+def table(m: int, part: Callable[[int, int], npt.ArrayLike]) -> Ints:
+    """m integers that nobody can change, part(a, b) being those from a to b - 1: in steps between which Python can handle signals."""
+    made = np.empty(m, np.int64)
+    for a in range(0, m, _STEP):
+        made[a : a + _STEP] = part(a, min(a + _STEP, m))
+    made.flags.writeable = False
+    return made
+
 
 def _frozen(values: npt.ArrayLike) -> Ints:
     """The values, which nobody can change: a copy, unless that holds already."""
     array = np.asarray(values, np.int64)
     if array.ndim == 1 and array.flags.owndata and not array.flags.writeable:
         return array
-    return _ours(array.reshape(-1).copy())
-
-
-def _ours(array: Ints) -> Ints:
-    """An array that nobody else has, as one that need not be copied."""
-    array.flags.writeable = False
-    return array
+    flat = array.reshape(-1)
+    return table(flat.size, lambda a, b: flat[a:b])
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +64,9 @@ class Axis:
         put(self, "start", _frozen(start))
         put(self, "stop", _frozen(stop))
         put(self, "step", int(step))
-        cells = np.subtract(self.stop, self.start)
-        put(self, "count", _ours(cells if step == 1 else -(-cells // self.step)))
+        if self.start.shape != self.stop.shape:
+            raise ValueError(f"Axis: start: got {len(self.start)} windows, wanted {len(self.stop)}, as in stop")
+        put(self, "count", table(len(self), self._counts))
         spans = self.count if span is None else np.asarray(span)
         put(
             self,
@@ -68,9 +75,11 @@ class Axis:
         )
         self._check()
 
+    def _counts(self, a: int, b: int) -> Ints:
+        cells = self.stop[a:b] - self.start[a:b]
+        return cells if self.step == 1 else -(-cells // self.step)
+
     def _check(self) -> None:
-        if self.start.shape != self.stop.shape:
-            raise ValueError(f"Axis: start: got {len(self.start)} windows, wanted {len(self.stop)}, as in stop")
         if self.length < 0 or (self.start < 0).any() or (self.stop > self.length).any() or (self.count < 0).any():
             raise ValueError(f"Axis: start, stop: got windows {self.pairs()[:8]}, wanted them inside 0:{self.length}")
         if self.step > 1:  # neighbours may be cut at different cells: what must rise is each phase by itself
@@ -159,11 +168,12 @@ def clip(n: int, k: int, s: int, pad: int, m: int) -> Axis:
     >>> clip(5, k=3, s=2, pad=1, m=3).pairs()
     [(0, 2), (1, 4), (3, 5)]
     """
-    start = np.arange(-pad, m * s - pad, s)
-    stop = start + k
-    np.minimum(stop, n, out=stop)
-    np.minimum(np.maximum(start, 0, out=start), stop, out=start)
-    return Axis(n, _ours(start), _ours(stop), _ours(np.full_like(start, k)))
+
+    def stop(a: int, b: int) -> Ints:
+        return np.minimum(np.arange(a, b) * s + (k - pad), n)
+
+    start = table(m, lambda a, b: np.minimum(np.maximum(np.arange(a, b) * s - pad, 0), stop(a, b)))
+    return Axis(n, start, table(m, stop), k)
 
 
 @kept(1024)
@@ -176,7 +186,7 @@ def reach(n: int, k: int, s: int, pad: int, m: int) -> Axis:
     axis = clip(n, k, s, pad, m)
     if k <= n:
         return axis
-    return Axis(n, axis.start, np.where(np.arange(m) * s < pad, n, axis.stop))
+    return Axis(n, axis.start, table(m, lambda a, b: np.where(np.arange(a, b) * s < pad, n, axis.stop[a:b])))
 
 
 def edges(n: int, sequence: npt.ArrayLike, overlapping: bool = False) -> Axis:
@@ -196,8 +206,7 @@ def whole(n: int) -> Axis:
 
 def itself(n: int) -> Axis:
     """The axis that is not pooled."""
-    cells = np.arange(n)
-    return Axis(n, cells, cells + 1)
+    return Axis(n, table(n, np.arange), table(n, lambda a, b: np.arange(a + 1, b + 1)))
 
 
 def valid_length(n: int, k: int, s: int) -> int:

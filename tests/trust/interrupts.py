@@ -22,6 +22,9 @@ from support import rss
 
 import poolgrad
 from poolgrad import _core, raw_ops
+from poolgrad.geometry import adaptive
+from poolgrad.verbs import native
+from poolgrad.windows import Plan
 
 Call = Callable[[], Any]
 
@@ -53,6 +56,11 @@ def plan(cells: int) -> Call:
     return lambda: _core.Plan((cells,), (cells,), 1, 1, (axis,), False)
 
 
+def tables(cells: int) -> Call:
+    """Where windows of two cells are, and what the core knows about them: the first call over a long axis."""
+    return lambda: native(Plan((cells,), {0: adaptive(cells, cells // 2)}))
+
+
 def image(*shape: int, dtype: Any = np.float32) -> np.ndarray:
     """Zeros, all of which tie."""
     return np.zeros(shape, dtype)
@@ -82,6 +90,7 @@ CASES: dict[str, Callable[[], Call]] = {
     "one cell of many lanes": lambda: pool("AvgPool", image(1, 2, 1 << 25, 1), (2, 1), (1, 1)),
     "positions": lambda: scattered(1 << 23),
     "a plan": lambda: plan(1 << 23),
+    "tables and a plan": lambda: tables(1 << 23),
     "a copy": lambda: pool("MaxPool", turned(8, 512, 512, 32), (2, 2), (2, 2)),
 }
 SMALL = np.arange(1 << 17, dtype=np.float32).reshape(1, 64, 64, 32)

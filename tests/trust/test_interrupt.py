@@ -22,7 +22,7 @@ def table() -> list[tuple[str, float, float]]:
 
 def test_a_long_call_gives_up_within_100_ms(table):
     """On a machine that does other things besides, single answers may come later; most do not."""
-    assert len(table) == 24
+    assert len(table) == 26
     assert median(ms for _, ms, _ in table) < 60, table
     assert [row for row in table if row[1] > 250] == []
     assert sum(ms > 100 for _, ms, _ in table) <= 2, table

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poolgrad import _core, reference, verbs
+from poolgrad import _core, geometry, reference, verbs, windows
 from poolgrad.rules import Mean, Share, Start
 from poolgrad.windows import Axis, Plan, clip, itself, whole
 
@@ -249,3 +249,28 @@ def test_a_plan_of_long_windows_takes_no_longer_than_one_of_short_ones():
         return min(timeit.repeat(lambda: _core.Plan((n,), (n,), 1, 1, (axis,), False), number=1, repeat=5))
 
     assert seconds(1 << 12) < 5 * seconds(2)
+
+
+def made(n: int, k: int, s: int) -> list[Axis]:
+    """An axis of each kind, none from the store."""
+    pad, m = k // 2, -(-n // s)
+    makers = [
+        (clip, (n, k, s, pad, m)),
+        (windows.reach, (n, k, s, pad, m)),
+        (geometry.slide, (n, k, s, 2, (pad, pad), True)),
+        (geometry.slide, (n, k, s, 1, (pad, pad), False)),
+        (geometry.adaptive, (n, m)),
+        (itself, (n,)),
+    ]
+    return [getattr(getattr(maker, "__wrapped__", maker), "__wrapped__", maker)(*args) for maker, args in makers]
+
+
+@pytest.mark.parametrize("step", [1, 2, 5])
+@pytest.mark.parametrize("size", [(13, 3, 1), (13, 4, 2), (9, 20, 1), (1, 1, 1)])
+def test_tables_that_are_made_in_steps_are_those_that_are_made_at_once(size, step, monkeypatch):
+    want = made(*size)
+    monkeypatch.setattr(windows, "_STEP", step)
+    for axis, other in zip(made(*size), want, strict=True):
+        for name in ("start", "stop", "span", "count"):
+            np.testing.assert_array_equal(getattr(axis, name), getattr(other, name), name)
+            assert not getattr(axis, name).flags.writeable
