@@ -104,14 +104,12 @@ bool place(const void* plan, int dtype, const void* g, const void* taps, void* d
 /// Working memory for as long as a call.
 class Block {
  public:
-  explicit Block(int64_t bytes) : bytes_(static_cast<size_t>(bytes)), data_(large() ? take_block(bytes_) : ::operator new(bytes_)) {}
+  explicit Block(int64_t bytes) : bytes_(static_cast<size_t>(bytes)), data_(take_any(bytes_)) {}
   Block(const Block&) = delete;
-  ~Block() { large() ? return_block(data_, bytes_) : ::operator delete(data_); }
+  ~Block() { return_any(data_, bytes_); }
   void* data() const { return data_; }
 
  private:
-  bool large() const { return bytes_ >= kLargeBlock; }
-
   size_t bytes_;
   void* data_;
 };

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 
 namespace poolgrad {
 
@@ -14,6 +15,10 @@ void* take_block(size_t bytes);
 
 /// Keeps the block for the next taker, or frees the oldest ones if more would be kept than allowed.
 void return_block(void* block, size_t bytes);
+
+/// Memory of any size: a block if it is large.
+inline void* take_any(size_t bytes) { return bytes >= kLargeBlock ? take_block(bytes) : ::operator new(bytes); }
+inline void return_any(void* memory, size_t bytes) { bytes >= kLargeBlock ? return_block(memory, bytes) : ::operator delete(memory); }
 
 /// How many bytes may be kept; 0 keeps none.
 void keep_at_most(size_t bytes);

@@ -1,6 +1,5 @@
 // A plan that owns its numbers, checked once; with it comes its transpose.
 #pragma once
-#include <new>
 #include <string>
 #include <vector>
 
@@ -16,12 +15,11 @@ struct TableMemory {
   TableMemory() = default;
   template <class U>
   TableMemory(const TableMemory<U>&) {}
-  static bool is_large(size_t count) { return count >= kLargeBlock / sizeof(T); }
   T* allocate(size_t count) {
     if (count > SIZE_MAX / sizeof(T)) throw std::bad_alloc();
-    return static_cast<T*>(is_large(count) ? take_block(count * sizeof(T)) : ::operator new(count * sizeof(T)));
+    return static_cast<T*>(take_any(count * sizeof(T)));
   }
-  void deallocate(T* p, size_t count) { is_large(count) ? return_block(p, count * sizeof(T)) : ::operator delete(p); }
+  void deallocate(T* p, size_t count) { return_any(p, count * sizeof(T)); }
   template <class U>
   void construct(U*) noexcept {}  // a new table is filled next
   bool operator==(const TableMemory&) const { return true; }

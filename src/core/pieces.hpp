@@ -65,7 +65,7 @@ class Wary {
     const Axis& axis = plan_.axis[0];
     const int64_t least = plan_.inner >= 64 ? 1 : 64, per = axis.n / axis.m + 1, row = slab_ * width_ + 1;
     const int64_t items = std::max(kNear / (row * axis.n + 1) / least * least, least);
-    const int64_t rows = plan_.rank == 1 && plan_.inner == 1 ? axis.m : std::max(kNear / (row * per * items), 8 * axis.widest + 1);
+    const int64_t rows = std::max(kNear / (row * per * items), 8 * axis.widest + 1);
     for (int64_t i = p.i0; i < p.i1; i += items)
       for (int64_t h = p.h0; h < p.h1; h += rows) {
         const Piece part{i, std::min(i + items, p.i1), h, std::min(h + rows, p.h1)};

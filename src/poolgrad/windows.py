@@ -67,12 +67,7 @@ class Axis:
         if self.start.shape != self.stop.shape:
             raise ValueError(f"Axis: start: got {len(self.start)} windows, wanted {len(self.stop)}, as in stop")
         put(self, "count", table(len(self), self._counts))
-        spans = self.count if span is None else np.asarray(span)
-        put(
-            self,
-            "span",
-            _frozen(spans if spans.shape == self.start.shape else np.broadcast_to(spans, self.start.shape)),
-        )
+        put(self, "span", self.count if span is None else _frozen(np.broadcast_to(span, self.start.shape)))
         self._check()
 
     def _counts(self, a: int, b: int) -> Ints:

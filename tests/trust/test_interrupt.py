@@ -36,7 +36,7 @@ HANDLER = """
 import os, signal, threading, time, sys
 import numpy as np
 from poolgrad import raw_ops
-x = np.arange(1 << 19, dtype=np.float32).reshape(1, 1, -1, 1)
+x = np.arange(1 << 21, dtype=np.float32).reshape(1, 1, -1, 1)
 small = x[:, :, :64]
 call = lambda: raw_ops.AvgPool(value=x, ksize=[1, 1, 1024, 1], strides=[1, 1, 1, 1], padding="VALID")
 inside = lambda: raw_ops.MaxPool(input=x, ksize=[1, 1, 2, 1], strides=[1, 1, 2, 1], padding="VALID")
