@@ -29,10 +29,9 @@ def as_array(problems: Problems, name: str, value: object, like: np.dtype[Any] |
         return np.asarray(value)
     try:
         return _convert(value, like)
-    except MemoryError:
-        raise
     except Exception as error:
-        problems.add(name, f"{brief(value)} ({type(error).__name__}: {brief(str(error), 120)})", _ARRAYS, TypeError)
+        kind = MemoryError if isinstance(error, MemoryError) else TypeError
+        problems.add(name, f"{brief(value)} ({type(error).__name__}: {brief(str(error), 120)})", _ARRAYS, kind)
         return None
 
 
@@ -43,9 +42,10 @@ def _convert(value: object, like: np.dtype[Any] | None) -> Array:
         return np.asarray(value)
     if hasattr(value, "__dlpack__"):
         return np.from_dlpack(value)
+    if not isinstance(value, (list, tuple, range, int, float)):  # nor any other sequence, which may have no end
+        interface = hasattr(value, "__array_interface__") or hasattr(value, "__array_struct__")
+        return np.asarray(value if interface else memoryview(value))  # type: ignore[arg-type]  # which refuses what is no buffer
     array = np.asarray(value)
-    if not isinstance(value, (list, tuple, int, float)):
-        return array
     if like is not None and (array.dtype.kind in "iu" or (array.dtype.kind == "f" and like.kind not in "iu")):
         return np.asarray(value, like)  # which refuses integers that do not fit
     return array.astype({"f": np.float32, "i": np.int32}.get(array.dtype.kind, array.dtype))

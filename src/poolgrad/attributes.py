@@ -1,9 +1,13 @@
-"""Single attributes: whatever a caller gave under a name becomes a value of its type, or a noted problem."""
+"""Single attributes: whatever a caller gave under a name becomes a value of its type, or a noted problem.
+
+Values may be anybody's: what their own methods raise is a problem of the value.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import islice
 from operator import index
 from typing import Any
 
@@ -34,16 +38,15 @@ class Attributes:
         """Integers within 32 bits, exactly so many; a tensor is an int32 vector if it is an array at all."""
         wanted = f"a list of {count} integers"
         value: Any = self.given.get(name)
-        if isinstance(value, np.ndarray):
-            value = self._unpacked(name, value, wanted, tensor)
-        if not self._listed(name, value, count, wanted):
-            return None
         try:
-            ints = tuple(map(index, value))
-        except TypeError:
+            if isinstance(value, np.ndarray) or (tensor and hasattr(value, "__array__")):
+                value = self._unpacked(name, np.asarray(value), wanted, tensor)
+            listed = self._listed(name, value, count, wanted)
+            ints = None if listed is None else tuple(map(index, listed))
+        except Exception:
             self.problems.add(name, brief(value), wanted, TypeError)
             return None
-        if all(-INT32_MAX - 1 <= v <= INT32_MAX for v in ints):
+        if ints is None or all(-INT32_MAX - 1 <= v <= INT32_MAX for v in ints):
             return ints
         self.problems.add(name, brief(value), f"{wanted} within 32 bits")
         return None
@@ -62,29 +65,32 @@ class Attributes:
         """Numbers as float32 holds them, exactly so many."""
         wanted = f"a list of {count} numbers"
         value: Any = self.given.get(name)
-        if not self._listed(name, value, count, wanted):
-            return None
-        if not all(isinstance(v, (int, float, np.integer, np.floating)) for v in value):
-            self.problems.add(name, brief(value), wanted, TypeError)
-            return None
-        with np.errstate(over="ignore"):
-            return tuple(float(np.float32(float(v) if abs(v) < 2**1000 else math.inf)) for v in value)
+        try:
+            listed = self._listed(name, value, count, wanted) or []
+            with np.errstate(over="ignore"):
+                floats = tuple(float(np.float32(float(v) if abs(v) < 2**1000 else math.inf)) for v in listed)
+        except Exception:
+            listed, floats = [None], ()
+        if all(isinstance(v, (int, float, np.integer, np.floating)) for v in listed):
+            return floats or None
+        self.problems.add(name, brief(value), wanted, TypeError)
+        return None
 
-    def _listed(self, name: str, value: Any, count: int, wanted: str) -> bool:
-        """Whether this is a list of so many entries."""
+    def _listed(self, name: str, value: Any, count: int, wanted: str) -> list[Any] | None:
+        """The entries of a list of so many; one that says so and goes on is not followed."""
         if isinstance(value, (str, bytes)) or not (hasattr(value, "__iter__") and hasattr(value, "__len__")):
             self.problems.add(name, brief(value), wanted, TypeError)
-        elif len(value) != count:
+        elif len(value) != count or len(listed := list(islice(value, count + 1))) != count:
             self.problems.add(name, f"{brief(value)}, {len(value)} entries", wanted)
         else:
-            return True
-        return False
+            return listed
+        return None
 
     def word(self, name: str, words: tuple[str, ...]) -> str | None:
         """One of these words; the first if none was given."""
         value = self.given.get(name, words[0])
         value = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-        if isinstance(value, str) and value in words:
+        if isinstance(value, str) and (value := str.__str__(value)) in words:  # which may be equal to nothing by itself
             return value
         kind = ValueError if isinstance(value, str) else TypeError
         self.problems.add(name, brief(value), " or ".join(map(repr, words)), kind)
@@ -102,7 +108,7 @@ class Attributes:
         """An integer within 64 bits; 0 if none was given."""
         try:
             value = index(self.given.get(name) or 0)
-        except TypeError:
+        except Exception:
             self.problems.add(name, brief(self.given.get(name)), "an integer", TypeError)
             return 0
         if not -(2**63) <= value < 2**63:
@@ -112,10 +118,10 @@ class Attributes:
     def index_type(self, name: str, elements: int) -> str:
         """The type of positions among so many elements; int64 if none was given."""
         given = self.given.get(name, "int64")
-        value = getattr(given, "as_numpy_dtype", given)
         try:
+            value = getattr(given, "as_numpy_dtype", given)
             kind = np.dtype(value).name if value is not None else ""
-        except TypeError:
+        except Exception:
             kind = ""
         if kind not in ("int32", "int64"):
             self.problems.add(name, brief(given), "int32 or int64", TypeError)

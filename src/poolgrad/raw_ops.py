@@ -54,9 +54,6 @@ class _Runner:
         given = {p.name: value for p, value in zip(op.params, args, strict=True)}
         arrays, wrapped = self._as_arrays(given, problems)
         attrs = {p.name: given[p.name] for p in op.params if p.kind not in ARRAYS}
-        for param in op.params:
-            if param.kind is Kind.SIZES_TENSOR and hasattr(given[param.name], "__array__"):
-                attrs[param.name] = np.asarray(given[param.name])
         call = bind(op, arrays, attrs, problems)
         arrays = {name: ready(problems, name, array) for name, array in arrays.items()}
         run = self._run(call, arrays)
@@ -212,14 +209,14 @@ def make(op: Op, verbs: Any = native_verbs) -> Callable[..., Any]:
 def _key({names}):
     try:
         return ({", ".join(key)},) if {" and ".join(plain)} else None
-    except (TypeError, ValueError):
+    except Exception:
         return None
 
 def {op.name}(*, {", ".join(words)}):
     try:
         if {" and ".join(plain)}:
             return _runs[{", ".join(key)}]({", ".join(runner.cells)})
-    except (KeyError, TypeError, ValueError):
+    except Exception:
         pass
     return _runner({names})
 """
