@@ -23,9 +23,9 @@ _NAN = ("propagate", "ignore", "tf")
 
 def judge(problems: Problems, ties: Any, nan: Any) -> None:
     """Notes what is no rule."""
-    if ties not in _TIES:
+    if not isinstance(ties, str) or ties not in _TIES:
         problems.add("ties", brief(ties), "'first', 'last', 'all' or 'split'")
-    if nan not in _NAN:
+    if not isinstance(nan, str) or nan not in _NAN:
         problems.add("nan", brief(nan), "'propagate', 'ignore' or 'tf'")
     problems.settle()
 

@@ -47,7 +47,7 @@ def threads(n: int) -> Iterator[None]:
 
 def set_kept_memory(megabytes: float) -> None:
     """Sets how much memory of freed results is kept for the next ones: up to 512 MB, or a 16th of the machine's."""
-    if not 0 <= megabytes <= 2**20:
+    if not isinstance(megabytes, (int, float, np.integer, np.floating)) or not 0 <= megabytes <= 2**20:
         raise ValueError(f"set_kept_memory: megabytes: got {megabytes}, wanted a number from 0 to {2**20}")
     _core.keep_at_most(int(megabytes * 2**20))
 

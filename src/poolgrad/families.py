@@ -23,6 +23,7 @@ from .geometry import (
     Words,
     draw,
     everything,
+    is_several,
     pooled_axes,
     share_out,
     sizes,
@@ -109,7 +110,7 @@ def drawn_windows(
 ) -> tuple[Words, Any]:
     """Fractional windows over the pooled axes of x."""
     problems, shape = Problems(op), shape_of(op, x)
-    several = next((len(v) for v in (ratio, size) if isinstance(v, (list, tuple, np.ndarray))), None)
+    several = next((len(v) for v in (ratio, size) if is_several(v)), None)
     found = pooled_axes(problems, len(shape), axes, layout, several)
     made = draw(problems, tuple(shape[d] for d in found), ratio, size, **how)
     return Words(list(made), axes=found), made

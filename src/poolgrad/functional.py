@@ -18,8 +18,8 @@ from .arrays import Array, afford, as_array, ready
 from .autodiff import Var, lift
 from .choice import Nan, Ties, best_values, extreme, has_nan, judge
 from .errors import Problems, brief
-from .geometry import Geometry, Ints, Padding, Windows, Words, understand
-from .kept import kept
+from .geometry import Geometry, Ints, Padding, Windows, Words, flag, understand
+from .kept import SHORT, kept
 from .operators import Folding, Linear, Masked, Picking, inverse, per_window, put
 from .taps import Taps
 from .windows import Axis, Plan
@@ -73,7 +73,7 @@ def _understood(op: str, shape: tuple[int, ...], words: Words) -> Geometry:
 
 def frozen(value: Any) -> Any:
     """The value as part of a key; TypeError if another value could be equal to it, as True is to 1."""
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray) and value.size <= SHORT:
         value = value.tolist()
     if isinstance(value, (list, tuple)):
         return tuple(map(frozen, value))
@@ -85,9 +85,10 @@ def frozen(value: Any) -> Any:
 def geometry_of(op: str, x: Any, words: Words) -> Geometry:
     """The windows that the words describe over x; those asked for before are remembered."""
     shape = shape_of(op, x)
+    flag(Problems(op), "ceil_mode", words.ceil_mode)
     try:
         key = Words(*map(frozen, words._replace(ceil_mode=None)))._replace(ceil_mode=bool(words.ceil_mode))
-    except TypeError:
+    except (TypeError, RecursionError):
         return understand(Problems(op), shape, words)
     return _understood(op, shape, key)
 
@@ -122,6 +123,7 @@ def best_of(op: str, x: Any, geometry: Geometry, least: bool, options: Options) 
     """The largest or least of each window, with its taps if they are wanted."""
     problems = Problems(op)
     judge(problems, options.ties, options.nan)
+    flag(problems, "return_taps", options.return_taps)
     if options.return_taps and options.ties in ("all", "split"):
         problems.fail("return_taps", True, f"ties='first' or 'last': {options.ties!r} chooses no single cell")
     array = array_of(problems, x)

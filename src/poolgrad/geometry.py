@@ -20,6 +20,7 @@ Windows: TypeAlias = Window | Sequence[Window | Sequence[tuple[int, int]]]
 Padding: TypeAlias = str | int | Sequence[int | tuple[int, int]]
 
 _STRINGS = ("valid", "same", "same_lower")
+_MOST = 4096  # integers in a list; what is longer is something else by mistake
 
 
 class Geometry(NamedTuple):
@@ -81,7 +82,9 @@ def _integers(
     wanted = f"an integer{'' if least is None else f' of at least {least}'}" + (
         f", or {count} of them" if count else ""
     )
-    values = list(value) if _several(value) else [value] * (count or 1)
+    if is_several(value) and len(value) > _MOST:
+        problems.fail(name, f"{len(value)} entries", wanted)
+    values = list(value) if is_several(value) else [value] * (count or 1)
     if any(isinstance(v, (bool, np.bool_)) or not isinstance(v, (int, np.integer)) for v in values):
         problems.fail(name, brief(said), wanted, TypeError)
     if (count is not None and len(values) != count) or any(least is not None and v < least for v in values):
@@ -91,17 +94,23 @@ def _integers(
     return tuple(int(v) for v in values)
 
 
+def flag(problems: Problems, name: str, value: Any) -> None:
+    """Refuses what is neither true nor false."""
+    if not isinstance(value, (bool, np.bool_, int)):
+        problems.fail(name, brief(value), "True or False", TypeError)
+
+
 def _pads(problems: Problems, padding: Any, count: int) -> str | list[tuple[int, int]]:
     if isinstance(padding, str):
         if padding.lower() not in _STRINGS:
             problems.fail("padding", repr(padding), "'valid', 'same', 'same_lower', an integer, or a pair per axis")
         return padding.lower()
     said = padding
-    if not _several(padding):
+    if not is_several(padding):
         padding = [padding] * count
     if len(padding) != count:
         problems.fail("padding", brief(padding), f"an integer, or {count} of them, or {count} pairs (before, after)")
-    pairs = [tuple(p) if _several(p) else (p, p) for p in padding]
+    pairs = [tuple(p) if is_several(p) else (p, p) for p in padding]
     if any(len(pair) != 2 for pair in pairs):
         problems.fail("padding", brief(padding), "pairs (before, after)")
     flat = _integers(problems, "padding", [p for pair in pairs for p in pair], 2 * count, 0, said)
@@ -186,7 +195,7 @@ def fractional_windows(
     [(0, 1), (1, 3), (3, 4), (4, 6), (6, 8), (8, 10)]
     """
     made = draw(Problems("fractional_windows"), n, ratio, size, seed, pseudo_random, overlapping)
-    return made if _several(n) else made[0]
+    return made if is_several(n) else made[0]
 
 
 def draw(
@@ -211,10 +220,10 @@ def _fraction_sizes(problems: Problems, lengths: tuple[int, ...], ratio: Any, si
         problems.fail("ratio", brief(ratio), "either ratio or size")
     if ratio is None:
         return _integers(problems, "size", size, len(lengths), 1)
-    ratios = list(ratio) if _several(ratio) else [ratio] * len(lengths)
+    ratios = list(ratio) if is_several(ratio) else [ratio] * len(lengths)
     real = all(isinstance(r, (int, float, np.integer, np.floating)) and not isinstance(r, bool) for r in ratios)
-    if not real or len(ratios) != len(lengths) or not all(1 <= r < np.inf for r in ratios):
-        problems.fail("ratio", brief(ratio), f"a number of at least 1, or {len(lengths)} of them")
+    if not real or len(ratios) != len(lengths) or not all(1 <= r <= 2.0**64 for r in ratios):
+        problems.fail("ratio", brief(ratio), f"a number from 1 to 2**64, or {len(lengths)} of them")
     return tuple(int(length / float(r)) for length, r in zip(lengths, ratios, strict=True))
 
 
@@ -222,10 +231,9 @@ def _seeds(problems: Problems, seed: Any) -> tuple[int, int]:
     if seed is None:
         fresh = np.random.SeedSequence().generate_state(2, np.uint32)
         return int(fresh[0]), int(fresh[1])
-    pair = tuple(seed) if _several(seed) else (seed, 0)
-    if len(pair) != 2:
+    if is_several(seed) and len(seed) != 2:
         problems.fail("seed", brief(seed), "an integer, or a pair (seed, seed2)")
-    first, second = _integers(problems, "seed", pair, 2)
+    first, second = _integers(problems, "seed", seed if is_several(seed) else (seed, 0), 2)
     return first, second
 
 
@@ -263,7 +271,7 @@ class Words(NamedTuple):
 def understand(problems: Problems, shape: Sequence[int], words: Words) -> Geometry:
     """Words about windows, as axes and a plan; refuses windows without a cell."""
     window = words.window
-    several = _several(window)
+    several = is_several(window)
     axes = pooled_axes(problems, len(shape), words.axes, words.layout, len(window) if several else None)
     count = len(axes)
     windows = list(window) if several else [window] * count
@@ -297,12 +305,13 @@ def understand(problems: Problems, shape: Sequence[int], words: Words) -> Geomet
     return Geometry(axes, Plan(shape, pooled))
 
 
-def _several(value: Any) -> bool:
+def is_several(value: Any) -> bool:
+    """Whether a value is a list of values."""
     return isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
 def _is_boundary(window: Any) -> bool:
-    return isinstance(window, Axis) or _several(window)
+    return isinstance(window, Axis) or is_several(window)
 
 
 def _pair(n: int, k: int, s: int, d: int, pads: str | tuple[int, int]) -> tuple[int, int]:
@@ -319,7 +328,7 @@ def _refuse(problems: Problems, window: int, d: int) -> NoReturn:
 
 def share_out(problems: Problems, shape: Sequence[int], size: Any, axes: Any, layout: str | None) -> Geometry:
     """The windows of adaptive pooling: so many per pooled axis; None leaves an axis as it is."""
-    several = _several(size)
+    several = is_several(size)
     found = pooled_axes(problems, len(shape), axes, layout, len(size) if several else None)
     sizes = list(size) if several else [size] * len(found)
     if len(sizes) != len(found):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from .arrays import Array, as_array
 from .errors import Problems, brief
+from .geometry import sizes
 from .operators import Indexing, Linear, Masked, Picking, Reduce, along, apply
 from .verbs import tap_type
 from .windows import Plan
@@ -169,7 +171,7 @@ def check_unpool(problems: Problems, reduce: Any, shape: Sequence[int] | None, k
     """Refuses what is no way to reduce, and another shape than the taps know."""
     if reduce not in ("sum", "assign"):
         problems.fail("reduce", brief(reduce), "'sum' or 'assign'")
-    if known is not None and shape is not None and tuple(shape) != tuple(known):
+    if known is not None and shape is not None and sizes(problems, shape) != tuple(known):
         problems.fail("shape", list(shape), f"{list(known)}, which the taps know")
 
 
@@ -198,7 +200,8 @@ def _indexing(problems: Problems, where: Any, shape: Sequence[int] | None, items
         problems.fail("taps", f"dtype {index.dtype}", "Taps, or integer positions", TypeError)
     if shape is None:
         problems.fail("shape", "None", "the shape of the result: positions alone do not tell it")
-    size = int(np.prod(tuple(shape)))
+    shape = sizes(problems, shape)
+    size = prod(shape)
     if items < 1 or size % items or index.size % items:
         problems.fail("items", items, "a number that divides both arrays")
     index = index.astype(np.int64, copy=False)

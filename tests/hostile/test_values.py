@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from support import Case, arguments
 
+import poolgrad
 from poolgrad import raw_ops
 from poolgrad.table import OPS
 
@@ -119,3 +120,32 @@ def test_several_odd_values_at_once_are_too(op):
         given = right(op)
         odd = {a: rng.choice(list(VALUES)) for a in rng.sample(list(given), min(len(given), rng.randint(2, 4)))}
         judge(op, {**given, **{a: VALUES[name] for a, name in odd.items()}}, str(odd))
+
+
+POOLS: dict[str, dict[str, Any]] = {
+    "max_pool": {"window": 2, "stride": 2, "padding": "valid", "dilation": 1, "layout": "NHWC", "ceil_mode": False},
+    "min_pool": {"window": 2, "axes": (1, 2), "ties": "first", "nan": "tf", "return_taps": False},
+    "avg_pool": {"window": (2, 2), "layout": "NHWC"},
+    "fractional_max_pool": {"ratio": 1.5, "seed": 1, "axes": (1, 2)},
+    "adaptive_avg_pool": {"size": 2, "axes": (1, 2)},
+}
+SICK = ("a list that cannot be read", "words that are equal to nothing")  # whose own errors are what comes
+
+
+@pytest.mark.parametrize("pool", POOLS)
+def test_pools_answer_or_refuse_any_value_too(pool):
+    for argument in POOLS[pool]:
+        for name in set(VALUES) - set(SICK):
+            begun, said = time.monotonic(), argument
+            try:
+                getattr(poolgrad, pool)(X, **{**POOLS[pool], argument: VALUES[name]})
+            except CLEAR as error:
+                said = str(error)
+            assert argument in said or said.startswith(f"{pool}: "), (argument, name)
+            assert time.monotonic() - begun < SECONDS, (argument, name)
+
+
+def test_an_unpooling_has_no_shape_without_an_end():
+    for shape in (endless, forever):
+        with pytest.raises(TypeError, match="unpool: shape"):
+            poolgrad.unpool(np.ones(3), np.arange(3), shape)
