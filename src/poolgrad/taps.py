@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from .arrays import Array, as_array
 from .errors import Problems, brief
-from .geometry import sizes
 from .operators import Indexing, Linear, Masked, Picking, Reduce, along, apply
 from .verbs import tap_type
 from .windows import Plan
@@ -167,11 +166,19 @@ def picking(windows: Plan, taps: Any) -> Linear:
     return operator
 
 
+def _sizes(problems: Problems, shape: Any) -> tuple[int, ...]:
+    """What a shape says, which has an end."""
+    listed = shape.tolist() if isinstance(shape, np.ndarray) and shape.ndim == 1 else shape
+    if not isinstance(listed, (list, tuple)) or not all(isinstance(n, (int, np.integer)) and n >= 0 for n in listed):
+        problems.fail("shape", brief(shape), "a list of sizes", TypeError)
+    return tuple(map(int, listed))
+
+
 def check_unpool(problems: Problems, reduce: Any, shape: Sequence[int] | None, known: Sequence[int] | None) -> None:
     """Refuses what is no way to reduce, and another shape than the taps know."""
     if reduce not in ("sum", "assign"):
         problems.fail("reduce", brief(reduce), "'sum' or 'assign'")
-    if known is not None and shape is not None and sizes(problems, shape) != tuple(known):
+    if known is not None and shape is not None and _sizes(problems, shape) != tuple(known):
         problems.fail("shape", list(shape), f"{list(known)}, which the taps know")
 
 
@@ -200,7 +207,7 @@ def _indexing(problems: Problems, where: Any, shape: Sequence[int] | None, items
         problems.fail("taps", f"dtype {index.dtype}", "Taps, or integer positions", TypeError)
     if shape is None:
         problems.fail("shape", "None", "the shape of the result: positions alone do not tell it")
-    shape = sizes(problems, shape)
+    shape = _sizes(problems, shape)
     size = prod(shape)
     if items < 1 or size % items or index.size % items:
         problems.fail("items", items, "a number that divides both arrays")
