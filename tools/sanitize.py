@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "fuzz"))
 
-from build import Missing, build, package, runtime  # noqa: E402
+from build import OF_ANY_BUILD, Missing, build, package, runtime  # noqa: E402
 
 # What reaches the kernels; tests of documents, of the command line and of the tests themselves see nothing new.
 # Random comparisons come after the tests, for as long as is asked for.
@@ -28,6 +28,7 @@ TESTS = [
     "tests/gradient",
     "tests/property",
     "tests/golden/test_seeds.py",
+    *OF_ANY_BUILD,
 ]
 # What CI has time for: refusals, the hostile set, every verb once; random calls do the rest.
 QUICK = [

@@ -42,7 +42,6 @@ itself.append(itself)
 endless = kind(len=lambda _: 4, getitem=lambda _, i: 1)()
 forever = kind(len=lambda _: 4, iter=lambda _: iter(int, 1))()
 unequal = kind(str, eq=broken, hash=str.__hash__)
-far = {"shape": (2**40,), "typestr": "<f4", "data": (0, False), "version": 3}
 X = np.zeros((1, 5, 5, 3), np.float32)
 SIZES = [1, 2, 2, 1]
 
@@ -65,7 +64,6 @@ VALUES: dict[str, Any] = {
     "an array that cannot be had": kind(array=broken)(),
     "an array that is none": kind(array=lambda *_, **__: 5)(),
     "a tensor that is none": kind(dlpack=lambda *_, **__: 5, dlpack_device=lambda _: (1, 0))(),
-    "memory that is nowhere": type("Odd", (), {"__array_interface__": far})(),
     "masked": np.ma.array(SIZES, mask=[0, 1, 0, 0]),
     **{f"sizes of {t}": np.array(SIZES, t) for t in ("f4", "O", "u8", ">i4", "U1")},
     **{f"cells of {t}": X.astype(t) for t in ("O", "c16", "g", "?", "S3", "M8[s]", ">f4", "f2")},
