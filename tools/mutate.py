@@ -66,6 +66,7 @@ NEAR = {
     **dict.fromkeys(("module.cpp", "border.hpp", "owned_plan.cpp", "index.hpp", "first_wrong.hpp"), BORDER),
     "pieces.hpp": ["tests/pools/test_choice.py", *BORDER],
     "outlet.hpp": ["tests/oracle/test_independence.py"],
+    "runner.hpp": ["tests/oracle/test_long_rows.py", *KERNELS],
     **dict.fromkeys(
         ("comb.hpp", "along.hpp", "field.hpp", "flat.hpp", "lanes.hpp", "places.hpp", "quotient.hpp", "route.hpp"),
         IMAGES,

@@ -220,6 +220,8 @@ def _fraction_sizes(problems: Problems, lengths: tuple[int, ...], ratio: Any, si
         problems.fail("ratio", brief(ratio), "either ratio or size")
     if ratio is None:
         return _integers(problems, "size", size, len(lengths), 1)
+    if is_several(ratio) and len(ratio) != len(lengths):
+        problems.fail("ratio", f"{len(ratio)} ratios", f"one, or {len(lengths)} of them")
     ratios = list(ratio) if is_several(ratio) else [ratio] * len(lengths)
     real = all(isinstance(r, (int, float, np.integer, np.floating)) and not isinstance(r, bool) for r in ratios)
     if not real or len(ratios) != len(lengths) or not all(1 <= r <= 2.0**64 for r in ratios):
