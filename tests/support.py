@@ -19,6 +19,7 @@ import poolgrad
 from poolgrad import raw_ops, reference, verbs
 from poolgrad.philox import Philox, sequence
 from poolgrad.table import OPS, Kind, Op
+from poolgrad.windows import Plan
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
@@ -219,15 +220,21 @@ def pooled(case: Case, given: dict[str, Any], rng: np.random.Generator) -> np.nd
 # ---- three ways to run an op
 
 
+def plain_twin(plan: Plan) -> Plan:
+    """A plan of the same windows for the generic path. Plans are shared between calls: the fast ones must keep theirs."""
+    twin: Plan | None = plan.__dict__.get("_plain_twin")
+    if twin is None:
+        twin = Plan(plan.source, {d: axis for d, axis in enumerate(plan.by_dimension) if axis is not None})
+        verbs.native(twin, plain=True)
+        object.__setattr__(plan, "_plain_twin", twin)
+    return twin
+
+
 def plain_verbs() -> SimpleNamespace:
     """The native verbs on the core's generic path."""
 
     def generic(verb: Any) -> Any:
-        def run(plan: Any, *args: Any) -> Any:
-            verbs.native(plan, plain=True)
-            return verb(plan, *args)
-
-        return run
+        return lambda plan, *args: verb(plain_twin(plan), *args)
 
     names = ("fold", "spread", "near", "select", "argmax", "route", "recall", "scatter", "gather")
     names += ("choose", "pick", "place")
