@@ -10,7 +10,7 @@ Every function takes keyword arguments only, and NumPy arrays or anything that c
 
 from __future__ import annotations
 
-from collections import OrderedDict, namedtuple
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
 
@@ -43,7 +43,7 @@ class _Runner:
         self.op, self.verbs = op, verbs
         self.result: Callable[..., Any] = namedtuple(op.name, op.outputs)  # type: ignore[misc]  # named by the table
         self.whole = len(op.outputs) == (2 if op.rule.verb is Verb.ARGMAX else 1)  # results are the verb's alone
-        self.runs: OrderedDict[Any, Run] = OrderedDict()
+        self.runs: dict[Any, Run] = {}  # the oldest first
         self.arrays = [p for p in op.params if p.kind in ARRAYS]
         self.cells = [p.name for p in op.params if p.kind in _CELLS]
         self.key: Callable[..., Any] = lambda *args: None
@@ -77,8 +77,8 @@ class _Runner:
         if key is None:
             return
         self.runs[key] = run
-        while len(self.runs) > _CACHE_SIZE:
-            self.runs.popitem(last=False)
+        for old in list(self.runs)[:-_CACHE_SIZE]:
+            self.runs.pop(old, None)
 
     def _as_arrays(self, given: dict[str, Any], problems: Problems) -> tuple[dict[str, Array], np.dtype[Any] | None]:
         """All array arguments; quantised ones that come in a one-field dtype are unwrapped."""

@@ -1,6 +1,7 @@
 """Any number of threads may call at once, also threads of other libraries, and all get the same bits."""
 
 import sys
+import sysconfig
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import poolgrad
-from poolgrad import raw_ops
+from poolgrad import kept, raw_ops
 
 
 @pytest.mark.parametrize("limit", [1, 2, 7])
@@ -123,7 +124,27 @@ def test_inside_the_threads_of_jax():
     assert all((np.asarray(pooled(x)) == x[:, 1::2, 1::2] + 1).all() for _ in range(6))
 
 
-@pytest.mark.skipif(getattr(sys, "_is_gil_enabled", lambda: True)(), reason="this Python has its lock")
+def test_calls_that_are_new_may_come_from_all_threads_at_once(monkeypatch):
+    """What is kept between calls is too small for these, so that all threads change it all the time."""
+    monkeypatch.setattr(raw_ops, "_CACHE_SIZE", 4)
+    monkeypatch.setattr(kept, "SHORT", 16)
+    monkeypatch.setattr(kept, "STORE", 256)
+
+    def run(seed: int) -> list[int]:
+        wrong = []
+        for n in np.random.default_rng(seed).integers(1, 60, 400):
+            x = np.arange(2 * n, dtype=np.float32).reshape(1, 1, -1, 1)
+            y = raw_ops.MaxPool(input=x, ksize=[1, 1, 2, 1], strides=[1, 1, 2, 1], padding="VALID")
+            z = poolgrad.avg_pool(x, (2,), axes=(2,))
+            if (y != x[:, :, 1::2]).any() or (z != y - 0.5).any():
+                wrong.append(int(n))
+        return wrong
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(run, range(8))) == [[]] * 8
+
+
+@pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python was built with its lock")
 def test_without_the_lock_of_python_it_stays_away():
     assert not sys._is_gil_enabled()
     with ThreadPoolExecutor(8) as pool:

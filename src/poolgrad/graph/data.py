@@ -6,7 +6,6 @@ import base64
 import binascii
 import hashlib
 import io
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +22,7 @@ from .text import TextError
 
 Array = npt.NDArray[Any]
 KINDS = {"npy_base64": ".npy", "png_base64": ".png"}
-_KEPT: OrderedDict[tuple[str, str], Array] = OrderedDict()
+_KEPT: dict[tuple[str, str], Array] = {}  # the one that was used last is the last
 _MOST_KEPT = 2**26  # bytes of decoded files
 
 
@@ -74,14 +73,16 @@ class Sources:
 def decode(raw: bytes, kind: str, dtype: str = "") -> Array:
     """The array in the bytes of a file; decoded once, and read-only."""
     key = (hashlib.sha256(raw).hexdigest(), dtype)
-    if key in _KEPT:
-        _KEPT.move_to_end(key)
-        return _KEPT[key]
-    array = png.decode(raw) if kind == ".png" else _npy(raw, dtype)
-    array.flags.writeable = False
+    array = _KEPT.pop(key, None)
+    if array is None:
+        array = png.decode(raw) if kind == ".png" else _npy(raw, dtype)
+        array.flags.writeable = False
     _KEPT[key] = array
-    while sum(a.nbytes for a in _KEPT.values()) > _MOST_KEPT and len(_KEPT) > 1:
-        _KEPT.popitem(last=False)
+    room = _MOST_KEPT
+    for old, held in reversed(list(_KEPT.items())):
+        room -= held.nbytes
+        if room < 0 and held is not array:
+            _KEPT.pop(old, None)
     return array
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,12 +33,12 @@ class Kept:
     warning: str = ""
     notes: dict[str, Any] = field(default_factory=dict)  # what others have worked out about it
 
-    @property
+    @cached_property
     def room(self) -> int:
         """Bytes that may be noted about it."""
         return 8 * sum(array.nbytes for array in self.outputs.values()) + 4096
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
         """Bytes of the arrays, and of what may be noted."""
         return sum(array.nbytes for array in self.outputs.values()) + self.room
@@ -48,21 +48,30 @@ class Cache:
     """Results under the hash of all that decided about them; the oldest go first when there are too many bytes."""
 
     def __init__(self, nbytes: int = 2**28) -> None:
-        self.limit, self.held = nbytes, 0
-        self.kept: OrderedDict[str, Kept] = OrderedDict()
+        self.limit = nbytes
+        self.kept: dict[str, Kept] = {}  # the one that was used last is the last
+
+    @property
+    def held(self) -> int:
+        """Bytes of all that is kept."""
+        return sum(kept.nbytes for kept in list(self.kept.values()))
 
     def get(self, key: str) -> Kept | None:
         """What was kept under a key."""
-        if key in self.kept:
-            self.kept.move_to_end(key)
-        return self.kept.get(key)
+        kept = self.kept.pop(key, None)
+        if kept is not None:
+            self.kept[key] = kept
+        return kept
 
     def put(self, key: str, kept: Kept) -> None:
         """Keeps a result, if there is room for it at all."""
-        self.held += kept.nbytes - (self.kept.pop(key).nbytes if key in self.kept else 0)
+        self.kept.pop(key, None)
         self.kept[key] = kept
-        while self.held > self.limit and self.kept:
-            self.held -= self.kept.popitem(last=False)[1].nbytes
+        room = self.limit
+        for old, held in reversed(list(self.kept.items())):
+            room -= held.nbytes
+            if room < 0:
+                self.kept.pop(old, None)
 
 
 @dataclass
