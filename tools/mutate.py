@@ -63,7 +63,11 @@ CALLS += ["tests/golden/test_seeds.py", "tests/surface/test_rare.py", "tests/sur
 CALLS += ["--deselect=tests/hostile/test_calls.py::test_the_hostile_set_is_answered_as_it_expects"]  # takes long
 IMAGES = ["tests/oracle/test_images.py", "tests/oracle"]
 NEAR = {
-    **dict.fromkeys(("module.cpp", "border.hpp", "owned_plan.cpp", "index.hpp", "first_wrong.hpp"), BORDER),
+    **dict.fromkeys(("border.hpp", "index.hpp", "first_wrong.hpp"), BORDER),
+    "module.cpp": [*BORDER, "tests/trust/test_exit.py", "tests/trust/test_interrupt.py"],
+    "owned_plan.cpp": [*BORDER, "tests/oracle/test_long_windows.py"],
+    "plan.hpp": ["tests/oracle/test_ways.py", *IMAGES],
+    "foreign.cpp": ["tests/frameworks/test_jax_pools.py"],  # where JAX is installed
     "pieces.hpp": ["tests/pools/test_choice.py", *BORDER],
     "outlet.hpp": ["tests/oracle/test_independence.py"],
     "runner.hpp": ["tests/oracle/test_long_rows.py", *KERNELS],

@@ -107,6 +107,7 @@ def test_sums_of_up_to_64_cells_and_of_more_are_added_up_as_the_reference_does(w
 def test_nan_may_be_the_maximum_of_a_window_that_begins_with_it():
     plan = Plan((6,), {0: clip(6, 2, 2, 0, 3)})
     x, y, g = np.array([np.nan, 1, 2, 3, 5, 4]), np.array([np.nan, 3, 5]), np.array([10.0, 20, 30])
+    assert np.array_equal(verbs.select(plan, Start.FIRST, x), y, equal_nan=True)
     assert verbs.route(plan, x, g, y).tolist() == [10, 0, 0, 20, 30, 0]
     with pytest.raises(verbs.Astray, match="at flat position 1"):
         verbs.route(plan, x, g, np.array([np.nan, np.nan, 5]))
