@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,8 @@ def _convert(value: object, like: np.dtype[Any] | None) -> Array:
     if not isinstance(value, (list, tuple, range, int, float)):  # nor any other sequence, which may have no end
         interface = hasattr(value, "__array_interface__") or hasattr(value, "__array_struct__")
         return np.asarray(value if interface else memoryview(value))  # type: ignore[arg-type]  # which refuses what is no buffer
+    if isinstance(value, (list, tuple)):  # what it holds, whatever methods of its own say
+        value = list.copy(value) if isinstance(value, list) else tuple.__getitem__(value, slice(None))
     array = np.asarray(value)
     if like is not None and (array.dtype.kind in "iu" or (array.dtype.kind == "f" and like.kind not in "iu")):
         return np.asarray(value, like)  # which refuses integers that do not fit
@@ -88,12 +91,10 @@ def afford(problems: Problems, name: str, nbytes: int, what: str) -> None:
 
 def _memory() -> int:
     limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 2**47]
-    try:
+    with suppress(ImportError):
         import resource
 
         soft = resource.getrlimit(resource.RLIMIT_AS)[0]
         if soft != resource.RLIM_INFINITY:
             limits.append(soft)
-    except ImportError:
-        pass
     return min(limits)

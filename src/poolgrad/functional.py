@@ -75,7 +75,7 @@ def frozen(value: Any) -> Any:
     """The value as part of a key; TypeError if another value could be equal to it, as True is to 1."""
     if isinstance(value, np.ndarray) and value.size <= SHORT:
         value = value.tolist()
-    if isinstance(value, (list, tuple)):
+    if type(value) in (list, tuple):
         return tuple(map(frozen, value))
     if value is None or type(value) in (int, str, Axis):
         return value

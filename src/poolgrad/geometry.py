@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
@@ -82,9 +83,7 @@ def _integers(
     wanted = f"an integer{'' if least is None else f' of at least {least}'}" + (
         f", or {count} of them" if count else ""
     )
-    if is_several(value) and len(value) > _MOST:
-        problems.fail(name, f"{len(value)} entries", wanted)
-    values = list(value) if is_several(value) else [value] * (count or 1)
+    values = _listed(problems, name, value, _MOST, wanted) if is_several(value) else [value] * (count or 1)
     if any(isinstance(v, (bool, np.bool_)) or not isinstance(v, (int, np.integer)) for v in values):
         problems.fail(name, brief(said), wanted, TypeError)
     if (count is not None and len(values) != count) or any(least is not None and v < least for v in values):
@@ -92,6 +91,17 @@ def _integers(
     if any(abs(int(v)) > 2**62 for v in values):
         problems.fail(name, brief(said), "integers within 62 bits")
     return tuple(int(v) for v in values)
+
+
+def _listed(problems: Problems, name: str, several: Any, most: int, wanted: str) -> list[Any]:
+    """The values of a list, which is read no further than it may be long, whatever it says of itself."""
+    try:
+        values = list(islice(several, most + 1))
+    except Exception:  # whatever its own methods raise
+        problems.fail(name, brief(several), wanted, TypeError)
+    if len(values) > most:
+        problems.fail(name, f"more than {most} entries", wanted)
+    return values
 
 
 def flag(problems: Problems, name: str, value: Any) -> None:
@@ -105,15 +115,14 @@ def _pads(problems: Problems, padding: Any, count: int) -> str | list[tuple[int,
         if padding.lower() not in _STRINGS:
             problems.fail("padding", repr(padding), "'valid', 'same', 'same_lower', an integer, or a pair per axis")
         return padding.lower()
-    said = padding
-    if not is_several(padding):
-        padding = [padding] * count
-    if len(padding) != count:
-        problems.fail("padding", brief(padding), f"an integer, or {count} of them, or {count} pairs (before, after)")
-    pairs = [tuple(p) if is_several(p) else (p, p) for p in padding]
+    wanted = f"an integer, or {count} of them, or {count} pairs (before, after)"
+    given = _listed(problems, "padding", padding, count, wanted) if is_several(padding) else [padding] * count
+    if len(given) != count:
+        problems.fail("padding", brief(padding), wanted)
+    pairs = [_listed(problems, "padding", p, 2, "pairs (before, after)") if is_several(p) else (p, p) for p in given]
     if any(len(pair) != 2 for pair in pairs):
         problems.fail("padding", brief(padding), "pairs (before, after)")
-    flat = _integers(problems, "padding", [p for pair in pairs for p in pair], 2 * count, 0, said)
+    flat = _integers(problems, "padding", [p for pair in pairs for p in pair], 2 * count, 0, padding)
     return list(zip(flat[::2], flat[1::2], strict=True))
 
 
@@ -220,12 +229,13 @@ def _fraction_sizes(problems: Problems, lengths: tuple[int, ...], ratio: Any, si
         problems.fail("ratio", brief(ratio), "either ratio or size")
     if ratio is None:
         return _integers(problems, "size", size, len(lengths), 1)
-    if is_several(ratio) and len(ratio) != len(lengths):
-        problems.fail("ratio", f"{len(ratio)} ratios", f"one, or {len(lengths)} of them")
-    ratios = list(ratio) if is_several(ratio) else [ratio] * len(lengths)
+    wanted = f"a number from 1 to 2**64, or {len(lengths)} of them"
+    ratios = [ratio] * len(lengths)
+    if is_several(ratio):
+        ratios = _listed(problems, "ratio", ratio, len(lengths), wanted)
     real = all(isinstance(r, (int, float, np.integer, np.floating)) and not isinstance(r, bool) for r in ratios)
     if not real or len(ratios) != len(lengths) or not all(1 <= r <= 2.0**64 for r in ratios):
-        problems.fail("ratio", brief(ratio), f"a number from 1 to 2**64, or {len(lengths)} of them")
+        problems.fail("ratio", brief(ratio), wanted)
     return tuple(int(length / float(r)) for length, r in zip(lengths, ratios, strict=True))
 
 
@@ -276,9 +286,10 @@ def understand(problems: Problems, shape: Sequence[int], words: Words) -> Geomet
     several = is_several(window)
     axes = pooled_axes(problems, len(shape), words.axes, words.layout, len(window) if several else None)
     count = len(axes)
-    windows = list(window) if several else [window] * count
+    wanted = f"one window, or {count}, one per pooled axis"
+    windows = _listed(problems, "window", window, count, wanted) if several else [window] * count
     if len(windows) != count:
-        problems.fail("window", brief(window), f"one window, or {count}, one per pooled axis")
+        problems.fail("window", brief(window), wanted)
     given = [w if _is_boundary(w) else None for w in windows]
     lengths = _integers(
         problems,
@@ -332,9 +343,10 @@ def share_out(problems: Problems, shape: Sequence[int], size: Any, axes: Any, la
     """The windows of adaptive pooling: so many per pooled axis; None leaves an axis as it is."""
     several = is_several(size)
     found = pooled_axes(problems, len(shape), axes, layout, len(size) if several else None)
-    sizes = list(size) if several else [size] * len(found)
+    wanted = f"one size, or {len(found)}, one per pooled axis"
+    sizes = _listed(problems, "size", size, len(found), wanted) if several else [size] * len(found)
     if len(sizes) != len(found):
-        problems.fail("size", brief(size), f"one size, or {len(found)}, one per pooled axis")
+        problems.fail("size", brief(size), wanted)
     pooled = {}
     for d, m in zip(found, sizes, strict=True):
         (m,) = (shape[d],) if m is None else _integers(problems, "size", m, None, 0)
