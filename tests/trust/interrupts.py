@@ -105,9 +105,12 @@ def right_again() -> bool:
 def interrupt(call: Call, delay: float) -> float | None:
     """Seconds from the signal to KeyboardInterrupt, or None if the call was done before the signal."""
     sent: list[float] = []
+    begun: list[bool] = []  # no Event: its own locks are not to be interrupted
     signal.signal(signal.SIGINT, signal.default_int_handler)  # which a job in the background of a shell does not have
 
     def send() -> None:
+        while not begun:
+            time.sleep(0.0005)
         time.sleep(delay)
         sent.append(time.perf_counter())
         os.kill(os.getpid(), signal.SIGINT)
@@ -115,6 +118,7 @@ def interrupt(call: Call, delay: float) -> float | None:
     sender, done = threading.Thread(target=send), False
     try:
         sender.start()
+        begun.append(True)
         call()
         done = True
         sender.join()
