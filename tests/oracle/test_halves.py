@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from poolgrad import verbs
+from poolgrad import reference, verbs
 from poolgrad.rules import Mean, Share
 from poolgrad.windows import Plan, clip, whole
 
@@ -53,3 +53,15 @@ def test_a_mean_gradient_rounds_each_product_and_each_sum(dtype, reverse):
         for i in range(max(j - 2, 0), min(j, 2) + 1):
             total = total + shares[:, i]
         assert same(dx[:, j], total)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_what_is_near_is_decided_once_the_difference_is_rounded(dtype):
+    """Less than a half by less than a rounding is a half, which is not near."""
+    step = 0.5 * float(ml_dtypes.finfo(dtype).eps)
+    x = (0.5 - step * np.arange(8)[:, None] * np.ones(64)).astype(dtype)
+    y = (-step / 32 * np.arange(64)).astype(dtype).reshape(1, 64)
+    plan, g = Plan(x.shape, {0: whole(8)}), np.ones((1, 64), dtype)
+    assert (x.astype(float) - y.astype(float) < 0.5).sum() > (x - y < 0.5).sum()  # some are near only before
+    for near in (verbs.near, reference.near):
+        assert np.array_equal(near(plan, 0.5, x, y, g), (abs(x - y) < 0.5).astype(dtype))

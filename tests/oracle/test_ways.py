@@ -58,14 +58,16 @@ def test_rows_start_from_what_their_windows_say(start, span):
     assert verbs.select(fast, start, x).tobytes() == verbs.select(plain, start, x).tobytes()
 
 
+@pytest.mark.parametrize("channels", [1, 8])  # so few of one byte that images are computed side by side
 @pytest.mark.parametrize("image", [0, 20, 39])
-def test_the_first_wrong_tap_is_found_in_whichever_image(image):
-    plan = Plan((40, 32, 32), {1: clip(32, 2, 2, 0, 16), 2: clip(32, 2, 2, 0, 16)})
-    taps = np.zeros((40, 16, 16), np.uint8)
+def test_the_first_wrong_tap_is_found_in_whichever_image(image, channels):
+    plan = Plan((40, 32, 32, channels), {1: clip(32, 2, 2, 0, 16), 2: clip(32, 2, 2, 0, 16)})
+    taps = np.zeros(plan.dest, np.uint8)
     taps[image, 3, 5] = 4
+    taps[image + 1 :, 0, 0] = 4
     with poolgrad.threads(1), pytest.raises(verbs.Astray) as wrong:
-        verbs.place(plan, np.ones((40, 16, 16), np.float32), taps)
-    assert wrong.value.at == (image * 16 + 3) * 16 + 5
+        verbs.place(plan, np.ones(plan.dest, np.int8), taps)
+    assert wrong.value.at == ((image * 16 + 3) * 16 + 5) * channels
 
 
 def test_what_has_no_cells_or_cannot_be_nan_is_whole():
