@@ -21,6 +21,16 @@ def test_a_window_that_was_cut_among_others_that_were_not_starts_from_the_lowest
     assert (plain_verbs().select(plan, Start.INFINITY, x) == want).all()
 
 
+@pytest.mark.parametrize("inner", [1, 3, 40])
+def test_a_window_that_was_cut_along_another_axis_than_the_last_starts_from_the_lowest_value(inner):
+    plan = Plan((2, 9, 8, inner), {1: clip(9, 3, 2, 1, 5), 2: clip(8, 2, 2, 0, 4)})
+    x = np.full(plan.source, -np.inf, np.float32)
+    want = reference.select(plan, Start.INFINITY, x)
+    assert np.isfinite(want).all((0, 2, 3)).tolist() == [True, False, False, False, True]
+    assert (verbs.select(plan, Start.INFINITY, x) == want).all()
+    assert (plain_verbs().select(plan, Start.INFINITY, x) == want).all()
+
+
 @pytest.mark.parametrize(("step", "rows"), [(1, 7), (2, 8), (3, 9)])
 def test_a_window_that_sticks_out_without_being_cut_starts_from_minus_infinity_whatever_other_axes_do(step, rows):
     start = np.array([rows - 2 * step, rows - step, rows])
@@ -111,3 +121,22 @@ def test_nan_may_be_the_maximum_of_a_window_that_begins_with_it():
     assert verbs.route(plan, x, g, y).tolist() == [10, 0, 0, 20, 30, 0]
     with pytest.raises(verbs.Astray, match="at flat position 1"):
         verbs.route(plan, x, g, np.array([np.nan, np.nan, 5]))
+
+
+def test_an_output_that_was_flushed_to_zero_still_is_the_maximum():
+    plan = Plan((4,), {0: clip(4, 2, 2, 0, 2)})
+    x, g = np.array([1e-40, 0, 3, 2], np.float32), np.array([10, 20], np.float32)
+    assert verbs.route(plan, x, g, np.array([0, 3], np.float32)).tolist() == [10, 0, 20, 0]
+    with pytest.raises(verbs.Astray, match="at flat position 0"):
+        verbs.route(plan, x, g, np.array([1e-30, 3], np.float32))
+
+
+@pytest.mark.parametrize("which", [0, 50, -1])
+def test_a_window_that_ends_before_its_neighbours_do_reads_no_further(which):
+    start = np.arange(0, 196, 2)
+    stop = start + 3
+    stop[which] -= 1
+    plan = Plan((2, 6, 200), {1: clip(6, 2, 2, 0, 3), 2: Axis(200, start, stop)})
+    x = np.random.default_rng(0).permutation(2400).reshape(plan.source).astype(np.float32)
+    assert (verbs.select(plan, Start.LOWEST, x) == reference.select(plan, Start.LOWEST, x)).all()
+    assert (verbs.fold(plan, Mean.EXACT, x) == reference.fold(plan, Mean.EXACT, x)).all()
