@@ -100,7 +100,7 @@ def _listed(problems: Problems, name: str, several: Any, most: int, wanted: str)
     except Exception:  # whatever its own methods raise
         problems.fail(name, brief(several), wanted, TypeError)
     if len(values) > most:
-        problems.fail(name, f"more than {most} entries", wanted)
+        problems.fail(name, brief(several), wanted)
     return values
 
 
