@@ -225,3 +225,9 @@ def test_the_program_says_which_way_it_goes(built, capsys):
     assert native.main([]) == 0
     assert "pools are XLA calls" in capsys.readouterr().out
     assert native.main(["what"]) == 2
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_large_minima_have_the_bits_of_numpy_too(route, dtype):
+    x = np.random.default_rng(0).integers(-99, 99, (3, 400, 300)).astype(dtype)
+    assert same_bits(np.asarray(pool.min_pool(jnp.asarray(x), 3, axes=(1, 2))), pg.min_pool(x, 3, axes=(1, 2))).all()

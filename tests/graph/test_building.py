@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from graph_pages import CASES, page_of
 from support import FAST, Case, difference, outputs
 
-from poolgrad.graph import Graph, GraphError, Scope, Session, ops, service
+from poolgrad.graph import Graph, GraphError, Scope, Session, data, ops, service
 from poolgrad.graph.blocks import BLOCKS
 from poolgrad.table import OPS
 
@@ -349,3 +351,24 @@ def test_a_picture_of_64_by_64_goes_through_and_back_quickly() -> None:
         assert ran["problems"] == []
         assert ran["nodes"]["dx"]["links"] is not None
     assert min(took) < 0.1
+
+
+def test_decoded_files_are_kept_while_there_is_room_the_newest_always(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data, "_KEPT", {})
+    monkeypatch.setattr(data, "_MOST_KEPT", 100)
+
+    def decoded(value: float, count: int) -> Any:
+        file = io.BytesIO()
+        np.save(file, np.full(count, value))
+        return data.decode(file.getvalue(), ".npy")
+
+    first = decoded(1, 6)
+    assert decoded(1, 6) is first
+    second = decoded(2, 6)
+    assert decoded(1, 6) is first  # and now the last that was used
+    decoded(3, 6)
+    assert decoded(1, 6) is first
+    assert decoded(2, 6) is not second
+    large = decoded(4, 60)
+    assert decoded(4, 60) is large
+    assert len(data._KEPT) == 1

@@ -1,6 +1,7 @@
 """The native module called directly, past every check in Python: it raises, and touches nothing else."""
 
 import itertools
+import mmap
 import threading
 
 import ml_dtypes
@@ -319,3 +320,24 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 def test_the_thread_pool_survives_a_fork():
     done = python("-c", FORKED, timeout=60)
     assert done.stdout.strip() == "0", done.stderr
+
+
+@pytest.mark.parametrize("other", [None, 5, "plan", object(), _core], ids=repr)
+def test_what_is_no_plan_is_refused(other):
+    with pytest.raises(TypeError):
+        _core.fold(other, 0, cells(X))
+
+
+def test_a_shape_whose_elements_cannot_be_counted_is_refused():
+    for shape in ((2**40, 2**40), (2**31, 2**31, 2**31), (2**58, 2)):
+        with pytest.raises(ValueError, match="shape: no shape"):
+            _core.empty(shape, cells(1))
+
+
+def test_a_window_of_more_cells_than_can_be_numbered_is_refused():
+    n = 1 << 11
+    zero, one = np.zeros(1, I64), np.full(1, n)
+    large = _core.Plan((n, n, n), (1, 1, 1), 1, 1, [(n, zero, one, None)] * 3)
+    x = np.frombuffer(mmap.mmap(-1, n**3), U8)  # 8 GiB that nobody touches
+    with pytest.raises(ValueError, match="more cells than uint32 can number"):
+        _core.pick(large, x, np.zeros(1, np.uint32))

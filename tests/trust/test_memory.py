@@ -113,6 +113,23 @@ def test_kept_memory_is_given_up_before_a_call_fails():
     assert done.stdout == f"{2**26}\n", done.stderr
 
 
+def test_no_more_than_1024_blocks_are_kept_however_small():
+    done = python(
+        "-c",
+        """
+import numpy as np, poolgrad
+from poolgrad import _core
+poolgrad.set_kept_memory(2**15)
+mapped = lambda: int(open("/proc/self/statm").read().split()[0]) * 4096
+like, before = np.zeros(1, np.uint8), mapped()
+held = [_core.empty((2**21,), like) for _ in range(1100)]
+del held
+print(round((mapped() - before) / 2**21))
+""",
+    )
+    assert 1000 <= int(done.stdout) <= 1030, done.stderr
+
+
 def test_refusals_and_results_leave_nothing_behind():
     x = np.zeros((1, 64, 64, 8), np.float32)
     sizes = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1]}
