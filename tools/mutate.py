@@ -59,7 +59,12 @@ THREADS = [
     "tests/trust",
 ]
 CALLS = ["tests/windows", "tests/surface/test_limits.py", "tests/surface/test_inputs.py", "tests/hostile/test_calls.py"]
-CALLS += ["tests/golden/test_seeds.py", "tests/surface/test_rare.py", "tests/surface/test_deviations.py"]
+CALLS += [
+    "tests/golden",
+    "tests/property/test_sequences.py",
+    "tests/surface/test_rare.py",
+    "tests/surface/test_deviations.py",
+]
 CALLS += ["--deselect=tests/hostile/test_calls.py::test_the_hostile_set_is_answered_as_it_expects"]  # takes long
 IMAGES = ["tests/oracle/test_images.py", "tests/oracle"]
 NEAR = {
