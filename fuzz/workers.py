@@ -47,6 +47,7 @@ def options(doc: str) -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0, help="0: another one each time")
     parser.add_argument("--first", type=int, default=0, help="the first case, as a failure names it")
+    parser.add_argument("--calls", type=int, default=0, help="end after so many calls, if that is sooner")
     parser.add_argument("--op", action="append", help="only this op")
     parser.add_argument("--tensorflow", default="", help="a Python that has it, to compare with as well")
     parser.add_argument("--note", default="", help=argparse.SUPPRESS)
@@ -82,6 +83,7 @@ def lead(what: str, given: Any) -> int:
                 str(given.seed),
             ]
             command += ["--seconds", str(given.seconds), "--first", str(given.first + i * STRIDE)]
+            command += ["--calls", str(-(-given.calls // given.jobs))]
             command += [word for op in given.op or () for word in ("--op", op)]
             command += ["--tensorflow", given.tensorflow] if given.tensorflow else []
             found.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
