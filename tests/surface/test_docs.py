@@ -114,6 +114,12 @@ def test_developers_have_at_most_twelve_pages_and_each_begins_with_its_title() -
     assert [page.name for page in pages if not page.read_text("utf-8").startswith("# ")] == []
 
 
+def test_contributing_lists_each_tool_with_one_line() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    listed = re.findall(r"^\| `tools/(\w+\.py)` \|", text, re.MULTILINE)
+    assert sorted(listed) == sorted(path.name for path in (ROOT / "tools").glob("*.py"))
+
+
 def test_anchors_lead_to_headings_that_exist() -> None:
     missing = []
     for path in TEXTS:
