@@ -143,15 +143,36 @@ def family_table(prefix: str) -> str:
     return "\n".join(rows)
 
 
+GUIDES = (
+    ("pools.md", "Pools", "pool NumPy arrays; taps, operators, derivatives"),
+    ("torch.md", "PyTorch", "the pools in torch"),
+    ("jax.md", "JAX", "the pools in JAX and Flax"),
+    ("tensorflow.md", "TensorFlow and Keras", "the pools in TensorFlow, layers for Keras"),
+    ("autograd.md", "autograd", "the pools in HIPS autograd"),
+    ("graph.md", "Graphs", "build and run pages of blocks in Python"),
+    ("studio.md", "Studio", "wire operators on a local page and explain each number"),
+    ("performance.md", "Performance", "speed against peers, and its limits"),
+    ("bits.md", "Bits", "one hash per operator over threads, instruction sets and layouts"),
+    ("promises.md", "Promises", "each promise, its test and its last figure"),
+    ("packaging.md", "Packaging", "contents of a package and how to check them"),
+    ("glossary.md", "Glossary", "one line per word"),
+)
+
+
+def dev_pages() -> str:
+    """List the pages for developers by their titles, architecture first."""
+    pages = sorted((ROOT / "docs/dev").glob("*.md"), key=lambda path: (path.stem != "architecture", path.name))
+    titles = (path.read_text("utf-8").splitlines()[0].removeprefix("# ") for path in pages)
+    return "\n".join(f"- [{title}](dev/{path.name})" for title, path in zip(titles, pages, strict=True))
+
+
 def index() -> str:
-    """The first page of the documents."""
-    decisions = sorted((ROOT / "docs/decisions").glob("*.md"))
-    titles = (
-        f"- [{path.read_text('utf-8').splitlines()[0].removeprefix('# ')}](decisions/{path.name})" for path in decisions
-    )
+    """Return the first page of the documents: every guide, the operators, problem lines, pages for developers."""
     grammar = (problem.__doc__ or "").partition("\n")[2].strip("\n")
-    parts = ["# poolgrad", "## Operators", family_table("ops/"), "## Problems in one line", grammar, "## Decisions"]
-    return "\n\n".join([*parts, "\n".join(titles)]) + "\n"
+    guides = "\n".join(f"| [{title}]({file}) | {content} |" for file, title, content in GUIDES)
+    parts = ["# poolgrad", "## Guides", f"| guide | content |\n|---|---|\n{guides}"]
+    parts += ["## Operators", family_table("ops/"), "## Problems in one line", grammar]
+    return "\n\n".join([*parts, "## For developers", dev_pages()]) + "\n"
 
 
 # ---- the stub

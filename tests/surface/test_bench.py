@@ -338,21 +338,27 @@ def test_pictures_are_drawn(tmp_path):
     assert all(file.stat().st_size > 1000 for file in files)
 
 
-def test_readme_section_is_replaced_and_nothing_else(tmp_path, capsys):
-    file, report = tmp_path / "README.md", tmp_path / "report.json"
+def test_the_readme_gets_the_summary_and_the_page_the_whole_table(tmp_path, capsys):
+    file, page, report = tmp_path / "README.md", tmp_path / "performance.md", tmp_path / "report.json"
     report.write_text(json.dumps(report_of(1.0, 4.0, 16.0)))
-    file.write_text(f"above\n{readme.BEGIN}\nold\n{readme.END}\nbelow\n")
+    words = ["readme", str(report), "--readme", str(file), "--page", str(page), "--picture", "speed.png"]
+    for each in (file, page):
+        each.write_text(f"above\n{readme.BEGIN}\nold\n{readme.END}\nbelow\n")
     for _ in range(2):
-        assert main(["readme", str(report), "--readme", str(file)]) == 0
-    text = file.read_text()
-    assert text.startswith("above\n")
-    assert text.endswith("\nbelow\n")
-    assert "old" not in text
-    assert "abacus" in text
-    assert text.count(readme.BEGIN) == 1
-    file.write_text("no marks")
-    assert main(["readme", str(report), "--readme", str(file)]) == 2
-    assert file.read_text() == "no marks"
+        assert main(words) == 0
+    for text in (file.read_text(), page.read_text()):
+        assert text.startswith("above\n")
+        assert text.endswith("\nbelow\n")
+        assert "old" not in text
+        assert "geometric mean" in text
+        assert text.count(readme.BEGIN) == 1
+    assert "(speed.png)" in file.read_text()
+    assert "abacus" in page.read_text()
+    assert "worst cell" in page.read_text()
+    assert "worst cell" not in file.read_text()
+    page.write_text("no marks")
+    assert main(words) == 2
+    assert page.read_text() == "no marks"
     assert "speed section" in capsys.readouterr().err
 
 

@@ -82,9 +82,17 @@ def test_the_readmes_eight_lines_print_what_follows_them() -> None:
     assert out.getvalue() == printed
 
 
-def test_the_readme_links_every_op_and_keeps_its_markers() -> None:
+def test_the_readme_links_every_op() -> None:
     assert all(f"[{name}](docs/ops/{name}.md)" in README for name in OPS)
-    assert re.search(r"<!-- speed:begin -->.*<!-- speed:end -->", README, re.DOTALL)
+
+
+def test_the_readme_has_the_summary_of_speed_and_the_page_the_whole_table() -> None:
+    marked = r"<!-- speed:begin -->(.*)<!-- speed:end -->"
+    page = (ROOT / "docs/performance.md").read_text("utf-8")
+    summary, whole = (re.search(marked, text, re.DOTALL).group(1) for text in (README, page))  # type: ignore[union-attr]
+    assert "geometric mean" in summary
+    assert "worst cell" not in summary
+    assert "worst cell" in whole
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda p: p.stem)
@@ -94,13 +102,35 @@ def test_links_lead_to_files_that_exist(path: Path) -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "docs/decisions").glob("*.md")), ids=lambda p: p.stem)
-def test_a_decision_has_a_number_context_decision_and_consequences_on_one_page(path: Path) -> None:
-    text = path.read_text("utf-8")
-    assert text.startswith(f"# {path.name[:4]} ")
-    assert len(text.splitlines()) <= 40
-    places = [text.index(f"**{word}.**") for word in ("Context", "Decision", "Consequences")]
-    assert places == sorted(places)
+def test_the_index_links_every_page() -> None:
+    index = (ROOT / "docs/index.md").read_text("utf-8")
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").glob("**/*.md")} - {"index.md"}
+    assert [page for page in sorted(pages) if f"]({page})" not in index] == []
+
+
+def test_developers_have_at_most_twelve_pages_and_each_begins_with_its_title() -> None:
+    pages = sorted((ROOT / "docs/dev").glob("*.md"))
+    assert len(pages) <= 12
+    assert [page.name for page in pages if not page.read_text("utf-8").startswith("# ")] == []
+
+
+def test_contributing_lists_each_tool_with_one_line() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    listed = re.findall(r"^\| `tools/(\w+\.py)` \|", text, re.MULTILINE)
+    assert sorted(listed) == sorted(path.name for path in (ROOT / "tools").glob("*.py"))
+
+
+def test_anchors_lead_to_headings_that_exist() -> None:
+    missing = []
+    for path in TEXTS:
+        for target, anchor in re.findall(r"\]\(([^)#\s]*)#([^)]+)\)", path.read_text("utf-8")):
+            if target.startswith("https://"):
+                continue
+            page = (path.parent / target) if target else path
+            headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
+            if anchor not in {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}:
+                missing.append(f"{path.name}: {target}#{anchor}")
+    assert missing == []
 
 
 def test_the_stub_has_the_signatures_of_the_functions() -> None:

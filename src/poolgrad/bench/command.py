@@ -64,9 +64,12 @@ def _parser() -> argparse.ArgumentParser:
     guarding = verbs.add_parser("guard", help="fail if a call is slower than a NumPy loop in the same run")
     guarding.add_argument("--only", default="", metavar="TEXT")
     guarding.add_argument("--seconds", type=float, default=0.05, help="per cell")
-    rewriting = verbs.add_parser("readme", help="rewrite the README's speed section from a report")
+    rewriting = verbs.add_parser("readme", help="rewrite the speed sections of README and docs from a report")
     rewriting.add_argument("report", type=Path)
-    rewriting.add_argument("--readme", type=Path, default=Path("README.md"))
+    rewriting.add_argument("--readme", type=Path, default=Path("README.md"), help="file that gets the summary")
+    rewriting.add_argument(
+        "--page", type=Path, default=Path("docs/performance.md"), help="file that gets the whole table"
+    )
     rewriting.add_argument("--picture", default="", help="path of the picture, as the README shall name it")
     rendering = verbs.add_parser("render", help="write Markdown and pictures of a report again")
     rendering.add_argument("report", type=Path)
@@ -84,7 +87,9 @@ def main(argv: list[str] | None = None) -> int:
             findings = guard.guard(args.seconds, args.only)
             return 0 if findings and all(finding.passed for finding in findings) else 1
         if args.verb == "readme":
-            readme.rewrite(args.readme, json.loads(args.report.read_text()), args.picture)
+            report = json.loads(args.report.read_text())
+            readme.rewrite(args.page, readme.section(report))
+            readme.rewrite(args.readme, readme.summary(report, args.picture))
             return 0
         if args.verb == "render":
             _write(json.loads(args.report.read_text()), args.report.parent)

@@ -1,4 +1,4 @@
-"""The README's speed section, from a report."""
+"""Write the speed sections of the README and of docs/performance.md from a report."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from .markdown import heading, losses, means_table, table
-from .summary import Line, against, geometric, lines, times
+from .summary import Line, against, disturbance, geometric, lines, times
 
 BEGIN, END = "<!-- speed:begin -->", "<!-- speed:end -->"
 
 
 def by_workload(all_lines: list[Line]) -> dict[str, list[Line]]:
-    """Comparisons from the same inputs, by workload."""
+    """Group the comparisons from the same inputs by workload."""
     groups: dict[str, list[Line]] = {}
     for line in all_lines:
         if not line.given:
@@ -21,8 +21,22 @@ def by_workload(all_lines: list[Line]) -> dict[str, list[Line]]:
     return groups
 
 
+def summary(report: dict[str, Any], picture: str = "") -> str:
+    """Return the README's section: the geometric means, the machine, the number of losses, the picture."""
+    all_lines, place, warning = lines(report), report["machine"], disturbance(report)
+    lost = sum(line.lost for line in all_lines)
+    parts = [
+        *means_table(all_lines),
+        "",
+        f"Measured {place['date']} on {place['cpu']}, {place['threads']} threads.",
+        f"A peer was faster in {lost} of {len(all_lines)} comparisons.",
+        *([f"**Doubtful: {warning}.**"] if warning else []),
+    ]
+    return "\n".join([*parts, *_picture(picture)])
+
+
 def section(report: dict[str, Any], picture: str = "") -> str:
-    """What stands between the marks: machine, means, a row per workload, every loss."""
+    """Return the section of docs/performance.md: machine, means, a row per workload, every loss."""
     all_lines = lines(report)
     rows = []
     for name, group in by_workload(all_lines).items():
@@ -43,11 +57,10 @@ def section(report: dict[str, Any], picture: str = "") -> str:
         "than TensorFlow",
         "of copy speed",
     ]
-    parts = [" ".join(heading(report)), "", *means_table(all_lines), "", *table(head, rows), ""]
-    if picture:
-        parts += [f"![Time against the fastest peer, and share of copy speed]({picture})", ""]
+    parts = [*heading(report), "", *means_table(all_lines), "", *table(head, rows), *_picture(picture)]
     lost = losses(all_lines)
     fold = [
+        "",
         f"<details><summary>The {len(lost)} comparisons in which a peer was faster</summary>",
         "",
         *lost,
@@ -57,10 +70,13 @@ def section(report: dict[str, Any], picture: str = "") -> str:
     return "\n".join([*parts, *(fold if lost else [])])
 
 
-def rewrite(readme: Path, report: dict[str, Any], picture: str = "") -> None:
-    """Puts the section between the marks; a README without marks is an error, not a place to guess."""
-    text = readme.read_text()
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
-        raise ValueError(f"readme: got {readme} without its speed section, wanted one {BEGIN} and one {END} after it")
-    body = f"{BEGIN}\n{section(report, picture)}\n{END}"
-    readme.write_text(re.sub(f"{BEGIN}.*{END}", lambda _: body, text, flags=re.DOTALL))
+def _picture(path: str) -> list[str]:
+    return ["", f"![Time against the fastest peer, and share of copy speed]({path})"] if path else []
+
+
+def rewrite(file: Path, text: str) -> None:
+    """Put the text between the marks of a file; raise ValueError if the file does not have each mark once."""
+    old = file.read_text()
+    if old.count(BEGIN) != 1 or old.count(END) != 1 or old.index(BEGIN) > old.index(END):
+        raise ValueError(f"readme: got {file} without its speed section, wanted one {BEGIN} and one {END} after it")
+    file.write_text(re.sub(f"{BEGIN}.*{END}", lambda _: f"{BEGIN}\n{text}\n{END}", old, flags=re.DOTALL))
