@@ -343,7 +343,7 @@ class Trace(NamedTuple):
         return _pull(self.path, self.level, g, self.start)
 
     def give(self, result: Var, given: Any = None) -> Any:
-        """A result for the caller, who may change what he gave and what he gets; `given` is g or v."""
+        """A result that shares no memory with the arrays of the caller; `given` is g or v."""
         if not (self.outer or isinstance(given, Var)):
             shared = result.borrowed or not result.value.flags.writeable
             return np.array(result.value, order="K") if shared else result.value
