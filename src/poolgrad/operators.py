@@ -1,13 +1,17 @@
 """Pooling as linear operators: once its taps are chosen, every pool is a matrix that one can apply and transpose.
 
-An operator keeps the axes of its arrays in the order in which their memory lies, so that no layout has to be copied.
+An operator keeps the axes of its arrays in the order in which their memory lies, so that no layout has to be copied. It never changes
+once it is made: it copies the arrays that it was made from, or nobody else has them. Pickles and copies leave out what an operator
+can compute again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from functools import lru_cache
 from itertools import product
+from math import prod
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -59,12 +63,44 @@ class Linear:
         >>> averaging(Plan((4,), {0: clip(4, 2, 2, 0, 2)})).matrix().tolist()
         [[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]]
         """
-        size = int(np.prod(self.source))
-        columns = [self.forth(np.eye(1, size, j).reshape(self.source)).reshape(-1) for j in range(size)]
-        return np.stack(columns, axis=1) if columns else np.zeros((int(np.prod(self.dest)), 0))
+        shape = prod(self.dest), prod(self.source)
+        nbytes = 8 * prod(shape)
+        if nbytes > _MATRIX:
+            got = f"a matrix of shape {list(shape)} for {list(self.source)} -> {list(self.dest)}: {nbytes} bytes"
+            wanted = f"at most {_MATRIX} bytes: apply P(v) and P.T(g) to arrays instead, or look at fewer windows"
+            Problems(self.name).fail("matrix", got, wanted, MemoryError)
+        made = np.zeros(shape)
+        if shape[1] <= shape[0]:
+            _fill(self.forth, self.source, made.T)
+        else:
+            _fill(self.back, self.dest, made)
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name[0] != "_"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            if isinstance(value, np.ndarray):
+                value = value.view()
+                value.flags.writeable = False
+            self.__dict__[name] = value
 
     def __repr__(self) -> str:
         return f"<{self.name}: {list(self.source)} -> {list(self.dest)}>"
+
+
+_MATRIX = 2**28  # bytes of the largest matrix that is made
+
+
+def _fill(run: Any, shape: tuple[int, ...], rows: Array) -> None:
+    """Writes what `run` makes of the k-th unit array of that shape into the k-th row."""
+    unit = np.zeros(shape)
+    flat = unit.reshape(-1)
+    for k in range(unit.size):
+        flat[k] = 1
+        rows[k] = run(unit).reshape(-1)
+        flat[k] = 0
 
 
 class Transposed(Linear):
@@ -73,6 +109,15 @@ class Transposed(Linear):
     def __init__(self, of: Linear) -> None:
         self.of, self.source, self.dest = of, of.dest, of.source
         self.name = f"{of.name}.T"
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.of.__dict__["_transposed"] = self
+
+    def __copy__(self) -> Linear:
+        made = copy(self.of).T
+        made.name = self.name
+        return made
 
     @property
     def T(self) -> Linear:
@@ -321,8 +366,16 @@ class Sharing(Ordered):
 
     def __init__(self, plan: Plan, x: Array, y: Array, split: bool, order: Sequence[int]) -> None:
         super().__init__(plan, order)
-        self.x, self.y, self.split = x, y, split
-        self.ties = sum((hit.astype(np.int64) for _, hit in self._hits()), np.zeros(plan.dest, np.int64))
+        self.x, self.y, self.split = np.array(x), np.array(y), split
+
+    @property
+    def ties(self) -> Array:
+        """The number of cells of each window that take part, counted once."""
+        kept: Array | None = self.__dict__.get("_ties")
+        if kept is None:
+            kept = sum((hit.astype(np.int64) for _, hit in self._hits()), np.zeros(self.plan.dest, np.int64))
+            self.__dict__["_ties"] = kept
+        return kept
 
     def _hits(self) -> Iterator[tuple[Any, Array]]:
         for index, mask in taps_of(self.plan):

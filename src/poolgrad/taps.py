@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import Array, as_array
+from .arrays import Array, afford, as_array
+from .autodiff import Var
 from .errors import Problems, brief
 from .operators import Indexing, Linear, Masked, Picking, Reduce, along, apply
 from .verbs import tap_type
@@ -21,7 +22,8 @@ Ints = npt.NDArray[np.int64]
 class Taps:
     """The cell that each window chose, by its number in the window: a byte each where windows have at most 256 cells.
 
-    `values` has the shape of the pooled array. `P`, from `operator`, picks the chosen cells of any array; `P.T` adds up there.
+    `values` has the shape of the pooled array and is not to be written. `P`, from `operator`, picks the chosen cells of any array;
+    `P.T` adds up there.
 
     >>> import poolgrad as pg
     >>> y, taps = pg.max_pool(np.array([[1, 5, 2, 0], [3, 4, 2, 7]]), 2, return_taps=True)
@@ -31,6 +33,7 @@ class Taps:
 
     def __init__(self, operator: Picking, axes: Sequence[int]) -> None:
         self.operator, self.axes = operator, tuple(axes)
+        operator.taps.setflags(write=False)
 
     @property
     def values(self) -> Array:
@@ -93,23 +96,29 @@ class Taps:
     @classmethod
     def from_flat(cls, index: Any, plan: Plan, batch: bool = True) -> Taps:
         """Taps from TensorFlow's flat positions; every position must be inside its window."""
-        shape = plan.source
-        start = np.arange(shape[0]).reshape(-1, *[1] * (len(shape) - 1)) * int(np.prod(shape[1:]))
-        flat = _positions("Taps.from_flat", index, plan) + (0 if batch else start)
-        where = np.unravel_index(np.clip(flat, 0, max(int(np.prod(shape)) - 1, 0)), shape)
+        problems, shape = _of("Taps.from_flat", plan), plan.source
+        if not isinstance(batch, (bool, np.bool_, int)):
+            problems.fail("batch", brief(batch), "True or False", TypeError)
+        if not batch and plan.by_dimension[0] is not None and not plan.by_dimension[0].identity:
+            problems.fail("batch", batch, "True where axis 0 is pooled: positions in an image do not tell which image")
+        part = prod(shape[0 if batch else 1 :])
+        flat = _positions(problems, index, plan, part)
+        if not batch:
+            flat += np.arange(plan.dest[0]).reshape(-1, *[1] * (len(shape) - 1)) * part
+        where = _digits(flat, shape)
         own = np.indices(plan.dest, sparse=True)
         for d, axis in enumerate(plan.by_dimension):
             if axis is None and not np.array_equal(np.broadcast_to(own[d], plan.dest), where[d]):
-                Problems("Taps.from_flat").fail("index", f"a position in another place along axis {d}", "its own")
+                problems.fail("index", f"a position in another place along axis {d}", "its own")
         return cls._at(plan, dict(enumerate(where)), "Taps.from_flat")
 
     @classmethod
     def from_plane(cls, index: Any, plan: Plan) -> Taps:
-        """Taps from PyTorch's positions within the pooled axes."""
+        """Taps from PyTorch's positions within the pooled axes; every position must be inside its window."""
+        problems = _of("Taps.from_plane", plan)
         axes = [d for d, axis in enumerate(plan.by_dimension) if axis is not None]
         sizes = [plan.source[d] for d in axes]
-        flat = _positions("Taps.from_plane", index, plan)
-        where = np.unravel_index(np.clip(flat, 0, max(int(np.prod(sizes)) - 1, 0)), sizes)
+        where = _digits(_positions(problems, index, plan, prod(sizes)), sizes)
         return cls._at(plan, dict(zip(axes, where, strict=True)), "Taps.from_plane")
 
     @classmethod
@@ -129,20 +138,49 @@ class Taps:
         return cls(Picking(plan, total.astype(tap_type(plan)), range(len(plan.dest))), axes)
 
 
-def _positions(op: str, index: Any, plan: Plan) -> Array:
+def _of(op: str, plan: Any) -> Problems:
     problems = Problems(op)
-    array = as_array(problems, "index", index)
+    if not isinstance(plan, Plan):
+        problems.fail("plan", brief(plan), "a Plan, as poolgrad.plan makes", TypeError)
+    return problems
+
+
+def _integers(problems: Problems, name: str, value: Any, wanted: str = "integers") -> Array:
+    array = as_array(problems, name, value)
     problems.settle()
     assert array is not None
     if array.dtype.kind not in "iu":
-        problems.fail("index", f"dtype {array.dtype}", "integers", TypeError)
+        problems.fail(name, f"dtype {array.dtype}", wanted, TypeError)
+    return array
+
+
+def _inside(problems: Problems, name: str, index: Array, cells: int) -> None:
+    """Refuses positions that are negative or beyond the last cell, whatever integers they are."""
+    if index.size and not (int(index.min()) >= 0 and int(index.max()) < cells):
+        wrong = np.argwhere((index < 0) | (index >= cells))[0]
+        wanted = f"positions from 0 to {cells - 1}" if cells else "no positions, as there are no cells"
+        problems.fail(name, f"{index[tuple(wrong)]} at {wrong.tolist()}", wanted)
+
+
+def _positions(problems: Problems, index: Any, plan: Plan, cells: int) -> Ints:
+    array = _integers(problems, "index", index)
     if array.shape != plan.dest:
         problems.fail("index", f"shape {list(array.shape)}", f"{list(plan.dest)}, one position per window")
+    _inside(problems, "index", array, cells)
     return array.astype(np.int64)
 
 
+def _digits(flat: Ints, sizes: Sequence[int]) -> list[Ints]:
+    """The coordinates of row-major positions."""
+    found: list[Ints] = []
+    for n in reversed(sizes):
+        flat, digit = np.divmod(flat, max(n, 1))
+        found.append(digit)
+    return found[::-1]
+
+
 def picking(windows: Plan, taps: Any) -> Linear:
-    """The operator that picks one cell of each window, by its number in the window: that of `maximum`, from stored taps.
+    """The operator that picks one cell of each window, by its number in the window: that of `maximum`, from a copy of stored taps.
 
     >>> import poolgrad as pg
     >>> P = pg.picking(pg.plan((4,), 2), np.array([1, 0], np.uint8))
@@ -152,16 +190,12 @@ def picking(windows: Plan, taps: Any) -> Linear:
     problems = Problems("picking")
     if not isinstance(windows, Plan):
         problems.fail("windows", brief(windows), "a Plan, as poolgrad.plan makes", TypeError)
-    array, wanted = as_array(problems, "taps", taps), np.dtype(tap_type(windows))
-    problems.settle()
-    assert array is not None
-    if array.dtype.kind not in "iu":
-        problems.fail("taps", f"dtype {array.dtype}", "integers", TypeError)
+    array, wanted = _integers(problems, "taps", taps), np.dtype(tap_type(windows))
     if array.shape != windows.dest:
         problems.fail("taps", f"shape {list(array.shape)}", f"{list(windows.dest)}, one per window")
     if array.dtype != wanted and array.size and not 0 <= array.min() <= array.max() <= np.iinfo(wanted).max:
         problems.fail("taps", "a tap outside its window", "the number of a cell of the window")
-    operator = Picking(windows, np.ascontiguousarray(array, wanted), range(array.ndim))
+    operator = Picking(windows, array.astype(wanted, order="C"), range(array.ndim))
     operator.name = "picking"
     return operator
 
@@ -171,6 +205,8 @@ def _sizes(problems: Problems, shape: Any) -> tuple[int, ...]:
     listed = shape.tolist() if isinstance(shape, np.ndarray) and shape.ndim == 1 else shape
     if not isinstance(listed, (list, tuple)) or not all(isinstance(n, (int, np.integer)) and n >= 0 for n in listed):
         problems.fail("shape", brief(shape), "a list of sizes", TypeError)
+    if len(listed) > 64 or prod(max(int(n), 1) for n in listed) >= 2**59:
+        problems.fail("shape", brief(shape), "a shape that an array can have")
     return tuple(map(int, listed))
 
 
@@ -183,40 +219,50 @@ def check_unpool(problems: Problems, reduce: Any, shape: Sequence[int] | None, k
 
 
 def unpooling(where: Taps | Any, shape: Sequence[int] | None = None, reduce: Reduce = "sum", items: int = 1) -> Linear:
-    """The operator of `unpool`: what each window chose goes back to where it was."""
+    """The operator of `unpool`: what each window chose goes back to where it was. Positions are copied."""
+    return _unpooling(where, shape, reduce, items, True)
+
+
+def _unpooling(where: Any, shape: Any, reduce: Any, items: Any, keep: bool) -> Linear:
+    """As unpooling; keep says whether the operator outlives the call."""
     problems = Problems("unpool")
     check_unpool(problems, reduce, shape, where.shape if isinstance(where, Taps) else None)
     if isinstance(where, Taps):
         picking: Linear = where.operator
         flat = where.flat() if reduce == "assign" else None
     else:
-        picking, flat = _indexing(problems, where, shape, items)
-    if reduce == "sum":
+        picking = index = _indexing(problems, where, shape, items, keep or reduce == "assign")
+        flat = _absolute(index) if reduce == "assign" else None
+    if flat is None:
         return picking.T
-    assert flat is not None
-    last = np.full(int(np.prod(picking.source)), -1)
+    size = prod(picking.source)
+    afford(problems, "shape", 8 * size, f"the last position of each cell of {list(picking.source)}")
+    last = np.full(size, -1)
     last[flat.reshape(-1)] = np.arange(flat.size)  # of equal positions the last one stays
     return Masked(picking.T, last[flat] == np.arange(flat.size).reshape(flat.shape))
 
 
-def _indexing(problems: Problems, where: Any, shape: Sequence[int] | None, items: int) -> tuple[Linear, Array]:
-    index = as_array(problems, "taps", where)
-    problems.settle()
-    assert index is not None
-    if index.dtype.kind not in "iu":
-        problems.fail("taps", f"dtype {index.dtype}", "Taps, or integer positions", TypeError)
+def _indexing(problems: Problems, where: Any, shape: Any, items: Any, keep: bool) -> Indexing:
+    index = _integers(problems, "taps", where, "Taps, or integer positions")
+    index = np.array(index, order="C") if keep else index  # before it is checked: the array may be changed meanwhile
     if shape is None:
         problems.fail("shape", "None", "the shape of the result: positions alone do not tell it")
     shape = _sizes(problems, shape)
     size = prod(shape)
-    if items < 1 or size % items or index.size % items:
-        problems.fail("items", items, "a number that divides both arrays")
-    index = index.astype(np.int64, copy=False)
-    base = np.arange(items).repeat(index.size // items).reshape(index.shape) * (size // items)
-    if index.size and not (index.min() >= 0 and index.max() < size // items):
-        wrong = np.argwhere((index < 0) | (index >= size // items))[0]
-        problems.fail("taps", f"{index[tuple(wrong)]} at {wrong.tolist()}", f"positions from 0 to {size // items - 1}")
-    return Indexing(shape, index, items), index + base
+    if not isinstance(items, (int, np.integer)) or items < 1 or size % items or index.size % items:
+        problems.fail("items", brief(items), "a number that divides both arrays")
+    _inside(problems, "taps", index, size // int(items))
+    afford(problems, "shape", size, f"a result of shape {list(shape)}, a byte per cell or more")
+    return Indexing(shape, index.astype(np.int64, copy=False), int(items))
+
+
+def _absolute(operator: Indexing) -> Array:
+    """The operator's positions, counted from the beginning of the whole array."""
+    index, items = operator.index, operator.items
+    if items == 1 or not index.size:
+        return index
+    part = prod(operator.source) // items
+    return index + np.arange(items).repeat(index.size // items).reshape(index.shape) * part
 
 
 def unpool(
@@ -238,6 +284,6 @@ def unpool(
     >>> pg.unpool(y, taps).tolist(), pg.unpool(y, taps, reduce="assign").tolist()
     ([0.0, 6.0, 0.0], [0.0, 3.0, 0.0])
     """
-    operator = unpooling(taps, shape, reduce, items)
+    operator = _unpooling(taps, shape, reduce, items, isinstance(y, Var))
     operator.name = "unpool"
     return apply(operator, y, out)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -89,6 +90,16 @@ class Axis:
         step = f", step={self.step}" if self.step > 1 else ""
         return f"Axis({self.length}, {self.start.tolist()}, {self.stop.tolist()}{step})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        span = None if self.span is None or self.span is self.count else _packed(self.span)
+        return _unpacked, (self.length, self.step, _packed(self.start), _packed(self.stop), span)
+
+    def __copy__(self) -> Axis:
+        return self  # which nobody can change
+
+    def __deepcopy__(self, memo: Any) -> Axis:
+        return self
+
     def __iter__(self) -> Iterator[tuple[int, int]]:
         return iter(self.pairs())
 
@@ -154,6 +165,22 @@ class Axis:
         lo, hi = (int(start[0]), int(stop[-1])) if len(start) else (0, 0)
         span = None if self.span is None else self.span[i0:i1]
         return slice(lo, hi), Axis(hi - lo, start - lo, stop - lo, span, self.step)
+
+
+def _packed(values: Ints) -> tuple[str, bytes]:
+    """The integers for a pickle: the name of the shortest type that holds them, and their bytes."""
+    low, high = int(values.min(initial=0)), int(values.max(initial=0))
+    kind = next(k for k in ("<i1", "<i2", "<i4", "<i8") if np.iinfo(k).min <= low and high <= np.iinfo(k).max)
+    return kind, values.astype(kind).tobytes()
+
+
+@kept(1024)
+def _unpacked(
+    length: int, step: int, start: tuple[str, bytes], stop: tuple[str, bytes], span: tuple[str, bytes] | None
+) -> Axis:
+    """The axis of a pickle; the same axis is made once."""
+    first, last = (np.frombuffer(data, kind) for kind, data in (start, stop))
+    return Axis(length, first, last, None if span is None else np.frombuffer(span[1], span[0]), step)
 
 
 @kept(1024)
@@ -256,6 +283,19 @@ class Plan:
         put(self, "outer", _product(self.source[:first]))
         put(self, "inner", _product(self.source[last + 1 :]))
         put(self, "axes", tuple(pooled[d] if d in pooled else itself(source[d]) for d in range(first, last + 1)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        pooled = ((d, axis) for d, axis in enumerate(self.by_dimension) if axis is not None)
+        return planned, (
+            tuple(map(int, self.source)),
+            *pooled,
+        )  # what hangs on a plan, such as the native one, is made again
+
+    def __copy__(self) -> Plan:
+        return self  # which nobody can change
+
+    def __deepcopy__(self, memo: Any) -> Plan:
+        return self
 
     @property
     def tables(self) -> set[Axis]:

@@ -1,5 +1,7 @@
 """Taps and what follows from them: positions of other libraries and back, unpooling, bytes held."""
 
+import re
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -72,6 +74,91 @@ def test_positions_outside_their_window_are_refused():
         pg.Taps.from_flat(np.array([0]), plan)
     with pytest.raises(TypeError, match="index: got dtype float64"):
         pg.Taps.from_plane(np.zeros((2, 2)), plan)
+
+
+PLANS = {
+    "all axes": pg.plan((4, 4), 2),
+    "one axis": pg.plan((3, 6), 2, axes=1),
+    "a batch": pg.plan((2, 4, 4, 3), 2, axes=(1, 2)),
+    "apart": pg.plan((9,), 2, 1, dilation=3),
+}
+ASTRAY = (-1, -(2**31), -(2**63), 2**31, 2**32, 2**63 - 1, 2**63, 2**64 - 1)
+
+
+@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize("read", ["from_flat", "from_plane", "from_flat without batch"])
+def test_positions_out_of_range_are_refused_by_index(name, read):
+    plan = PLANS[name]
+    if "without" in read and plan.by_dimension[0] is not None:
+        with pytest.raises(ValueError, match=r"Taps.from_flat: batch: got False, wanted True where axis 0 is pooled"):
+            pg.Taps.from_flat(np.zeros(plan.dest, np.int64), plan, batch=False)
+        return
+    _, taps = pg.max_pool(
+        rng.random(plan.source),
+        [a for a in plan.by_dimension if a is not None],
+        return_taps=True,
+        axes=[d for d, a in enumerate(plan.by_dimension) if a is not None],
+    )
+    words = {"batch": False} if "without" in read else {}
+    method, op = read.split()[0], f"Taps.{read.split()[0]}"
+    fine = {"from_flat": taps.flat, "from_plane": taps.plane, "from_flat without batch": lambda: taps.flat(False)}[
+        read
+    ]()
+    again = getattr(pg.Taps, method)
+    assert np.array_equal(again(fine, plan, **words).values, taps.values)
+    sizes = plan.source if read == "from_flat" else plan.source[1:] if words else [plan.source[d] for d in taps.axes]
+    cells, at = int(np.prod(sizes)), tuple(n - 1 for n in plan.dest)
+    for value in (*ASTRAY, cells, cells + 1):
+        index = fine.astype(np.uint64 if value >= 2**63 else np.int64)
+        index[at] = value
+        text = f"{op}: index: got {value} at {list(at)}, wanted positions from 0 to {cells - 1}"
+        with pytest.raises(ValueError, match=re.escape(text)):
+            again(index, plan, **words)
+    for dtype in (bool, np.float32, complex, object):
+        with pytest.raises(TypeError, match=rf"{op}: index: got dtype \w+, wanted integers"):
+            again(fine.astype(dtype), plan, **words)
+    with pytest.raises(TypeError, match=f"{op}: plan: got None, wanted a Plan"):
+        again(fine, None, **words)
+
+
+def test_positions_without_cells_or_windows():
+    none = pg.Plan((0, 4), {1: pg.Axis(4, [0, 2], [2, 4])})
+    for read in (pg.Taps.from_flat, pg.Taps.from_plane):
+        assert read(np.zeros((0, 2), np.int64), none).values.shape == (0, 2)
+        with pytest.raises(ValueError, match=r"index: got 0 at \[0\], wanted no positions, as there are no cells"):
+            read(np.zeros(1, np.int64), pg.Plan((0,), {0: pg.Axis(0, [0], [0])}))
+    with pytest.raises(TypeError, match=r"Taps.from_flat: batch: got 'no', wanted True or False"):
+        pg.Taps.from_flat(np.zeros((0, 2), np.int64), none, batch="no")
+
+
+@pytest.mark.parametrize(
+    ("index", "words", "error", "text"),
+    [
+        (
+            np.array([0, 2**64 - 1], np.uint64),
+            {},
+            ValueError,
+            r"taps: got 18446744073709551615 at \[1\], wanted positions",
+        ),
+        ([0, 1], {"shape": (10**30,)}, ValueError, "shape: got .*, wanted a shape that an array can have"),
+        ([], {"shape": (0, 2**40, 2**40)}, ValueError, "shape: got .*, wanted a shape that an array can have"),
+        ([0, 1], {"shape": [1] * 65}, ValueError, "shape: got .*, wanted a shape that an array can have"),
+        (
+            [0, 1],
+            {"shape": (2**40, 2**10)},
+            MemoryError,
+            r"shape: got a result of shape .* or more: 1125899906842624 bytes",
+        ),
+        ([0, 1], {"shape": (2**50,), "reduce": "assign"}, MemoryError, "shape: got a result of shape"),
+        ([0, 1], {"items": "2"}, ValueError, "items: got '2', wanted a number that divides both arrays"),
+        ([0, 1], {"items": 2.0}, ValueError, "items: got 2.0, wanted a number that divides both arrays"),
+        ([0, 1], {"shape": (0,)}, ValueError, r"taps: got 0 at \[0\], wanted no positions"),
+    ],
+)
+def test_unpool_refuses_what_it_cannot_follow_or_hold(index, words, error, text):
+    index = np.array(index, np.int64) if isinstance(index, list) else index
+    with pytest.raises(error, match=f"^unpool: {text}"):
+        pg.unpool(np.ones(index.shape), index, **{"shape": (4,), **words})
 
 
 def test_unpooling_conserves_or_keeps_the_last():

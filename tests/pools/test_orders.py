@@ -54,6 +54,32 @@ def test_gradients_of_halves_are_rounded_once(dtype):
     assert all(abs(float(a) - float(b)) <= digits * max(abs(float(b)), 0.1) for a, b in zip(dx, exact, strict=True))
 
 
+@pytest.mark.parametrize(("shape", "words"), WORDS, ids=lambda v: str(v))
+def test_a_matrix_has_the_bits_of_the_operator_on_unit_arrays(shape, words):
+    plan, x = pg.plan(shape, **words), rng.integers(0, 3, shape).astype(float)
+    split = pg.maximum(x, plan, ties="split")[1]
+    for P in (pg.averaging(plan), pg.averaging(plan, count_include_pad=True), pg.averaging(plan, divisor=7), split):
+        for Q in (P, P.T):
+            columns = [Q(unit.reshape(Q.source)).reshape(-1) for unit in np.eye(int(np.prod(Q.source)))]
+            assert np.array_equal(Q.matrix(), np.stack(columns, 1))
+
+
+def test_a_matrix_is_refused_before_it_is_made():
+    for P, shape, arrow in (
+        (pg.averaging(pg.plan((512, 512), 2)), [65536, 262144], "[512, 512] -> [256, 256]"),
+        (pg.summing(pg.plan((512, 512), 2)).T, [262144, 65536], "[256, 256] -> [512, 512]"),
+        (pg.unpooling(np.arange(8192), (8192,)), [8192, 8192], "[8192] -> [8192]"),
+    ):
+        with pytest.raises(MemoryError) as error:
+            P.matrix()
+        text = f"{P.name}: matrix: got a matrix of shape {shape} for {arrow}: {8 * shape[0] * shape[1]} bytes, wanted at most"
+        assert str(error.value).startswith(text)
+        assert "apply P(v) and P.T(g) to arrays instead" in str(error.value)
+    few = pg.summing(pg.plan((1 << 20,), 1 << 20))  # many columns of one row: by rows, or it would take hours
+    assert few.matrix().shape == (1, 1 << 20)
+    assert few.T.matrix().all()
+
+
 def towers():
     """Functions to a single number, smooth where they are tried, by name."""
     x = rng.permutation(64).reshape(8, 8) / 8.0

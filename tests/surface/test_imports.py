@@ -63,7 +63,7 @@ CONTRACT: dict[str, set[str]] = {
     "operators": {"numpy", ".verbs", ".windows", ".geometry", ".rules", ".arrays", ".errors", ".autodiff"},
     "autodiff": {"numpy", ".operators", ".arrays", ".errors"},
     "choice": {"numpy", ".verbs", ".windows", ".operators", ".rules", ".errors", ".arrays"},
-    "taps": {"numpy", ".verbs", ".windows", ".operators", ".arrays", ".errors"},
+    "taps": {"numpy", ".verbs", ".windows", ".operators", ".autodiff", ".arrays", ".errors"},
     "functional": {
         "numpy",
         "ml_dtypes",
