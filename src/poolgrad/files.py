@@ -84,7 +84,7 @@ def _value(op: Op, param: Param, text: str) -> Any:
 
 def _numbers(op: Op, param: Param, text: str) -> list[Any]:
     real = param.kind in (Kind.RATIO, Kind.RANGE)
-    pattern = r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?" if real else r"-?\d{1,19}"
+    pattern = r"[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?" if real else r"-?\d{1,19}"
     parts = text.strip("[]() ").split(",") if text.strip() else []
     if not parts and param.kind is Kind.PADS:
         return []

@@ -195,7 +195,7 @@ class _Guesses:
 
 def _looped(filters: Picture, lines: Picture) -> Picture:
     """Undo all filters cell by cell, for a picture too narrow for diagonals."""
-    height, width, channels = lines.shape
+    width, channels = lines.shape[1:]
     picture = np.empty_like(lines)
     for channel in range(channels):
         up = [0] * width

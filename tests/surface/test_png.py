@@ -22,7 +22,7 @@ def by_definition(filters: list[int], lines: np.ndarray) -> np.ndarray:
             for c in range(channels):
                 left, up, corner = made[y + 1][x][c], made[y][x + 1][c], made[y][x][c]
                 guess = left + up - corner
-                nearest = min((left, up, corner), key=lambda v: abs(guess - v))  # the first of equals  # noqa: B023
+                nearest = min((left, up, corner), key=lambda v: abs(guess - v))  # the first of equals
                 guesses = (0, left, up, (left + up) // 2, nearest)
                 made[y + 1][x + 1][c] = (int(lines[y, x, c]) + guesses[filters[y]]) % 256
     return np.array(made, np.uint8)[1:, 1:]

@@ -127,7 +127,7 @@ class Scope:
         """A scope over a page that exists; what is wrong with it is in `problems`."""
         scope = Scope(collect=True)
         chosen = graph.page(page)
-        sources = Sources(graph.data, paths, folder or Path())
+        sources = Sources.of(graph, paths, folder)
         scope._state = _State(graph, chosen, sources, True, check(chosen, sources))
         return scope
 

@@ -22,10 +22,13 @@ from ..problem import short
 from ..table import OPS
 
 OPEN, CLOSE = "{[(", "}])"
-_FLOAT = re.compile(r"[-+]?((\d+\.?\d*|\.\d+)(e[-+]?\d+)?f?|inf(inity)?f?|nan)", re.IGNORECASE)
+_FLOAT = re.compile(r"[-+]?((\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?f?|inf(inity)?f?|nan)", re.IGNORECASE)
 _INT = re.compile(r"[-+]?\d+")
 _TOKEN = re.compile(r"[^\s,;{}\[\]()]+")
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_PREFIX = re.compile(r"(\w+)\s*::\s*")
+_ATTRS = re.compile(r"Attrs\s*\(\s*\)\s*")
+_SPACE = re.compile(r"\s*")
 _LEAD = re.compile(r"\s*ex\\?\)")  # the examples of the pages begin with "ex)"
 
 DTYPES = tuple(dict.fromkeys(dtype for op in OPS.values() for dtype in op.dtypes))
@@ -57,8 +60,8 @@ class Scanner:
         self.spaces()
 
     def spaces(self) -> None:
-        while self.at < len(self.text) and self.text[self.at].isspace():
-            self.at += 1
+        found = _SPACE.match(self.text, self.at)
+        self.at = found.end() if found else self.at
 
     @property
     def here(self) -> str:
@@ -241,9 +244,9 @@ def attrs(text: str, readers: Mapping[str, Reader], op: str = "") -> dict[str, A
         if not scan.here:
             return found
         _prefix(scan, op)
-        if re.match(r"Attrs\s*\(\s*\)", scan.text[scan.at :]):
-            scan.at = scan.text.index(")", scan.at) + 1
-            scan.spaces()
+        empty = _ATTRS.match(scan.text, scan.at)
+        if empty:
+            scan.at = empty.end()
             continue
         name, at = _name(scan, readers, op)
         if name in found:
@@ -257,7 +260,7 @@ def attrs(text: str, readers: Mapping[str, Reader], op: str = "") -> dict[str, A
 
 def _prefix(scan: Scanner, op: str) -> None:
     """Skips `Op::`, which must be this op's name."""
-    found = re.compile(r"(\w+)\s*::\s*").match(scan.text, scan.at)
+    found = _PREFIX.match(scan.text, scan.at)
     if not found:
         return
     if op and found.group(1) != op:
