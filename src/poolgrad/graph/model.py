@@ -18,7 +18,7 @@ MOST_WIRES = 50_000  # of a page; also outputs that it fetches
 MOST_PAGES = 50_000
 MOST_MARKS = 2**20  # commas, colons and opening brackets of a JSON text: so many values can take 150 MB
 LONGEST_TEXT = 2**20  # characters of one text of a block
-MOST_TEXT = 2**22  # characters of all texts of a page
+MOST_TEXT = 2**21  # characters of all texts of a page
 _NEAR = 100  # numbers that are tried one by one for a fresh name
 
 Json = dict[str, Any]

@@ -22,6 +22,8 @@ from ..problem import short
 from ..table import OPS
 
 OPEN, CLOSE = "{[(", "}])"
+MOST_DIMENSIONS = 32
+_MOST_NUMBERS = 100_000  # of an attribute, or a pooling sequence
 _FLOAT = re.compile(r"[-+]?((\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?f?|inf(inity)?f?|nan)", re.IGNORECASE)
 _INT = re.compile(r"[-+]?\d+")
 _TOKEN = re.compile(r"[^\s,;{}\[\]()]+")
@@ -113,6 +115,8 @@ def _listed(text: str, pattern: re.Pattern[str], wanted: str) -> list[tuple[str,
     close = CLOSE[OPEN.index(bracket)] if bracket else ""
     while scan.here and scan.here != close:
         at = scan.at
+        if len(found) == _MOST_NUMBERS:
+            scan.fail(f"at most {_MOST_NUMBERS} numbers")
         found.append((scan.number(pattern, wanted), at))
         scan.take(",;")
     if close and not scan.take(close):
@@ -161,10 +165,11 @@ def shape(text: str) -> tuple[int, ...]:
     >>> shape("[2][3]"), shape("{2,3}"), shape("2, 3"), shape("[]")
     ((2, 3), (2, 3), (2, 3), ())
     """
-    if re.search(r"\]\s*\[", text):
-        joined = re.sub(r"\]\s*\[", lambda m: "," + " " * (len(m.group()) - 1), text)  # every place keeps its number
-        return tuple(ints(joined, 0))
-    return tuple(ints(text, 0))
+    joined = re.sub(r"\]\s*\[", lambda m: "," + " " * (len(m.group()) - 1), text)  # every place keeps its number
+    sizes = tuple(ints(joined, 0))
+    if len(sizes) > MOST_DIMENSIONS:
+        raise TextError(0, len(text), f"{len(sizes)} sizes", f"at most {MOST_DIMENSIONS}")
+    return sizes
 
 
 def quoted(text: str) -> tuple[str, int]:
