@@ -12,9 +12,10 @@ import numpy as np
 
 from ..config import __version__
 from .blocks import BLOCKS, Block
-from .check import Checked, check
+from .check import check
 from .data import Sources
 from .model import Graph, GraphError, Node, Page
+from .seen import Checked
 from .session import Cache, execute
 from .text import quoted
 

@@ -11,9 +11,9 @@ from functools import cached_property
 from ..table import OPS, Kind, Op, Param
 from . import tensors, text
 from .blocks import BLOCKS, TYPED
-from .check import Checked, Seen
 from .kin import forward_of
 from .model import Edit, Page, Problem, Repair, Wire
+from .seen import Checked, Seen
 
 _MOST_TRIED = 100  # forward ops that are compared, and wires that one repair removes
 

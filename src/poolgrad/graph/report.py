@@ -14,8 +14,9 @@ from ..links import Links, cells, dimensions
 from ..table import Kind, Op
 from ..why import Subject, cuts, subject
 from ..words import number
-from .check import REFUSALS, Checked, Seen, Spec, arguments
+from .check import REFUSALS, arguments
 from .model import Json, Limits, Problem
+from .seen import Checked, Seen, Spec
 from .session import Ran, Run, inputs_of
 
 Array = npt.NDArray[Any]

@@ -16,11 +16,12 @@ from ..errors import brief
 from ..words import phrases
 from . import data, edits, report
 from .blocks import BLOCKS, GROUPS, Block, Pin
-from .check import Checked, Seen, check_node
 from .check import check as check_page
+from .check import check_node
 from .data import Sources
 from .model import Graph, GraphError, Json, Limits, Node, Page, refuse
 from .repair import repaired
+from .seen import Checked, Seen
 from .session import Cache, Run, execute, with_feeds
 from .text import DTYPES, TextError
 

@@ -16,10 +16,11 @@ import numpy.typing as npt
 from .. import raw_ops
 from ..table import Op
 from . import tensors
-from .check import BLOCKED, FAILED, OK, REFUSALS, Checked, Seen, arguments, blame, check
+from .check import REFUSALS, arguments, blame, check
 from .data import Sources
 from .kin import forward_of
 from .model import Node, Page, Problem
+from .seen import BLOCKED, FAILED, OK, Checked, Seen
 
 Array = npt.NDArray[Any]
 Progress = Callable[[int, int, str], None]

@@ -110,7 +110,7 @@ def real(token: str) -> float:
 
 def _listed(text: str, pattern: re.Pattern[str], wanted: str) -> list[tuple[str, int]]:
     """The numbers of a flat list and where each stands."""
-    scan, found = Scanner(text), []
+    scan, found = Scanner(text), list[tuple[str, int]]()
     bracket = scan.take(OPEN)
     close = CLOSE[OPEN.index(bracket)] if bracket else ""
     while scan.here and scan.here != close:
