@@ -15,7 +15,7 @@ from .kin import forward_of
 from .model import Edit, Page, Problem, Repair, Wire
 from .seen import Checked, Seen
 
-_MOST_TRIED = 100  # forward ops that are compared, and wires that one repair removes
+_MOST_TRIED = 30  # forward ops that are compared, and wires that one repair removes
 
 
 @dataclass
