@@ -32,8 +32,14 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Says what is wrong on stderr and ends with 2."""
-        print(f"{self.prog}: {message} (see {self.prog} --help)", file=sys.stderr)
+        _complain(f"{self.prog}: {message} (see {self.prog} --help)")
         sys.exit(2)
+
+
+def _complain(line: str) -> None:
+    """Print a line to stderr, if there is one."""
+    if sys.stderr is not None:
+        print(line, file=sys.stderr)
 
 
 # ---- ops
@@ -277,8 +283,31 @@ def _parser() -> tuple[Parser, dict[str, Command]]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command; 0 if all is well, 1 if a check failed, 2 if something was refused."""
+    """Runs a command; 0 if all is well or nobody reads on, 1 if a check failed, 2 if something was refused."""
     words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        try:
+            return _run_command(words)
+        finally:  # also after --help, which ends with SystemExit
+            if sys.stdout is not None:  # it is None if the program was started without one
+                sys.stdout.flush()
+    except BrokenPipeError:  # the reader, `head` for instance, has seen enough
+        _silence()
+        return 0
+    except OSError as error:  # a full disk
+        _silence()
+        _complain(f"poolgrad: output: got {(error.strerror or type(error).__name__).lower()}, wanted to write it")
+        return 2
+
+
+def _silence() -> None:
+    """Drop all output that is still to come: Python writes the rest of it when it ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def _run_command(words: list[str]) -> int:
     if words[:1] == ["bench"]:  # it has a parser of its own
         return _bench(argparse.Namespace(arguments=words[1:]))
     parser, commands = _parser()
@@ -289,15 +318,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 0
     try:
-        code = commands[options.command].run(options)
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader, `head` for instance, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return commands[options.command].run(options)
     except _REFUSALS as error:
-        print(f"poolgrad {options.command}: {' '.join(str(error).split()) or type(error).__name__}", file=sys.stderr)
+        if isinstance(error, OSError) and error.filename is None:
+            raise  # not about a file: the output cannot be written
+        _complain(f"poolgrad {options.command}: {' '.join(str(error).split()) or type(error).__name__}")
         return 2
-    return code
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import png, raw_ops
+from .files import store
 from .panels import Panel, diverging, sheet
 
 Array = npt.NDArray[Any]
@@ -139,7 +140,7 @@ def run(target: str | Path) -> str:
     """Does it all, writes the page to `target`, and returns the report."""
     x = picture()
     pooled, five = steps(x)
-    png.write(target, draw(x, pooled, five))
+    store("-o", {Path(target): png.encode(draw(x, pooled, five))})
     head = ("op", "given", "result", "sum given", "sum result", "not zero", "largest")
     tries = "\n".join(f"  {command}\n      {what}" for command, what in _NEXT)
     return "\n".join([

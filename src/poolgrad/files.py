@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import errno
+import os
 import re
-from collections.abc import Iterable, Sequence
+import secrets
+import stat
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import ml_dtypes
 import numpy as np
@@ -84,7 +89,7 @@ def _value(op: Op, param: Param, text: str) -> Any:
 
 def _numbers(op: Op, param: Param, text: str) -> list[Any]:
     real = param.kind in (Kind.RATIO, Kind.RANGE)
-    pattern = r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?" if real else r"-?\d{1,19}"
+    pattern = r"[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?" if real else r"-?\d{1,19}"
     parts = text.strip("[]() ").split(",") if text.strip() else []
     if not parts and param.kind is Kind.PADS:
         return []
@@ -130,17 +135,71 @@ def save(op: Op, result: Any, target: str) -> list[str]:
     outputs = dict(zip(op.outputs, result if len(op.outputs) > 1 else (result,), strict=True))
     path = Path(target)
     if path.suffix == ".npz":
-        np.savez(path, allow_pickle=False, **outputs)
+        store("-o", {path: lambda file: np.savez(file, allow_pickle=False, **outputs)})
         return [f"{target}[{name}]: {describe(array)}" for name, array in outputs.items()]
     if path.suffix != ".npy":
         raise ValueError(f"-o: got {brief(target)}, wanted a name that ends in .npy or .npz")
+    places = {name: path if i == 0 else path.with_suffix(f".{name}.npy") for i, name in enumerate(outputs)}
+    store("-o", {places[name]: partial(np.save, arr=array, allow_pickle=False) for name, array in outputs.items()})
     lines = []
-    for i, (name, array) in enumerate(outputs.items()):
-        place = path if i == 0 else path.with_suffix(f".{name}.npy")
-        np.save(place, array, allow_pickle=False)
-        note = f" (read it again as {place}:bfloat16)" if array.dtype.name == "bfloat16" else ""
-        lines.append(f"{place}: {describe(array)}{note}")
+    for name, array in outputs.items():
+        note = f" (read it again as {places[name]}:bfloat16)" if array.dtype.name == "bfloat16" else ""
+        lines.append(f"{places[name]}: {describe(array)}{note}")
     return lines
+
+
+# ---- files that are whole or not there
+
+
+def store(argument: str, contents: Mapping[Path, bytes | Callable[[IO[bytes]], Any]]) -> None:
+    """Write files so that each is complete or unchanged: into new files beside them, which take their places at the end.
+
+    `argument` is the word of the command line that errors name. Pipes and devices are written to directly.
+    """
+    moves: list[tuple[Path, Path]] = []
+    path = Path()
+    try:
+        for path, content in contents.items():
+            _write(path, content, moves)
+        while moves:
+            part, path = moves[0]
+            os.replace(part, path)
+            moves.pop(0)
+    except OSError as error:
+        why = (error.strerror or str(error) or type(error).__name__).lower()
+        raise ValueError(f"{argument}: got {brief(str(path))}, wanted a file that can be written ({why})") from None
+    finally:
+        for part, _ in moves:
+            part.unlink(missing_ok=True)
+
+
+def _write(path: Path, content: bytes | Callable[[IO[bytes]], Any], moves: list[tuple[Path, Path]]) -> None:
+    """Write one file; if it goes into a new file first, note in `moves` where that belongs."""
+    target = Path(os.path.realpath(path))  # a link stays a link
+    there = target.stat() if target.exists() else None
+    if there is not None and not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    direct = there is not None and not stat.S_ISREG(there.st_mode)
+    part = target.with_name(f".poolgrad-{secrets.token_hex(8)}.part")
+    if not direct:
+        try:
+            handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        except PermissionError:
+            direct = there is not None  # nothing may be added to the folder, but the file may be written
+            if not direct:
+                raise
+        else:
+            moves.append((part, target))
+    with open(target, "wb") if direct else os.fdopen(handle, "wb") as file:
+        if isinstance(content, bytes):
+            file.write(content)
+        else:
+            content(file)
+        if not direct:
+            file.flush()
+            os.fsync(handle)
+    if not direct and there is not None:
+        os.chmod(part, stat.S_IMODE(there.st_mode))
 
 
 def describe(array: Array) -> str:

@@ -112,3 +112,46 @@ def test_a_run_file_full_of_wrong_types_is_read_or_refused() -> None:
         wrong = json.loads(json.dumps(base))
         wrong["object"][0]["input"][1]["pin-initial"] = junk
         service.check(service.import_({"p.json": json.dumps(wrong).encode()})["graph"])
+
+
+WRONG_PLACES = ["1.2.3,4", "1,2.3.4", ".,1", "1,-", "--1,2", "1e,2", "1e999,2", "1e9,0", "nan,1", "inf,1", "1,2,3", "", ",", "1,",
+                "a,b", "\u0661,\u00b2", "1px,2px", "1_0,2", "0x1,2", "1" * 400 + ",2"]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", WRONG_PLACES, ids=lambda w: w[:12])
+def test_a_place_that_is_no_pair_of_numbers_is_refused_by_name(words: str) -> None:
+    with pytest.raises(GraphError, match=r"^import: 'b': transform: got 'translate\(.*, wanted translate\(x, y\)"):
+        service.import_(svg(f'<use id="b" transform="translate({words})" xlink:href="#Const"/>'))
+
+
+@pytest.mark.parametrize(
+    ("words", "at"),
+    [("24.00,40.00", [24, 40]), (" 1 , 2 ", [1, 2]), ("1 2", [1, 2]), ("-1.5e1,.5", [-15, 0.5]), ("7", [7, 0]), ("+3.,4", [3, 4])],
+)  # fmt: skip
+def test_a_place_is_read_as_svg_writes_it(words: str, at: list[float]) -> None:
+    made = service.import_(
+        svg(f'<use id="b" transform="rotate(3) translate({words}) scale(1,1)" xlink:href="#Const"/>')
+    )
+    assert made["graph"]["pages"][0]["nodes"][0]["at"] == at
+
+
+def test_a_transform_without_translate_has_no_place() -> None:
+    made = service.import_(svg('<use id="b" transform="rotate(1.2.3)" xlink:href="#Const"/>'))
+    assert "at" not in made["graph"]["pages"][0]["nodes"][0]
+
+
+@pytest.mark.parametrize("word", ["x", "-1", "1.5", "\u00b2", "\u0661", "1e3", "9" * 12, "0x10", "1 2"])
+def test_a_position_in_the_data_that_is_no_number_is_refused_by_name(word: str) -> None:
+    pin = f'<pg-set-pin variable="#val" shape="[2]" var-type="float" value="" data-position="{word}"/>'
+    with pytest.raises(GraphError, match=r"^import: 'b': 'val': 'data-position': got .*, wanted a number of bytes"):
+        service.import_(svg(f'<use id="b" xlink:href="#Const">{pin}</use>'))
+
+
+@pytest.mark.parametrize(
+    "shape", ["[9999999999][9999999999][9999999999]", "[-1]", "[1.5]", "[x]", "[2" * 99, "[1]" * 99]
+)
+def test_cells_of_a_shape_that_is_none_are_said_to_be_missing(shape: str) -> None:
+    pin = f'<pg-set-pin variable="#val" shape="{shape}" var-type="float" value="" data-position="0"/>'
+    made = service.import_({**svg(f'<use id="b" xlink:href="#Const">{pin}</use>'), "p.dat": bytes(64)})
+    assert made["notes"][0].startswith("b: its cells, ")
+    assert service.check(made["graph"])["nodes"]["b"]["status"] == "failed"

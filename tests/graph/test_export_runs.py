@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import base64
+import builtins
 import hashlib
 import io
 import json
+import keyword
 import re
 from pathlib import Path
 from typing import Any
@@ -250,3 +252,60 @@ def test_a_picture_comes_in_as_floats_from_0_to_1_or_as_codes() -> None:
     np.testing.assert_array_equal(cells(out).ravel(), np.array([0, 1, 0.2, 0.4], np.float32))
     graph["pages"][0]["nodes"][0]["text"]["dtype"] = "DT_UINT8"
     assert cells(service.run(graph)["nodes"]["p"]["outputs"]["output"]).ravel().tolist() == [0, 255, 51, 102]
+
+
+NAMES = sorted(
+    name
+    for name in {
+        *dir(builtins), *keyword.kwlist, *keyword.softkwlist, *dir(Scope), *dir(ops),
+        "s", "np", "sys", "ops", "Scope", "Session", "names", "result_output", "name", "array", "poolgrad", "graph",
+        "__file__", "__builtins__", "__name__", "__debug__", "__annotations__", "__dict__", "print_", "print__", "block__name__",
+    }
+    if re.fullmatch("[A-Za-z_][A-Za-z0-9_]{0,99}", name)
+)  # fmt: skip
+
+
+def test_blocks_of_any_name_are_exported_as_python_that_gives_the_same_numbers(tmp_path: Path) -> None:
+    scope = Scope.new_root_scope()
+    made = [ops.Const(scope.with_op_name(name), f"{i},{i + 1}") for i, name in enumerate(NAMES)]
+    for i, first in enumerate(made[:-1]):  # so that names are read as well
+        ops.Add(scope.with_op_name(f"sum_{i}"), first, made[i + 1])
+    assert [node for node in scope.page.nodes if not node.startswith("sum_")] == NAMES
+    names = [f"{name}.output" for name in scope.page.nodes]
+    scope.page.fetch = names
+    script = tmp_path / "page.py"
+    script.write_text(scope.to_python(), "utf-8")
+    done = python(str(script), str(tmp_path / "arrays.npz"))
+    assert done.returncode == 0, done.stderr
+    with np.load(tmp_path / "arrays.npz") as got:
+        assert sorted(got) == sorted(names)
+        for i, name in enumerate(NAMES):
+            assert got[f"{name}.output"].tolist() == [i, i + 1]
+        assert got["sum_3.output"].tolist() == [7, 9]
+    shown = python(str(script))
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.count("float32 [2]") == len(names)
+
+
+@pytest.mark.parametrize(
+    "name", ["print", "zip", "len", "dict", "list", "__name__", "sys", "np", "class", "match", "type"]
+)
+def test_a_single_block_of_a_name_that_the_script_uses_prints_its_array(name: str, tmp_path: Path) -> None:
+    scope = Scope.new_root_scope()
+    ops.Const(scope.with_op_name(name), "7,8")
+    script = tmp_path / "page.py"
+    script.write_text(scope.to_python(), "utf-8")
+    done = python(str(script))
+    assert (done.returncode, done.stdout) == (0, f"{name}.output: float32 [2]\n[7. 8.]\n"), done.stderr
+
+
+def test_data_that_a_quoted_text_names_is_exported_too(tmp_path: Path) -> None:
+    made = service.embed("a.png", png.encode(np.full((2, 3), 5, np.uint8)))
+    (ref,) = made["data"]
+    graph = service.new_graph() | {"data": made["data"]}
+    graph["pages"][0]["nodes"] = [{"id": "x", "op": "Image", "text": {"file": f' "{ref}" ', "dtype": "DT_UINT8"}}]
+    script = tmp_path / "page.py"
+    script.write_bytes(service.export(graph, kind="python")[0])
+    done = python(str(script))
+    assert done.returncode == 0, done.stderr
+    assert "uint8 [1, 2, 3, 1]" in done.stdout

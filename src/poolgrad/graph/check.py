@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,76 +14,19 @@ import numpy.typing as npt
 from ..bind import FORWARD, Call, bind
 from ..errors import Problems
 from ..files import closest
+from ..links import cells, dimensions
 from ..rules import Verb
 from ..table import ARRAYS, Kind, Op
 from . import tensors
-from .blocks import BLOCKS, EITHER, TYPED, WIRED, Block, optional
+from .blocks import BLOCKS, EITHER, TYPED, WIRED, optional
 from .data import Sources
 from .model import Node, Page, Problem
+from .seen import BLOCKED, FAILED, OK, UNKNOWN, Checked, Seen, Spec
 from .text import TextError
 
 Array = npt.NDArray[Any]
 REFUSALS = (ValueError, TypeError, NotImplementedError, MemoryError)
-OK, FAILED, BLOCKED, UNKNOWN = "ok", "failed", "blocked", "unknown"
-
-
-@dataclass(frozen=True)
-class Spec:
-    """What is known of an array before anything runs; nothing at all if dtype is None."""
-
-    dtype: str | None = None
-    shape: tuple[int, ...] | None = None
-    value: Array | None = None
-
-    @property
-    def known(self) -> bool:
-        """Whether shape and type are known."""
-        return self.dtype is not None and self.shape is not None
-
-    def stand_in(self) -> Array:
-        """An array of that shape and type that takes no memory."""
-        if self.value is not None:
-            return self.value
-        assert self.dtype is not None
-        assert self.shape is not None
-        return np.broadcast_to(np.zeros((), tensors.numpy_type(self.dtype)), self.shape)
-
-
-@dataclass
-class Seen:
-    """What was found out about one block."""
-
-    block: Block | None = None
-    status: str = OK
-    values: dict[str, Any] = field(default_factory=dict)  # its texts, read; the optional attributes by their names
-    sources: dict[str, str] = field(default_factory=dict)  # pin: node.pin
-    outputs: dict[str, Spec] = field(default_factory=dict)
-
-
-@dataclass
-class Checked:
-    """What was found out about a page."""
-
-    seen: dict[str, Seen] = field(default_factory=dict)
-    order: list[str] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-    blamed: set[tuple[str, str | None]] = field(default_factory=set)  # block and pin of the problems
-
-    def spec(self, end: str) -> Spec:
-        """What is known of `node.pin`."""
-        node, _, pin = end.partition(".")
-        return self.seen[node].outputs.get(pin, Spec()) if node in self.seen else Spec()
-
-    def sort(self) -> None:
-        """Problems in the order of the blocks, and of the pins of each."""
-        places = {name: i for i, name in enumerate(self.seen)}
-
-        def place(problem: Problem) -> tuple[int, int]:
-            block = self.seen[problem.node].block if problem.node in self.seen else None
-            pins = [pin.name for pin in block.pins] if block else []
-            return places.get(problem.node or "", -1), pins.index(problem.pin) if problem.pin in pins else -1
-
-        self.problems.sort(key=place)
+_MOST_GUESSES, _LONGEST_GUESS = 100, 100
 
 
 def check(page: Page, sources: Sources) -> Checked:
@@ -165,7 +109,7 @@ def check_node(node: Node, found: Checked, sources: Sources) -> None:
     """Texts, then inputs, then what comes out."""
     seen = found.seen[node.id]
     if seen.block is None:
-        near = closest(node.op, BLOCKS)
+        near = _near(found, node.op, BLOCKS)
         expected = "the name of a block" + (near if "did you mean" in near else "")
         _blame(found, node.id, None, f"op {node.op!r}"[:80], expected)
         return
@@ -175,13 +119,32 @@ def check_node(node: Node, found: Checked, sources: Sources) -> None:
     if seen.status == OK and givers & {FAILED, BLOCKED}:
         seen.status = BLOCKED
     if seen.block.row is not None:
-        _infer_op(node, seen, found, noted)
+        _infer_op(node, seen, found, noted, sources)
     elif not noted:
         _infer_other(node, seen, found, sources)
     if seen.status == OK and not all(spec.known for spec in seen.outputs.values()):
         seen.status = UNKNOWN
+    if seen.status == OK and sources.limits is not None:
+        _afford(node, seen, found, sources.limits.nbytes)
     if seen.status != OK:
         seen.outputs = dict.fromkeys(seen.block.outputs, Spec())
+
+
+def _near(found: Checked, word: str, known: Iterable[str]) -> str:
+    """The known word that may have been meant; a comparison is slow, so long words and many problems get none."""
+    found.guessed += 1
+    words = list(known)
+    return closest(word, words) if words and len(word) <= _LONGEST_GUESS and found.guessed <= _MOST_GUESSES else ""
+
+
+def _afford(node: Node, seen: Seen, found: Checked, most: int) -> None:
+    """Blame a block whose arrays are too large together with those before it."""
+    asked = sum(spec.nbytes for spec in seen.outputs.values())
+    if found.nbytes + asked > most:
+        got = f"arrays of {asked} bytes, with {found.nbytes} bytes of other blocks"
+        _blame(found, node.id, None, got, f"at most {most} bytes on a page")
+        return
+    found.nbytes += asked
 
 
 def _texts(node: Node, seen: Seen, found: Checked) -> set[str]:
@@ -192,7 +155,7 @@ def _texts(node: Node, seen: Seen, found: Checked) -> set[str]:
         pin = block.pin(name)
         if pin is None or pin.kind == WIRED:
             texts = [p.name for p in block.pins if p.kind != WIRED]
-            _blame(found, node.id, name[:80], "a text", f"no such text{closest(name, texts) if texts else ''}")
+            _blame(found, node.id, name[:80], "a text", f"no such text{_near(found, name, texts)}")
     for pin in block.pins:
         given = node.text.get(pin.name, "")
         if pin.kind == WIRED or pin.name in seen.sources or pin.read is None:
@@ -254,7 +217,7 @@ def arguments(op: Op, seen: Seen, arrays: Mapping[str, Array]) -> tuple[dict[str
     return given, attrs
 
 
-def _infer_op(node: Node, seen: Seen, found: Checked, noted: set[str]) -> None:
+def _infer_op(node: Node, seen: Seen, found: Checked, noted: set[str], sources: Sources) -> None:
     assert seen.block is not None
     op = seen.block.row
     assert op is not None
@@ -273,6 +236,11 @@ def _infer_op(node: Node, seen: Seen, found: Checked, noted: set[str]) -> None:
     problems = Problems(node.id)
     for pin in noted:
         problems.add(pin, "", "")
+    limits = sources.limits
+    if limits is not None and _padded(given, attrs) > limits.nbytes:
+        got = f"explicit_paddings that make arrays of {_padded(given, attrs)} bytes"
+        _blame(found, node.id, "attrs", got, f"at most {limits.nbytes} bytes on a page")
+        return
     try:
         call = bind(op, given, attrs, problems)
     except REFUSALS as error:
@@ -281,6 +249,24 @@ def _infer_op(node: Node, seen: Seen, found: Checked, noted: set[str]) -> None:
         blame(node, op, seen, found, error, noted, arrays)
         return
     seen.outputs = _outputs(op, call, given)
+    if limits is None or call.plan is None:
+        return
+    work = cells(dimensions(call.plan), call.plan.dest)
+    if found.cells + work > limits.cells:
+        got = f"windows of {work} cells, with {found.cells} cells of other blocks"
+        _blame(found, node.id, None, got, f"at most {limits.cells} cells on a page")
+        return
+    found.cells += work
+
+
+def _padded(given: Mapping[str, Array], attrs: Mapping[str, Any]) -> int:
+    """At most so many bytes has a result whose windows may lie in the padding."""
+    pads = attrs.get("explicit_paddings")
+    if not isinstance(pads, list):
+        return 0
+    sizes = [(array.shape, array.itemsize) for array in given.values() if 2 * array.ndim == len(pads)]
+    sums = [max(a, 0) + max(b, 0) for a, b in zip(pads[::2], pads[1::2], strict=False)]
+    return max((n * math.prod(map(operator.add, shape, sums)) for shape, n in sizes), default=0)
 
 
 def blame(node: Node, op: Op, seen: Seen, found: Checked, error: Exception, noted: set[str],
@@ -323,10 +309,10 @@ def _infer_other(node: Node, seen: Seen, found: Checked, sources: Sources) -> No
         if node.op == "Image" and values["dtype"] == "int8":
             _blame(found, node.id, "dtype", "int8", "a type that holds 0 to 255", at=0, fix="DT_UINT8")
         elif node.op in ("Const", "File", "Image"):
-            value = literal(node.op, values, sources)
+            value = literal(node.op, values, sources, _room(found, sources))
             seen.outputs["output"] = Spec(value.dtype.name, value.shape, value)
         elif node.op == "Placeholder" and (node.id in sources.feeds or values["feed"].strip()):
-            value = _fed(node, values, sources)
+            value = _fed(node, values, sources, _room(found, sources))
             seen.outputs["output"] = Spec(value.dtype.name, value.shape, value)
         elif node.op in ("Random", "Placeholder"):
             if values["shape"] is not None and math.prod(values["shape"]) > tensors.LARGEST:
@@ -350,10 +336,17 @@ def _judge(found: Checked, node: Node, pin: str, trial: Callable[[], object]) ->
         _blame_text(found, node.id, pin, error)
 
 
-def _fed(node: Node, values: Mapping[str, Any], sources: Sources) -> Array:
+def _room(found: Checked, sources: Sources) -> int:
+    """Cells that a literal may have."""
+    if sources.limits is None:
+        return tensors.LARGEST
+    return min(tensors.LARGEST, max(sources.limits.nbytes - found.nbytes, 0) // 8)
+
+
+def _fed(node: Node, values: Mapping[str, Any], sources: Sources, most: int) -> Array:
     """What a placeholder is fed with: by the caller, or by its own text."""
     if node.id not in sources.feeds:
-        return tensors.parse(values["feed"], values["shape"], values["dtype"], sources.lookup)
+        return tensors.parse(values["feed"], values["shape"], values["dtype"], sources.lookup, most)
     value = np.asarray(sources.feeds[node.id])
     if isinstance(sources.feeds[node.id], (list, tuple, int, float)):
         value = value.astype(tensors.numpy_type(values["dtype"]))
@@ -364,17 +357,19 @@ def _fed(node: Node, values: Mapping[str, Any], sources: Sources) -> Array:
     return value
 
 
-def literal(op: str, values: Mapping[str, Any], sources: Sources) -> Array:
+def literal(op: str, values: Mapping[str, Any], sources: Sources, most: int = tensors.LARGEST) -> Array:
     """The array of a Const, File or Image."""
     if op == "Const":
-        return tensors.parse(values["val"], values["shape"], values["dtype"], sources.lookup)
+        return tensors.parse(values["val"], values["shape"], values["dtype"], sources.lookup, most)
     if op == "File":
         return sources.load(values["file"], ".npy")
     pixels, dtype = sources.load(values["file"], ".png"), tensors.numpy_type(values["dtype"])
     picture = pixels.reshape(1, *pixels.shape[:2], -1)
+    if picture.size > most:
+        raise TextError(0, len(values["file"]), f"a picture of {picture.size} cells", f"at most {most} cells")
     if dtype.kind in "iu":
         return picture.astype(dtype)
-    scaled: Array = (picture / np.float32(255)).astype(dtype)
+    scaled: Array = (picture / np.float32(255)).astype(dtype, copy=False)
     return scaled
 
 

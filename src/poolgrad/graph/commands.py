@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import brief
-from ..files import describe, load
+from ..files import describe, load, store
 from . import edits, enuspace, export, service
 from .data import Sources, embed
 from .model import Graph, GraphError, Page
@@ -61,7 +61,8 @@ def opened(options: Options) -> tuple[Graph, Page, Path]:
         if path.suffix.lower() == ".svg" and beside.exists():
             given[beside.name] = beside.read_bytes()
     except OSError as error:
-        raise ValueError(f"{brief(str(path))}: {(error.strerror or 'cannot be read').lower()}") from None
+        why = (error.strerror or type(error).__name__).lower()
+        raise ValueError(f"file: got {brief(str(path))}, wanted a page that can be read ({why})") from None
     graph, notes = enuspace.load(given)
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
@@ -96,7 +97,7 @@ def check(options: Options) -> int:
     if options.repair:
         for label in mend(page, sources):
             print(f"repaired: {label}")
-        Path(options.repair).write_text(graph.to_json(), "utf-8")
+        store("--repair", {Path(options.repair): graph.to_json().encode()})
     run = execute(page, sources)
     print("\n".join(_table(page, run)))
     return _said(page, run)
@@ -164,7 +165,7 @@ def _feeds(page: Page, words: list[str]) -> dict[str, Any]:
         if not equals or name not in page.nodes or page.nodes[name].op != "Placeholder":
             names = [n for n, node in page.nodes.items() if node.op == "Placeholder"]
             raise ValueError(
-                f"got {brief(word)}, wanted placeholder=file.npy; placeholders: {', '.join(names) or 'none'}"
+                f"{brief(name)}: got {brief(word)}, wanted placeholder=file.npy; placeholders: {', '.join(names) or 'none'}"
             )
         feeds[name] = load(name, value)
     return feeds
@@ -180,7 +181,7 @@ def _save(run: Run, target: str) -> int:
         raise ValueError(f"-o: got {brief(target)}, wanted a name that ends in .npz")
     arrays: dict[str, Any] = {f"{name}.{pin}": array for name, ran in run.blocks.items() if ran.kept is not None
                               for pin, array in ran.kept.outputs.items()}  # fmt: skip
-    np.savez(target, allow_pickle=False, **arrays)
+    store("-o", {Path(target): lambda file: np.savez(file, allow_pickle=False, **arrays)})
     for name, array in arrays.items():
         print(f"{target}[{name}]: {describe(array)}")
     return 0
@@ -234,7 +235,7 @@ def export_page(options: Options) -> int:
         absorb(graph, page, folder)
     made = service.export(graph, page.name, kind)[0]
     if options.output:
-        Path(options.output).write_bytes(made)
+        store("-o", {Path(options.output): made})
         print(f"{options.output}: {kind}, {len(made)} bytes")
         return 0
     print(made.decode(), end="")

@@ -6,6 +6,7 @@ import base64
 import binascii
 import hashlib
 import io
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,7 @@ import numpy.typing as npt
 
 from .. import png
 from ..errors import brief
-from .model import Json
+from .model import Graph, Json, Limits
 from .tensors import numpy_type
 from .text import TextError
 
@@ -24,6 +25,8 @@ Array = npt.NDArray[Any]
 KINDS = {"npy_base64": ".npy", "png_base64": ".png"}
 _KEPT: dict[tuple[str, str], Array] = {}  # the one that was used last is the last
 _MOST_KEPT = 2**26  # bytes of decoded files
+_MOST_FILES = 64
+_LOCK = threading.Lock()  # of _KEPT
 
 
 @dataclass
@@ -34,6 +37,12 @@ class Sources:
     paths: bool = True
     folder: Path = field(default_factory=Path)
     feeds: Mapping[str, Any] = field(default_factory=dict)  # by the id of the placeholder
+    limits: Limits | None = None
+
+    @staticmethod
+    def of(graph: Graph, paths: bool, folder: Path | None = None) -> Sources:
+        """The sources of a graph's pages."""
+        return Sources(graph.data, paths, folder or Path(), limits=graph.limits)
 
     def load(self, text: str, kind: str) -> Array:
         """The array or picture behind a hash or a path; kind is .npy or .png."""
@@ -73,17 +82,25 @@ class Sources:
 def decode(raw: bytes, kind: str, dtype: str = "") -> Array:
     """The array in the bytes of a file; decoded once, and read-only."""
     key = (hashlib.sha256(raw).hexdigest(), dtype)
-    array = _KEPT.pop(key, None)
+    with _LOCK:
+        array = _KEPT.get(key)
     if array is None:
         array = png.decode(raw) if kind == ".png" else _npy(raw, dtype)
         array.flags.writeable = False
+    with _LOCK:
+        _keep(key, array)
+    return array
+
+
+def _keep(key: tuple[str, str], array: Array) -> None:
+    """Keep a decoded file, and drop those that were not used for longest if there are too many."""
+    _KEPT.pop(key, None)
     _KEPT[key] = array
     room = _MOST_KEPT
-    for old, held in reversed(list(_KEPT.items())):
+    for i, (old, held) in enumerate(reversed(list(_KEPT.items()))):
         room -= held.nbytes
-        if room < 0 and held is not array:
+        if (room < 0 and held is not array) or i >= _MOST_FILES:
             _KEPT.pop(old, None)
-    return array
 
 
 def _npy(raw: bytes, dtype: str) -> Array:

@@ -21,13 +21,16 @@ import numpy as np
 from ..errors import brief
 from . import data, tensors, text
 from .blocks import BLOCKS, WIRED
-from .model import FORMAT, Graph, GraphError, Node, Page
+from .model import FORMAT, MOST_NODES, Graph, GraphError, Node, Page, too_many
 from .text import TextError
 
 _MOST_BYTES = 2**26
 _SAME = {"Const_ex": "Const", "Input": "Const", "Tensor": "Const"}
 _TYPES = {"float": "float32", "double": "float64", "int": "int32"}
-_MOVED = re.compile(r"translate\(\s*(-?[\d.]+)[\s,]+(-?[\d.]+)\s*\)")
+_MOST_MARKS = 2**19  # of a page's XML: so many elements and attributes can take 150 MB
+_MOVED = re.compile(r"translate\(([^()]*)\)?")
+_NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
+_FARTHEST = 1e9
 
 
 @dataclass
@@ -63,6 +66,9 @@ def load(given: Mapping[str, bytes]) -> tuple[Graph, list[str]]:
     if main == by_kind.get(".svg"):
         return _Importer(name, given.get(by_kind.get(".dat", ""), b"")).graph(*_drawn(given[main]))
     plain = _decoded(given[main])
+    many = too_many(plain)
+    if many:
+        _refuse(*many.split(", wanted "))
     try:
         found = json.loads(plain)
     except (ValueError, RecursionError) as error:
@@ -72,8 +78,8 @@ def load(given: Mapping[str, bytes]) -> tuple[Graph, list[str]]:
     return _Importer(name, given.get(by_kind.get(".dat", ""), b"")).graph(*_listed(found))
 
 
-def _refuse(got: str, wanted: str) -> NoReturn:
-    raise GraphError(f"import: got {got}, wanted {wanted}")
+def _refuse(got: str, wanted: str, place: str = "") -> NoReturn:
+    raise GraphError(f"import: {place}{': ' if place else ''}got {got}, wanted {wanted}")
 
 
 def _decoded(raw: bytes) -> str:
@@ -92,6 +98,9 @@ def _drawn(raw: bytes) -> tuple[list[_Block], list[_Link]]:
     plain = _decoded(raw)
     if "<!DOCTYPE" in plain or "<!ENTITY" in plain:
         _refuse("XML that declares entities", "a page without them")
+    marks = plain.count("<") + plain.count("=")
+    if marks > _MOST_MARKS:
+        _refuse(f"{marks} elements and attributes", f"at most {_MOST_MARKS}")
     try:
         root = ET.fromstring(re.sub(r"^\s*<\?xml[^>]*\?>", "", plain))
     except ET.ParseError as error:
@@ -109,17 +118,38 @@ def _drawn(raw: bytes) -> tuple[list[_Block], list[_Link]]:
 
 def _used(element: ET.Element) -> _Block:
     named = next((v for k, v in element.attrib.items() if k.rpartition("}")[2] == "href"), "")
-    moved = _MOVED.search(element.get("transform", ""))
-    at = (float(moved.group(1)), float(moved.group(2))) if moved else None
-    block = _Block(element.get("id", ""), named.lstrip("#"), [], at)
+    name = element.get("id", "")
+    block = _Block(name, named.lstrip("#"), [], _place(name, element.get("transform", "")))
     for child in element:
         if child.tag.rpartition("}")[2] == "pg-set-pin":
-            place = next((v for k, v in child.attrib.items() if "pos" in k or "offset" in k), "")
+            pin = child.get("variable", "").lstrip("#")
+            place = _byte(f"{brief(name)}: {brief(pin)}", child)
             block.pins.append(
-                _Pin(child.get("variable", "").lstrip("#"), child.get("value", ""), child.get("shape", ""),
-                     child.get("var-type", ""), int(place) if place.isdigit() and len(place) < 12 else None)
-            )  # fmt: skip
+                _Pin(pin, child.get("value", ""), child.get("shape", ""), child.get("var-type", ""), place)
+            )
     return block
+
+
+def _place(name: str, transform: str) -> tuple[float, float] | None:
+    """Where a block stands, by the first translate(x, y) of its transform; as in SVG, y is 0 if it is missing."""
+    moved = _MOVED.search(transform)
+    if not moved:
+        return None
+    words = re.split(r"\s*,\s*|\s+", moved.group(1).strip())
+    numbers = [float(word) for word in words if _NUMBER.fullmatch(word)]
+    if len(words) not in (1, 2) or len(numbers) != len(words) or not all(abs(n) < _FARTHEST for n in numbers):
+        _refuse(brief(transform), "translate(x, y) with two numbers", f"{brief(name)}: transform")
+    return numbers[0], numbers[1] if len(numbers) == 2 else 0.0
+
+
+def _byte(place: str, pin: ET.Element) -> int | None:
+    """Where the cells of a pin begin in the .dat file, if it says so."""
+    for key, word in pin.attrib.items():
+        if ("pos" in key or "offset" in key) and word.strip():
+            if not re.fullmatch("[0-9]{1,11}", word.strip()):
+                _refuse(brief(word), "a number of bytes", f"{place}: {brief(key)}")
+            return int(word)
+    return None
 
 
 def _listed(found: Any) -> tuple[list[_Block], list[_Link]]:
@@ -163,6 +193,8 @@ class _Importer:
     def graph(self, blocks: list[_Block], links: list[_Link]) -> tuple[Graph, list[str]]:
         if not blocks:
             _refuse("a page without blocks", "a page of enuSpace")
+        if len(blocks) > MOST_NODES:
+            _refuse(f"{len(blocks)} blocks", f"at most {MOST_NODES}")
         for block in blocks:
             self._block(block)
         for link in links:
@@ -218,7 +250,7 @@ class _Importer:
         try:
             count = prod(text.shape(pin.shape))
             array = np.frombuffer(self.held, kind, count, pin.place).reshape(text.shape(pin.shape))
-        except (TextError, ValueError):
+        except (TextError, ValueError, OverflowError):
             room = f"{len(self.held)} bytes of data"
             self.notes.append(f"{node.id}: its cells, {brief(pin.shape)} at byte {pin.place}, are not in the {room}")
             return

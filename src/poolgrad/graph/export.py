@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import builtins
 import io
 import keyword
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from ..config import __version__
 from .blocks import BLOCKS, Block
-from .check import Checked, check
+from .check import check
 from .data import Sources
 from .model import Graph, GraphError, Node, Page
+from .seen import Checked
 from .session import Cache, execute
+from .text import quoted
 
-_TAKEN = {"s", "np", "sys", "ops", "Scope", "Session", "names", "result_output", "name", "array"}
+_USED = ("s", "np", "sys", "ops", "Scope", "Session", "names", "result_output", "name", "array")  # by the script itself
+_TAKEN = {*_USED, *dir(builtins), *keyword.kwlist, *keyword.softkwlist}
 _HEAD = '''"""{title}
 
 Exported by poolgrad {version}. Run it to see the arrays; `python {file} arrays.npz` saves them instead.
@@ -53,7 +58,7 @@ def fetched(page: Page) -> list[str]:
 
 def python(graph: Graph, page: Page) -> str:
     """The page as a Python file."""
-    found = check(page, Sources(graph.data, paths=False))
+    found = check(page, Sources.of(graph, False))
     strange = [f"{n} ({node.op})" for n, node in page.nodes.items() if node.op not in BLOCKS]
     if strange or len(found.order) < len(page.nodes):
         reason = f"blocks that it has no name for: {', '.join(strange)}" if strange else "wires in a circle"
@@ -61,8 +66,8 @@ def python(graph: Graph, page: Page) -> str:
     names = _variables(page)
     title = f"Page {page.name!r}.".replace("\\", "\\\\").replace('"""', "'''")
     lines = [_HEAD.format(title=title, version=__version__, file=filename(page.name, "py"), page=_quoted(page.name))]
-    held = {word for node in page.nodes.values() for word in node.text.values() if word.strip() in graph.data}
-    lines += [f"s.graph.data[{_quoted(ref.strip())}] = {graph.data[ref.strip()]!r}\n" for ref in sorted(held)]
+    held = {quoted(word)[0] for node in page.nodes.values() for word in node.text.values()} & graph.data.keys()
+    lines += [f"s.graph.data[{_quoted(ref)}] = {graph.data[ref]!r}\n" for ref in sorted(held)]
     lines += [_line(page.nodes[name], found, names) for name in found.order]
     return "".join(lines) + _TAIL.format(names=_listed(fetched(page)))
 
@@ -70,12 +75,19 @@ def python(graph: Graph, page: Page) -> str:
 def _variables(page: Page) -> dict[str, str]:
     """A name in Python for each block."""
     names: dict[str, str] = {}
+    taken = {name for name in page.nodes if not _reserved(name)}
     for node in page.nodes:
         name = node
-        while name in _TAKEN or keyword.iskeyword(name) or keyword.issoftkeyword(name) or name in names.values():
-            name += "_"
+        while _reserved(name) or (name != node and name in taken):
+            name = f"block{name}" if name.startswith("__") else f"{name}_"
+        taken.add(name)
         names[node] = name
     return names
+
+
+def _reserved(name: str) -> bool:
+    """Whether a variable of that name would change what the script does: Python may give any __name__ a meaning."""
+    return name in _TAKEN or name.startswith("__")
 
 
 def _line(node: Node, found: Checked, names: dict[str, str]) -> str:
@@ -117,9 +129,13 @@ def _listed(names: list[str]) -> str:
     return line if len(line) < 100 else "[\n" + "".join(f"    {_quoted(name)},\n" for name in names) + "]"
 
 
-def npz(graph: Graph, page: Page, cache: Cache | None = None, paths: bool = False) -> bytes:
-    """Every array of a page that ran, by `block.pin`."""
-    run = execute(page, Sources(graph.data, paths), cache)
+def npz(graph: Graph, page: Page, cache: Cache | None = None, paths: bool = False,
+        lock: AbstractContextManager[Any] | None = None) -> bytes:  # fmt: skip
+    """Every array of a page that ran, by `block.pin`; `lock` is held while it runs."""
+    sources = Sources.of(graph, paths)
+    found = check(page, sources)
+    with lock or nullcontext():
+        run = execute(page, sources, cache, checked=found)
     arrays: dict[str, Any] = {f"{name}.{pin}": array for name, ran in run.blocks.items() if ran.kept is not None
                               for pin, array in ran.kept.outputs.items()}  # fmt: skip
     stream = io.BytesIO()

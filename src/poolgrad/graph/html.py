@@ -43,13 +43,14 @@ def importmap() -> str:
     return json.dumps({"imports": {f"poolgrad/{name}": address(source) for name, source in sorted(_modules().items())}})
 
 
-def standalone(graph: Graph, page: str | None = None, cache: service.Cache | None = None, paths: bool = False) -> str:
+def standalone(graph: Graph, page: str | None = None, cache: service.Cache | None = None, paths: bool = False,
+               lock: service.Lock = service.FREE) -> str:  # fmt: skip
     """The page as HTML: nothing is fetched, everything can be pointed at."""
     chosen = graph.page(page).name
     cache = cache if cache is not None else service.Cache()
     content = {
-        "graph": graph.to_dict(), "page": chosen, "ops": service.ops(), "check": service.check(graph, chosen, cache, paths),
-        "run": service.run(graph, chosen, cache, limit=_MOST_CELLS, paths=paths),
+        "graph": graph.to_dict(), "page": chosen, "ops": service.ops(), "check": service.check(graph, chosen, cache, paths, lock),
+        "run": service.run(graph, chosen, cache, limit=_MOST_CELLS, paths=paths, lock=lock),
     }  # fmt: skip
     plain = json.dumps(content, allow_nan=False).replace("<", "\\u003c")
     made = _static("standalone.html")

@@ -7,14 +7,19 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any, NoReturn
 
 from ..errors import brief
 
 FORMAT, VERSION = "poolgrad-graph", 1
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
-MOST_NODES = 10_000
+MOST_NODES = 10_000  # of a page
+MOST_WIRES = 50_000  # of a page; also outputs that it fetches
+MOST_PAGES = 50_000
+MOST_MARKS = 2**20  # commas, colons and opening brackets of a JSON text: so many values can take 150 MB
+LONGEST_TEXT = 2**20  # characters of one text of a block
+MOST_TEXT = 2**21  # characters of all texts of a page
+_NEAR = 100  # numbers that are tried one by one for a fresh name
 
 Json = dict[str, Any]
 Edit = dict[str, Any]
@@ -107,7 +112,25 @@ class Page:
         name = name if IDENTIFIER.fullmatch(name) else f"n{name}"
         if name not in self.nodes:
             return name
-        return next(n for i in count(1) if (n := f"{name}_{i}") not in self.nodes)
+        for i in range(1, _NEAR):
+            if f"{name}_{i}" not in self.nodes:
+                return f"{name}_{i}"
+        low, high = _NEAR - 1, _NEAR  # with thousands of blocks of one name, bisect: low is taken, high is not
+        while f"{name}_{high}" in self.nodes:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if f"{name}_{middle}" in self.nodes else (low, middle)
+        return f"{name}_{high}"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much a page may ask for where others type it: the studio's server sets them, your own scripts have none."""
+
+    nbytes: int  # of all arrays of a page
+    cells: int  # that all windows of a block read
+    links: int  # cells of all windows of a page whose links are listed
 
 
 @dataclass
@@ -117,6 +140,7 @@ class Graph:
     pages: list[Page] = field(default_factory=lambda: [Page()])
     data: dict[str, Json] = field(default_factory=dict)
     extra: Json = field(default_factory=dict)
+    limits: Limits | None = field(default=None, compare=False, repr=False)  # not part of the file
 
     def page(self, name: str | None = None) -> Page:
         """The page of that name, or the first."""
@@ -169,7 +193,17 @@ def _text(graph: Json) -> str:
 # ---- reading
 
 
+def too_many(text: str | bytes) -> str:
+    """Say that a JSON text could hold more values than are read, or nothing: counting is faster than parsing."""
+    counts = map(text.count, ",:[{") if isinstance(text, str) else map(text.count, (b",", b":", b"[", b"{"))
+    marks = sum(counts)
+    return f"{marks} commas, colons and brackets, wanted at most {MOST_MARKS}" if marks > MOST_MARKS else ""
+
+
 def _loads(text: str | bytes) -> Json:
+    many = too_many(text) if isinstance(text, (str, bytes)) else ""
+    if many:
+        raise GraphError(f"graph: JSON: got {many}")
     try:
         found = json.loads(text, parse_constant=lambda word: refuse("JSON", word, "a finite number"))
     except GraphError:
@@ -207,15 +241,22 @@ def _read(given: Json) -> Graph:
     pages = _of(given.get("pages"), list, "pages", "a list of pages")
     if not pages:
         refuse("pages", "[]", "at least one page")
+    _few(pages, MOST_PAGES, "pages", "pages")
     made = [_page(_of(page, dict, f"pages[{i}]", "an object"), f"pages[{i}]") for i, page in enumerate(pages)]
-    names = [page.name for page in made]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        refuse("pages", f"the name {twice!r} twice", "each name once")
+    names = set[str]()
+    for page in made:
+        if page.name in names:
+            refuse("pages", f"the name {page.name!r} twice", "each name once")
+        names.add(page.name)
     data = _of(given.get("data", {}), dict, "data", "an object")
     for key, entry in data.items():
         _of(entry, dict, f"data[{brief(key)}]", "an object with npy_base64 or png_base64")
     return Graph(made, dict(data), _rest(given, ("format", "version", "pages", "data"), "graph"))
+
+
+def _few(listed: Sequence[Any], most: int, place: str, what: str) -> None:
+    if len(listed) > most:
+        refuse(place, f"{len(listed)} {what}", f"at most {most}")
 
 
 def _page(given: Json, place: str) -> Page:
@@ -224,16 +265,21 @@ def _page(given: Json, place: str) -> Page:
         refuse(f"{place}.name", brief(name), "a name of 1 to 200 printable characters")
     nodes: dict[str, Node] = {}
     listed = _of(given.get("nodes", []), list, f"{place}.nodes", "a list of blocks")
-    if len(listed) > MOST_NODES:
-        refuse(f"{place}.nodes", f"{len(listed)} blocks", f"at most {MOST_NODES}")
+    _few(listed, MOST_NODES, f"{place}.nodes", "blocks")
     for i, entry in enumerate(listed):
         node = read_node(_of(entry, dict, f"{place}.nodes[{i}]", "an object"), f"{place}.nodes[{i}]")
         if node.id in nodes:
             refuse(f"{place}.nodes[{i}].id", f"{node.id!r} again", "an id that no other block has")
         nodes[node.id] = node
+    size = sum(len(value) for node in nodes.values() for value in node.text.values())
+    if size > MOST_TEXT:
+        refuse(
+            f"{place}.nodes", f"texts of {size} characters", f"at most {MOST_TEXT}; put large arrays into .npy files"
+        )
     wires = list(_wires(given.get("wires", []), f"{place}.wires"))
-    fetch = [_end(f, f"{place}.fetch[{i}]") for i, f in enumerate(_of(given.get("fetch", []), list, f"{place}.fetch",
-             "a list of outputs"))]  # fmt: skip
+    ends = _of(given.get("fetch", []), list, f"{place}.fetch", "a list of outputs")
+    _few(ends, MOST_WIRES, f"{place}.fetch", "outputs")
+    fetch = [_end(end, f"{place}.fetch[{i}]") for i, end in enumerate(ends)]
     return Page(name, nodes, wires, fetch, _rest(given, ("name", "nodes", "wires", "fetch"), place))
 
 
@@ -246,6 +292,9 @@ def read_node(given: Json, place: str) -> Node:
     text = _of(given.get("text", {}), dict, f"{place}.text", "an object of texts")
     for pin, value in text.items():
         _of(value, str, f"{place}.text.{brief(pin)}", "a text")
+        if len(value) > LONGEST_TEXT:
+            wanted = f"at most {LONGEST_TEXT}; put a large array into a .npy file"
+            refuse(f"{place}.text.{brief(pin)}", f"{len(value)} characters", wanted)
     at = given.get("at")
     if at is not None:
         numbers = isinstance(at, (list, tuple)) and len(at) == 2
@@ -264,7 +313,8 @@ def _end(given: Any, place: str) -> str:
 
 
 def _wires(given: Any, place: str) -> Iterator[Wire]:
-    for i, wire in enumerate(_of(given, list, place, "a list of wires")):
+    _few(_of(given, list, place, "a list of wires"), MOST_WIRES, place, "wires")
+    for i, wire in enumerate(given):
         if not isinstance(wire, (list, tuple)) or len(wire) != 2:
             refuse(f"{place}[{i}]", brief(wire), "a pair like ['x.output', 'y.input']")
         yield _end(wire[0], f"{place}[{i}][0]"), _end(wire[1], f"{place}[{i}][1]")

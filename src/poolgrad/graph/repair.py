@@ -3,28 +3,84 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
-from ..table import Kind, Op, Param
+from ..table import OPS, Kind, Op, Param
 from . import tensors, text
 from .blocks import BLOCKS, TYPED
-from .check import Checked, Seen
 from .kin import forward_of
-from .model import Edit, Page, Problem, Repair
+from .model import Edit, Page, Problem, Repair, Wire
+from .seen import Checked, Seen
+
+_MOST_TRIED = 30  # forward ops that are compared, and wires that one repair removes
+
+
+@dataclass
+class _View:
+    """A page and what is known of it, with indexes that are made once for all problems."""
+
+    page: Page
+    checked: Checked
+
+    @cached_property
+    def rows(self) -> dict[str, list[str]]:
+        """The blocks of each op."""
+        found: dict[str, list[str]] = {}
+        for name, seen in self.checked.seen.items():
+            if seen.block is not None and seen.block.row is not None:
+                found.setdefault(seen.block.op, []).append(name)
+        return found
+
+    @cached_property
+    def fed(self) -> dict[tuple[str, str], list[str]]:
+        """The blocks of each op whose first argument is this output."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for op, names in self.rows.items():
+            entry = OPS[op].params[0].name
+            for name in names:
+                source = self.checked.seen[name].sources.get(entry)
+                if source is not None:
+                    found.setdefault((op, source), []).append(name)
+        return found
+
+    @cached_property
+    def into(self) -> dict[str, list[Wire]]:
+        """The wires into each pin."""
+        found: dict[str, list[Wire]] = {}
+        for wire in self.page.wires:
+            found.setdefault(wire[1], []).append(wire)
+        return found
+
+    @cached_property
+    def users(self) -> Counter[str]:
+        """How many wires come from each block."""
+        return Counter(source.partition(".")[0] for source, _ in self.page.wires)
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """The fresh names that repairs have asked for."""
+        return {}
+
+    def fresh(self, name: str) -> str:
+        if name not in self.names:
+            self.names[name] = self.page.fresh(name)
+        return self.names[name]
 
 
 def repaired(page: Page, checked: Checked, problems: Sequence[Problem] | None = None) -> list[Problem]:
     """These problems, or all of a page, each with its repair if there is one."""
-    found = []
+    found, view = [], _View(page, checked)
     for problem in checked.problems if problems is None else problems:
         seen = checked.seen.get(problem.node or "")
-        mended = _repair(page, checked, problem, seen) if seen is not None else None
+        mended = _repair(view, problem, seen) if seen is not None else None
         found.append(problem if mended is None else replace(problem, repair=mended))
     return found
 
 
-def _repair(page: Page, checked: Checked, problem: Problem, seen: Seen) -> Repair | None:
+def _repair(view: _View, problem: Problem, seen: Seen) -> Repair | None:
     node, pin = problem.node, problem.pin
     assert node is not None
     if problem.fix is not None and pin is not None:
@@ -38,17 +94,17 @@ def _repair(page: Page, checked: Checked, problem: Problem, seen: Seen) -> Repai
         return None
     param = next((p for p in op.params if p.name == pin), None)
     if pin == "orig_output":
-        return _pooled(page, checked, node, seen, op)
+        return _pooled(view, node, seen, op)
     if param is not None and param.kind is Kind.SEQUENCE:
-        return _sequence(page, checked, node, pin, seen)
+        return _sequence(view, node, pin, seen)
     if param is not None and param.kind is Kind.SHAPE and problem.got == "nothing":
-        return _measured(page, checked, node, param, op)
+        return _measured(view, node, param, op)
     if param is not None and param.kind in (Kind.SIZES, Kind.SIZES_TENSOR):
         return _sizes(node, pin, seen, op)
     if problem.expected_shape is not None:
-        return _reshaped(page, checked, problem, seen)
+        return _reshaped(view, problem, seen)
     if param is not None and param.kind in (Kind.SOURCE, Kind.DEST, Kind.INDEX) and problem.got.startswith("dtype "):
-        return _retyped(page, checked, problem, seen, op)
+        return _retyped(view.page, view.checked, problem, seen, op)
     return None
 
 
@@ -56,10 +112,10 @@ def _typed(node: str, pin: str, words: str) -> Edit:
     return {"do": "set_text", "id": node, "pin": pin, "text": words}
 
 
-def _wired(page: Page, node: str, pin: str, source: str) -> list[Edit]:
+def _wired(view: _View, node: str, pin: str, source: str) -> list[Edit]:
     """This wire instead of whatever is there."""
     target = f"{node}.{pin}"
-    gone: list[Edit] = [{"do": "remove_wire", "wire": list(wire)} for wire in page.wires if wire[1] == target]
+    gone: list[Edit] = [{"do": "remove_wire", "wire": list(wire)} for wire in view.into.get(target, ())]
     return [*gone, {"do": "add_wire", "wire": [source, target]}]
 
 
@@ -72,26 +128,25 @@ def _place(page: Page, node: str, dx: float, dy: float) -> dict[str, list[float]
 # ---- orig_output
 
 
-def _pooled(page: Page, checked: Checked, node: str, seen: Seen, op: Op) -> Repair | None:
+def _pooled(view: _View, node: str, seen: Seen, op: Op) -> Repair | None:
     """The forward op on orig_input: one that is on the page, or a new one."""
-    forward = forward_of(op)
+    forward, page = forward_of(op), view.page
     x = seen.sources.get("orig_input")
-    if forward is None or x is None:
+    if forward is None or x is None or _crowded(view, node, "orig_output"):
         return None
     entry = forward.params[0].name
-    for other, there in checked.seen.items():
-        same = there.block is not None and there.block.row is forward and there.sources.get(entry) == x
-        if same and _agree(seen, there) and f"{other}.output" != seen.sources.get("orig_output"):
-            return Repair(f"Connect {other}", tuple(_wired(page, node, "orig_output", f"{other}.output")))
+    for other in view.fed.get((forward.name, x), [])[:_MOST_TRIED]:
+        if _agree(seen, view.checked.seen[other]) and f"{other}.output" != seen.sources.get("orig_output"):
+            return Repair(f"Connect {other}", tuple(_wired(view, node, "orig_output", f"{other}.output")))
     texts = {
         p.name: page.nodes[node].text[p.name] for p in BLOCKS[forward.name].pins if p.name in page.nodes[node].text
     }
     if forward.param(Kind.RATIO) or any(p.kind is Kind.SIZES_TENSOR and p.name in seen.sources for p in op.params):
         return None  # its windows cannot be read off the texts
-    name = page.fresh("y")
+    name = view.fresh("y")
     made = {"id": name, "op": forward.name, "text": texts, **_place(page, node, -260, -160)}
     edits: list[Edit] = [{"do": "add_node", "node": made}, {"do": "add_wire", "wire": [x, f"{name}.{entry}"]}]
-    edits += _wired(page, node, "orig_output", f"{name}.output")
+    edits += _wired(view, node, "orig_output", f"{name}.output")
     return Repair(f"Insert {forward.name} and connect it", tuple(edits))
 
 
@@ -111,33 +166,37 @@ def _plain(value: object) -> object:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _sequence(page: Page, checked: Checked, node: str, pin: str, seen: Seen) -> Repair | None:
+def _crowded(view: _View, node: str, pin: str) -> bool:
+    return len(view.into.get(f"{node}.{pin}", ())) > _MOST_TRIED
+
+
+def _sequence(view: _View, node: str, pin: str, seen: Seen) -> Repair | None:
     """The sequence of the fractional pooling that made orig_output, or that pools on this page."""
     source = seen.sources.get("orig_output", "").partition(".")[0]
     op = seen.block.row if seen.block else None
     forward = forward_of(op) if op else None
-    makers = [
-        n for n, s in checked.seen.items() if forward is not None and s.block is not None and s.block.row is forward
-    ]
-    chosen = source if source in makers else makers[0] if len(makers) == 1 else None
-    if chosen is None or seen.sources.get(pin) == f"{chosen}.{pin}":
+    makers = view.rows.get(forward.name, []) if forward else []
+    maker = view.checked.seen.get(source)
+    made_it = forward is not None and maker is not None and maker.block is not None and maker.block.row is forward
+    chosen = source if made_it else makers[0] if len(makers) == 1 else None
+    if chosen is None or seen.sources.get(pin) == f"{chosen}.{pin}" or _crowded(view, node, pin):
         return None
-    return Repair(f"Connect {pin} of {chosen}", tuple(_wired(page, node, pin, f"{chosen}.{pin}")))
+    return Repair(f"Connect {pin} of {chosen}", tuple(_wired(view, node, pin, f"{chosen}.{pin}")))
 
 
-def _measured(page: Page, checked: Checked, node: str, param: Param, op: Op) -> Repair | None:
+def _measured(view: _View, node: str, param: Param, op: Op) -> Repair | None:
     """The shape of what the forward op on this page pools, if there is just one."""
     forward = forward_of(op)
     entry = forward.params[0].name if forward else ""
-    rows = [s for s in checked.seen.values() if forward is not None and s.block is not None and s.block.row is forward]
-    if len(rows) != 1 or entry not in rows[0].sources:
+    rows = [view.checked.seen[name] for name in view.rows.get(forward.name, [])[:2]] if forward else []
+    if len(rows) != 1 or entry not in rows[0].sources or _crowded(view, node, param.name):
         return None
     x = rows[0].sources[entry]
-    name = page.fresh(f"{x.partition('.')[0]}_shape")
+    name = view.fresh(f"{x.partition('.')[0]}_shape")
     words = {"out_type": text.enumerator(param.dtype)}
-    made = {"id": name, "op": "Shape", "text": words, **_place(page, node, -260, -120)}
+    made = {"id": name, "op": "Shape", "text": words, **_place(view.page, node, -260, -120)}
     edits: list[Edit] = [{"do": "add_node", "node": made}, {"do": "add_wire", "wire": [x, f"{name}.input"]}]
-    edits += _wired(page, node, param.name, f"{name}.output")
+    edits += _wired(view, node, param.name, f"{name}.output")
     return Repair(f"Insert Shape of {x.partition('.')[0]} and connect it", tuple(edits))
 
 
@@ -156,17 +215,19 @@ def _sizes(node: str, pin: str, seen: Seen, op: Op) -> Repair | None:
     return Repair(f"Change to {words}", (_typed(node, pin, words),))
 
 
-def _reshaped(page: Page, checked: Checked, problem: Problem, seen: Seen) -> Repair | None:
+def _reshaped(view: _View, problem: Problem, seen: Seen) -> Repair | None:
     """An input of the right shape: the same numbers if they are as many, else 1, 2, 3, ..."""
+    page, checked = view.page, view.checked
     shape, pin, node = problem.expected_shape, problem.pin, problem.node
     source = seen.sources.get(pin or "")
     if shape is None or pin is None or node is None or source is None or math.prod(shape) > tensors.LARGEST:
         return None
+    if _crowded(view, node, pin):
+        return None
     giver = source.partition(".")[0]
     spec, sizes = checked.spec(source), tensors.bracketed(shape)
-    users = [wire for wire in page.wires if wire[0].partition(".")[0] == giver]
     const = page.nodes[giver].op in ("Const", "Random")
-    if const and len(users) == 1:
+    if const and view.users[giver] == 1:
         edits = [_typed(giver, "shape", sizes)]
         if page.nodes[giver].op == "Random":
             return Repair(f"Give {giver} the shape {sizes}", tuple(edits))
@@ -174,14 +235,14 @@ def _reshaped(page: Page, checked: Checked, problem: Problem, seen: Seen) -> Rep
             return Repair(f"Reshape {giver} to {sizes}", tuple(edits))
         edits.insert(0, _typed(giver, "val", f"arange(1,{math.prod(shape) + 1})"))
         return Repair(f"Fill {giver} with 1, 2, 3, ... of shape {sizes}", tuple(edits))
-    name = page.fresh(pin)
+    name = view.fresh(pin)
     words = {
         "val": f"arange(1,{math.prod(shape) + 1})",
         "shape": sizes,
         "dtype": text.enumerator(spec.dtype or "float32"),
     }
     made = {"id": name, "op": "Const", "text": words, **_place(page, node, -260, 180)}
-    added: list[Edit] = [{"do": "add_node", "node": made}, *_wired(page, node, pin, f"{name}.output")]
+    added: list[Edit] = [{"do": "add_node", "node": made}, *_wired(view, node, pin, f"{name}.output")]
     return Repair(f"Insert a Const with 1, 2, 3, ... of shape {sizes}", tuple(added))
 
 

@@ -14,8 +14,9 @@ from ..links import Links, cells, dimensions
 from ..table import Kind, Op
 from ..why import Subject, cuts, subject
 from ..words import number
-from .check import REFUSALS, Checked, Seen, Spec, arguments
-from .model import Json, Problem
+from .check import REFUSALS, arguments
+from .model import Json, Limits, Problem
+from .seen import Checked, Seen, Spec
 from .session import Ran, Run, inputs_of
 
 Array = npt.NDArray[Any]
@@ -173,12 +174,27 @@ def called(end: str) -> str:
     return end.removesuffix(".output")
 
 
-def relation(name: str, seen: Seen, ran: Ran, run: Run) -> tuple[Json | None, Json | None]:
+class Linked:
+    """Counts the cells of windows whose links a page lists."""
+
+    def __init__(self, limits: Limits | None) -> None:
+        self.room = None if limits is None else limits.links
+
+    def more(self, count: int) -> bool:
+        """Whether there is room for so many; if so, it is taken."""
+        if self.room is None or count > self.room:
+            return self.room is None
+        self.room -= count
+        return True
+
+
+def relation(name: str, seen: Seen, ran: Ran, run: Run, linked: Linked) -> tuple[Json | None, Json | None]:
     """Links and conservation of a block; none if it has no windows, or too many cells."""
     made = asked(name, seen, ran, run)
     if made is None or ran.kept is None:
         return None, None
-    if cells(dimensions(made.plan), made.plan.dest) > MOST_LINKED:
+    count = cells(dimensions(made.plan), made.plan.dest)
+    if count > MOST_LINKED or not linked.more(count):
         return None, None
     links: Links = ran.kept.notes.get("links") or made.links()
     if links.nbytes <= ran.kept.room:

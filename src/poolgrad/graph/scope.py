@@ -15,10 +15,11 @@ from ..errors import Problems, brief
 from ..why import Explanation, ask
 from . import data, report, tensors, text
 from .blocks import BLOCKS, TYPED, WIRED, Block, Pin, optional
-from .check import FAILED, Checked, Seen, check, check_node
+from .check import check, check_node
 from .data import Sources
 from .model import Graph, GraphError, Node, Page, Problem
 from .repair import repaired
+from .seen import FAILED, Checked, Seen
 from .session import execute
 
 Array = npt.NDArray[Any]
@@ -127,7 +128,7 @@ class Scope:
         """A scope over a page that exists; what is wrong with it is in `problems`."""
         scope = Scope(collect=True)
         chosen = graph.page(page)
-        sources = Sources(graph.data, paths, folder or Path())
+        sources = Sources.of(graph, paths, folder)
         scope._state = _State(graph, chosen, sources, True, check(chosen, sources))
         return scope
 

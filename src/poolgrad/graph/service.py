@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,20 @@ from ..errors import brief
 from ..words import phrases
 from . import data, edits, report
 from .blocks import BLOCKS, GROUPS, Block, Pin
-from .check import Checked, Seen, check_node
 from .check import check as check_page
+from .check import check_node
 from .data import Sources
-from .model import Graph, GraphError, Json, Node, Page, refuse
+from .model import Graph, GraphError, Json, Limits, Node, Page, refuse
 from .repair import repaired
+from .seen import Checked, Seen
 from .session import Cache, Run, execute, with_feeds
 from .text import DTYPES, TextError
 
 Array = npt.NDArray[Any]
+Lock = AbstractContextManager[
+    Any
+]  # of a cache that others use too: held while blocks run, not while texts and files are read
+FREE: Lock = nullcontext()
 __all__ = ["Cache", "GraphError", "check", "embed", "examples", "export", "gradients", "import_", "new_graph", "ops",
            "parse", "repair", "run", "tensor", "tensor_npy"]  # fmt: skip
 
@@ -73,6 +79,13 @@ def parse(op: str, pin: str, text: str) -> Json:
 # ---- check and run
 
 
+def limited(graph: Json, limits: Limits) -> Graph:
+    """The graph of a JSON object, on whose pages blocks may not ask for more than this."""
+    opened = Graph.from_json(graph)
+    opened.limits = limits
+    return opened
+
+
 def _opened(graph: Json | Graph, page: str | None) -> tuple[Graph, Page]:
     if not isinstance(graph, (Graph, dict)):
         refuse("graph", brief(graph), "an object")
@@ -80,13 +93,16 @@ def _opened(graph: Json | Graph, page: str | None) -> tuple[Graph, Page]:
     return opened, opened.page(page)
 
 
-def check(graph: Json | Graph, page: str | None = None, cache: Cache | None = None, paths: bool = False) -> Json:
+def check(graph: Json | Graph, page: str | None = None, cache: Cache | None = None, paths: bool = False,
+          lock: Lock = FREE) -> Json:  # fmt: skip
     """Shapes, types and problems of a page; with a cache it also runs, so that warnings about values are in."""
     opened, chosen = _opened(graph, page)
-    if cache is not None:
-        done = execute(chosen, Sources(opened.data, paths), cache)
-        return _checked(chosen, done.checked, done)
-    return _checked(chosen, check_page(chosen, Sources(opened.data, paths)), None)
+    sources = Sources.of(opened, paths)
+    found = check_page(chosen, sources)
+    if cache is None:
+        return _checked(chosen, found, None)
+    with lock:
+        return _checked(chosen, found, execute(chosen, sources, cache, checked=found))
 
 
 def _checked(page: Page, found: Checked, done: Run | None) -> Json:
@@ -100,13 +116,17 @@ def _checked(page: Page, found: Checked, done: Run | None) -> Json:
 
 
 def run(graph: Json | Graph, page: str | None = None, cache: Cache | None = None, feeds: Mapping[str, Any] | None = None,
-        limit: int = 16384, paths: bool = False) -> Json:  # fmt: skip
+        limit: int = 16384, paths: bool = False, lock: Lock = FREE) -> Json:  # fmt: skip
     """Runs a page: every block's arrays, how cells are linked, and what went wrong."""
     opened, chosen = _opened(graph, page)
     cache = cache if cache is not None else Cache()
-    done = execute(chosen, with_feeds(Sources(opened.data, paths), feeds or {}), cache)
-    taken = report.users_of(done.checked)
-    nodes = {name: _ran(name, taken, done, limit) for name in done.checked.seen}
+    sources = with_feeds(Sources.of(opened, paths), feeds or {})
+    found = check_page(chosen, sources)
+    with lock:
+        done = execute(chosen, sources, cache, checked=found)
+        linked = report.Linked(opened.limits)
+        taken = report.users_of(done.checked)
+        nodes = {name: _ran(name, taken, done, limit, linked) for name in done.checked.seen}
     fresh = [ran for ran in done.blocks.values() if ran.kept is not None]
     return {
         "page": chosen.name, "ms": round(done.ms, 3), "ran": sum(not ran.cached for ran in fresh),
@@ -116,7 +136,7 @@ def run(graph: Json | Graph, page: str | None = None, cache: Cache | None = None
     }  # fmt: skip
 
 
-def _ran(name: str, taken: report.Users, done: Run, limit: int) -> Json:
+def _ran(name: str, taken: report.Users, done: Run, limit: int, linked: report.Linked) -> Json:
     seen, ran = done.checked.seen[name], done.blocks[name]
     about = {pin: report.described(done.checked, f"{name}.{pin}", taken) for pin in seen.outputs}
     outputs: Json = {pin: report.outline(spec, about[pin]) for pin, spec in seen.outputs.items()}
@@ -125,7 +145,7 @@ def _ran(name: str, taken: report.Users, done: Run, limit: int) -> Json:
         for pin, array in ran.kept.outputs.items():
             spec = {"role": about[pin]["role"], "axes": report.axes(about[pin]["axes"], array.ndim)}
             outputs[pin] = report.tensor(array, spec, limit, f"{ran.key}.{pin}")
-        links, kept = report.relation(name, seen, ran, done)
+        links, kept = report.relation(name, seen, ran, done, linked)
     return {"status": ran.status, "cached": ran.cached, "ms": round(ran.ms, 3), "outputs": outputs, "links": links,
             "conservation": kept}  # fmt: skip
 
@@ -236,7 +256,7 @@ def examples() -> list[Json]:
 
 
 def export(graph: Json | Graph, page: str | None = None, kind: str = "json", cache: Cache | None = None,
-           paths: bool = False) -> tuple[bytes, str, str]:  # fmt: skip
+           paths: bool = False, lock: Lock = FREE) -> tuple[bytes, str, str]:  # fmt: skip
     """A page as a file: its bytes, a name for it, and its media type."""
     from . import export as exporting
     from . import html
@@ -245,8 +265,8 @@ def export(graph: Json | Graph, page: str | None = None, kind: str = "json", cac
     makers: dict[str, tuple[str, str, Callable[[], str | bytes]]] = {
         "json": ("json", "application/json", opened.to_json),
         "python": ("py", "text/x-python", lambda: exporting.python(opened, chosen)),
-        "html": ("html", "text/html", lambda: html.standalone(opened, chosen.name, cache, paths)),
-        "npz": ("npz", "application/octet-stream", lambda: exporting.npz(opened, chosen, cache, paths)),
+        "html": ("html", "text/html", lambda: html.standalone(opened, chosen.name, cache, paths, lock)),
+        "npz": ("npz", "application/octet-stream", lambda: exporting.npz(opened, chosen, cache, paths, lock)),
     }
     if not isinstance(kind, str) or kind not in makers:
         refuse("export", brief(kind), " or ".join(makers))

@@ -16,10 +16,11 @@ import numpy.typing as npt
 from .. import raw_ops
 from ..table import Op
 from . import tensors
-from .check import BLOCKED, FAILED, OK, REFUSALS, Checked, Seen, arguments, blame, check
+from .check import REFUSALS, arguments, blame, check
 from .data import Sources
 from .kin import forward_of
 from .model import Node, Page, Problem
+from .seen import BLOCKED, FAILED, OK, Checked, Seen
 
 Array = npt.NDArray[Any]
 Progress = Callable[[int, int, str], None]
@@ -50,11 +51,7 @@ class Cache:
     def __init__(self, nbytes: int = 2**28) -> None:
         self.limit = nbytes
         self.kept: dict[str, Kept] = {}  # the one that was used last is the last
-
-    @property
-    def held(self) -> int:
-        """Bytes of all that is kept."""
-        return sum(kept.nbytes for kept in list(self.kept.values()))
+        self.held = 0  # bytes of all that is kept
 
     def get(self, key: str) -> Kept | None:
         """What was kept under a key."""
@@ -65,13 +62,17 @@ class Cache:
 
     def put(self, key: str, kept: Kept) -> None:
         """Keeps a result, if there is room for it at all."""
-        self.kept.pop(key, None)
+        self._forget(key)
+        if kept.nbytes > self.limit:
+            return
         self.kept[key] = kept
-        room = self.limit
-        for old, held in reversed(list(self.kept.items())):
-            room -= held.nbytes
-            if room < 0:
-                self.kept.pop(old, None)
+        self.held += kept.nbytes
+        while self.held > self.limit:
+            self._forget(next(iter(self.kept)))
+
+    def _forget(self, key: str) -> None:
+        gone = self.kept.pop(key, None)
+        self.held -= 0 if gone is None else gone.nbytes
 
 
 @dataclass
@@ -112,10 +113,11 @@ def execute(
     cache: Cache | None = None,
     wanted: Iterable[str] | None = None,
     progress: Progress | None = None,
+    checked: Checked | None = None,
 ) -> Run:
-    """Runs a page, or only what leads to the wanted blocks."""
+    """Runs a page, or only what leads to the wanted blocks; `checked` is what `check` says about the page, if it is known."""
     begin = time.perf_counter()
-    run = Run(check(page, sources), {}, [], 0.0)
+    run = Run(check(page, sources) if checked is None else checked, {}, [], 0.0)
     chosen = _ancestors(run.checked, wanted)
     names = [name for name in run.checked.order if chosen is None or name in chosen]
     cache = cache if cache is not None else Cache()

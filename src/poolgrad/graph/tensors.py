@@ -26,8 +26,11 @@ Lookup = Callable[[str], Array]
 
 LARGEST = 2**26  # cells that a text may ask for
 _DEEPEST = 16
-_CALL = re.compile(r"\s*(arange|fill|ones|zeros|random)\s*(?:\((.*)\))?\s*$", re.DOTALL | re.IGNORECASE)
+_LONGEST_INTEGER = 1000  # characters: Python reads a few thousand
+_STEP = 2**20  # random numbers drawn at a time
+_CALL = re.compile(r"\s*(arange|fill|ones|zeros|random)(?:\s*\((.*)\))?\s*$", re.DOTALL | re.IGNORECASE)
 _DISTRIBUTIONS = {"normal": (0.0, 1.0), "uniform": (0.0, 1.0), "integers": (-9.0, 9.0)}
+_PLAIN = re.compile(r"[-+.0-9eE, \n]*")
 REFERENCE = re.compile(r"sha256:[0-9a-f]{64}")
 
 
@@ -36,8 +39,8 @@ def numpy_type(name: str) -> np.dtype[Any]:
     return np.dtype(getattr(ml_dtypes, name, name) if name == "bfloat16" else name)
 
 
-def parse(text: str, shape: Shape | None, dtype: str, lookup: Lookup | None = None) -> Array:
-    """The array that a text says; without a shape, the text's own.
+def parse(text: str, shape: Shape | None, dtype: str, lookup: Lookup | None = None, most: int = LARGEST) -> Array:
+    """The array that a text says; without a shape, the text's own. `most` cells are allowed.
 
     >>> parse("{{1, 2}, {3, 4}}", None, "float32").tolist() == parse("1,2,3,4", (2, 2), "int8").tolist()
     True
@@ -45,11 +48,11 @@ def parse(text: str, shape: Shape | None, dtype: str, lookup: Lookup | None = No
     Traceback (most recent call last):
     poolgrad.graph.text.TextError: at character 1: got 3 numbers, wanted 4, for shape [2, 2]
     """
-    if shape is not None and math.prod(shape) > LARGEST:
-        raise TextError(0, max(len(text), 1), f"shape {list(shape)}", f"at most {LARGEST} cells")
+    if shape is not None and math.prod(shape) > most:
+        raise TextError(0, max(len(text), 1), f"shape {list(shape)}", f"at most {most} cells")
     made = _CALL.match(text)
     if made:
-        return _called(text, made, shape, numpy_type(dtype))
+        return _called(text, made, shape, numpy_type(dtype), most)
     name, at = quoted(text)
     if lookup is not None and name.startswith("sha256:"):
         return _shaped(text, lookup(name).astype(numpy_type(dtype)), shape)
@@ -74,8 +77,27 @@ def _shaped(text: str, array: Array, shape: Shape | None) -> Array:
 # ---- lists
 
 
+def _plain(text: str, dtype: np.dtype[Any]) -> Array | None:
+    """The array of plain numbers between commas, read fast; None for other texts and for wrong ones."""
+    if not _PLAIN.fullmatch(text):
+        return None
+    whole = dtype.kind in "iu"
+    try:
+        values = [*map(int if whole else float, text.removesuffix(",").split(","))]
+    except ValueError:
+        return None
+    least = int(np.iinfo(dtype).min) if whole else -_most(dtype)
+    if not least <= min(values) <= max(values) <= _most(dtype):
+        return None
+    return np.array(values, dtype if whole else np.float64).astype(dtype)
+
+
 @lru_cache(16)
 def _nested(text: str, dtype: np.dtype[Any]) -> Array:
+    plain = _plain(text, dtype)
+    if plain is not None:
+        plain.flags.writeable = False
+        return plain
     scan = Scanner(text)
     shape, values = _items(scan, "", dtype, 0)
     scan.end()
@@ -118,25 +140,29 @@ def _number(scan: Scanner, dtype: np.dtype[Any]) -> float | int:
         if abs(real(token)) > _most(dtype) and "inf" not in token.lower():
             raise TextError(at, len(token), token, f"a number that {dtype.name} can hold")
         return real(token)
-    value, info = int(scan.number(_INT, f"an integer, for dtype {dtype.name}")[:24]), np.iinfo(dtype)
+    token, info = scan.number(_INT, f"an integer, for dtype {dtype.name}"), np.iinfo(dtype)
+    value = int(token) if len(token) < _LONGEST_INTEGER else info.max + 1
     if not info.min <= value <= info.max:
-        raise TextError(at, scan.at - at, str(value), f"an integer from {info.min} to {info.max}, for {dtype.name}")
+        wanted = f"an integer from {info.min} to {info.max}, for {dtype.name}"
+        raise TextError(at, len(token), token[:40], wanted)
     return value
 
 
 @lru_cache(16)
 def _most(dtype: np.dtype[Any]) -> float:
     """The largest finite number of a type."""
-    return float(np.iinfo(dtype).max if dtype.kind in "iu" else ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
+    if dtype.kind in "iu":
+        return int(np.iinfo(dtype).max)
+    return float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
 
 
 # ---- calls
 
 
-def _called(text: str, made: re.Match[str], shape: Shape | None, dtype: np.dtype[Any]) -> Array:
+def _called(text: str, made: re.Match[str], shape: Shape | None, dtype: np.dtype[Any], most: int) -> Array:
     name, inner = made.group(1).lower(), made.group(2)
     if name == "arange":
-        return _shaped(text, _arange(text, made, dtype), shape)
+        return _shaped(text, _arange(text, made, dtype, most), shape)
     if shape is None:
         raise TextError(0, len(text), f"{name} without a shape", "a shape")
     if name == "random":
@@ -164,14 +190,14 @@ def _arguments(text: str, made: re.Match[str], least: int, most: int) -> list[fl
     return found
 
 
-def _arange(text: str, made: re.Match[str], dtype: np.dtype[Any]) -> Array:
+def _arange(text: str, made: re.Match[str], dtype: np.dtype[Any], most: int) -> Array:
     given = _arguments(text, made, 1, 3)
     start, stop, step = [(0.0, given[0], 1.0), (*given, 1.0), given][len(given) - 1]
-    if step == 0 or not 0 <= (stop - start) / step <= LARGEST:
-        raise TextError(made.start(1), len(made.group()), made.group().strip(), f"at most {LARGEST} numbers")
+    if step == 0 or not 0 <= (stop - start) / step <= most:
+        raise TextError(made.start(1), len(made.group()), made.group().strip(), f"at most {most} numbers")
     low = np.iinfo(dtype).min if dtype.kind in "iu" else -_most(dtype)
     numbers = np.arange(start, stop, step)
-    if numbers.size and not (low <= numbers.min() and numbers.max() <= _most(dtype)):
+    if numbers.size and not low <= float(numbers.min()) <= float(numbers.max()) <= _most(dtype):
         raise TextError(made.start(1), len(made.group()), made.group().strip(), f"numbers that {dtype.name} can hold")
     if dtype.kind in "iu" and (numbers != np.trunc(numbers)).any():
         raise TextError(made.start(1), len(made.group()), made.group().strip(), f"integers, for dtype {dtype.name}")
@@ -213,9 +239,14 @@ def random(dist: str, shape: Shape, dtype: str, seed: int) -> Array:
         raise TextError(0, len(dist), dist, f"integers(low,high), for dtype {dtype}", "integers(0,9)")
     if max(abs(a), abs(b)) * 64 > _most(kind):
         raise TextError(0, len(dist), dist, f"numbers that {dtype} can hold")
-    with np.errstate(over="ignore"):
-        drawn = a + b * rng.standard_normal(shape) if name == "normal" else a + (b - a) * rng.random(shape)
-    return np.asarray(drawn).astype(kind)
+    made = np.empty(math.prod(shape), kind)
+    for start in range(0, made.size, _STEP):  # the same numbers as in one draw, with less memory
+        part = made[start : start + _STEP]
+        with np.errstate(over="ignore"):
+            part[:] = (
+                a + b * rng.standard_normal(part.size) if name == "normal" else a + (b - a) * rng.random(part.size)
+            )
+    return made.reshape(shape)
 
 
 # ---- and back to text

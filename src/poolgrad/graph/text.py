@@ -22,10 +22,15 @@ from ..problem import short
 from ..table import OPS
 
 OPEN, CLOSE = "{[(", "}])"
-_FLOAT = re.compile(r"[-+]?((\d+\.?\d*|\.\d+)(e[-+]?\d+)?f?|inf(inity)?f?|nan)", re.IGNORECASE)
+MOST_DIMENSIONS = 32
+_MOST_NUMBERS = 100_000  # of an attribute, or a pooling sequence
+_FLOAT = re.compile(r"[-+]?((\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?f?|inf(inity)?f?|nan)", re.IGNORECASE)
 _INT = re.compile(r"[-+]?\d+")
 _TOKEN = re.compile(r"[^\s,;{}\[\]()]+")
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_PREFIX = re.compile(r"(\w+)\s*::\s*")
+_ATTRS = re.compile(r"Attrs\s*\(\s*\)\s*")
+_SPACE = re.compile(r"\s*")
 _LEAD = re.compile(r"\s*ex\\?\)")  # the examples of the pages begin with "ex)"
 
 DTYPES = tuple(dict.fromkeys(dtype for op in OPS.values() for dtype in op.dtypes))
@@ -57,8 +62,8 @@ class Scanner:
         self.spaces()
 
     def spaces(self) -> None:
-        while self.at < len(self.text) and self.text[self.at].isspace():
-            self.at += 1
+        found = _SPACE.match(self.text, self.at)
+        self.at = found.end() if found else self.at
 
     @property
     def here(self) -> str:
@@ -105,11 +110,13 @@ def real(token: str) -> float:
 
 def _listed(text: str, pattern: re.Pattern[str], wanted: str) -> list[tuple[str, int]]:
     """The numbers of a flat list and where each stands."""
-    scan, found = Scanner(text), []
+    scan, found = Scanner(text), list[tuple[str, int]]()
     bracket = scan.take(OPEN)
     close = CLOSE[OPEN.index(bracket)] if bracket else ""
     while scan.here and scan.here != close:
         at = scan.at
+        if len(found) == _MOST_NUMBERS:
+            scan.fail(f"at most {_MOST_NUMBERS} numbers")
         found.append((scan.number(pattern, wanted), at))
         scan.take(",;")
     if close and not scan.take(close):
@@ -158,10 +165,11 @@ def shape(text: str) -> tuple[int, ...]:
     >>> shape("[2][3]"), shape("{2,3}"), shape("2, 3"), shape("[]")
     ((2, 3), (2, 3), (2, 3), ())
     """
-    if re.search(r"\]\s*\[", text):
-        joined = re.sub(r"\]\s*\[", lambda m: "," + " " * (len(m.group()) - 1), text)  # every place keeps its number
-        return tuple(ints(joined, 0))
-    return tuple(ints(text, 0))
+    joined = re.sub(r"\]\s*\[", lambda m: "," + " " * (len(m.group()) - 1), text)  # every place keeps its number
+    sizes = tuple(ints(joined, 0))
+    if len(sizes) > MOST_DIMENSIONS:
+        raise TextError(0, len(text), f"{len(sizes)} sizes", f"at most {MOST_DIMENSIONS}")
+    return sizes
 
 
 def quoted(text: str) -> tuple[str, int]:
@@ -241,9 +249,9 @@ def attrs(text: str, readers: Mapping[str, Reader], op: str = "") -> dict[str, A
         if not scan.here:
             return found
         _prefix(scan, op)
-        if re.match(r"Attrs\s*\(\s*\)", scan.text[scan.at :]):
-            scan.at = scan.text.index(")", scan.at) + 1
-            scan.spaces()
+        empty = _ATTRS.match(scan.text, scan.at)
+        if empty:
+            scan.at = empty.end()
             continue
         name, at = _name(scan, readers, op)
         if name in found:
@@ -257,7 +265,7 @@ def attrs(text: str, readers: Mapping[str, Reader], op: str = "") -> dict[str, A
 
 def _prefix(scan: Scanner, op: str) -> None:
     """Skips `Op::`, which must be this op's name."""
-    found = re.compile(r"(\w+)\s*::\s*").match(scan.text, scan.at)
+    found = _PREFIX.match(scan.text, scan.at)
     if not found:
         return
     if op and found.group(1) != op:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import html
+import os
 import signal
+import tempfile
 import threading
 import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -65,6 +70,35 @@ def _stop(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
+_DOOR = """<!doctype html>
+<meta charset="utf-8">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0;url={address}">
+<title>poolgrad studio</title>
+<a href="{address}">Open the studio</a>
+"""
+
+
+@contextmanager
+def door(address: str) -> Iterator[Path]:
+    """A file that leads a browser to the address, for this user alone to read; it is gone afterwards.
+
+    All users of a machine can see the command lines of all programs, and a browser gets its address there. So the
+    browser gets the name of this file, and the secret is in the file.
+    """
+    with tempfile.TemporaryDirectory(prefix="poolgrad-studio-", ignore_cleanup_errors=True) as folder:  # mode 0700
+        path = Path(folder) / "open.html"
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(_DOOR.format(address=html.escape(address)))
+        yield path
+
+
+def _open(path: Path) -> None:
+    with suppress(webbrowser.Error, OSError):
+        webbrowser.open(path.as_uri())
+
+
 def run(given: argparse.Namespace) -> int:
     """Serves until Ctrl-C."""
     if not 0 <= given.port < 65536:
@@ -73,10 +107,11 @@ def run(given: argparse.Namespace) -> int:
     print(f"poolgrad studio: {address}\nCtrl-C stops it.", flush=True)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _stop)
-    if not given.no_browser:
-        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
     try:
-        server.serve_forever(poll_interval=0.2)
+        with nullcontext() if given.no_browser else door(address) as path:
+            if path is not None:
+                threading.Thread(target=_open, args=(path,), daemon=True).start()
+            server.serve_forever(poll_interval=0.2)
     except KeyboardInterrupt:
         print("\npoolgrad studio: stopped", flush=True)
     finally:

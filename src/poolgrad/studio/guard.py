@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from ..graph.model import too_many
+
 Headers = dict[str, str]
 Reply = tuple[int, Headers, bytes]
 
@@ -98,6 +100,9 @@ def parse(body: bytes) -> dict[str, Any]:
     Traceback (most recent call last):
     poolgrad.studio.guard.Refused: got JSON of type list, wanted an object
     """
+    many = too_many(body)
+    if many:
+        raise Refused(413, f"the body has {many}")
     try:
         value = json.loads(body.decode("utf-8"), parse_constant=_no_constant)
     except UnicodeDecodeError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import sys
 import threading
 import traceback
 from collections import OrderedDict
@@ -12,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
-from ..graph import GraphError, service
+from ..graph import Graph, GraphError, service
+from ..graph.model import Limits
 from . import page
 from .guard import (
     METHODS,
@@ -28,36 +30,65 @@ from .guard import (
     reply,
 )
 
-_KEPT = 256 * 2**20  # characters of uploaded contents that are remembered
+_KEPT = 256 * 2**20  # bytes of uploaded contents that are remembered
 _MOST_FILES = 8
+_READERS = 8  # bodies that are read at the same time
+_LIMITS = Limits(nbytes=2**28, cells=2**32, links=2**24)  # of a page
 
 
 class Contents:
     """The contents of arrays and pictures that a page has sent once, so that it need not send them with every run."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = _KEPT) -> None:
         self.entries: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self.weights: dict[str, int] = {}
+        self.most, self.held = most, 0  # bytes
+        self.lock = threading.Lock()
 
     def complete(self, graph: dict[str, Any]) -> dict[str, Any]:
         """The graph with the entries that were left out filled in; the others are remembered."""
         data = graph.get("data")
         if not isinstance(data, dict) or not data:
             return graph
-        missing = [key for key, value in data.items() if value == {} and key not in self.entries]
-        if missing:
-            raise Refused(409, f"the contents of {missing[0]} are no longer here: send them again")
-        full = {key: self.entries[key] if value == {} else value for key, value in data.items()}
-        for key, value in full.items():
-            if isinstance(value, dict):
-                self.entries[key] = value
-                self.entries.move_to_end(key)
-        while len(self.entries) > 1 and sum(map(_weight, self.entries.values())) > _KEPT:
-            self.entries.popitem(last=False)
+        weights = {key: weight([key, value]) for key, value in data.items() if isinstance(value, dict) and value}
+        with self.lock:
+            missing = next((key for key, value in data.items() if value == {} and key not in self.entries), None)
+            if missing is not None:
+                raise Refused(409, f"the contents of {missing[:80]} are no longer here: send them again")
+            full = {key: self.entries[key] if value == {} else value for key, value in data.items()}
+            for key, value in data.items():
+                if value == {}:
+                    self.entries.move_to_end(key)
+                elif key in weights:
+                    self._remember(key, value, weights[key])
         return {**graph, "data": full}
 
+    def _remember(self, key: str, entry: dict[str, Any], nbytes: int) -> None:
+        """Keep an entry; forget those that were used longest ago if there are too many bytes."""
+        self.held += nbytes - self.weights.get(key, 0)
+        self.entries[key], self.weights[key] = entry, nbytes
+        self.entries.move_to_end(key)
+        while self.held > self.most:
+            gone, _ = self.entries.popitem(last=False)
+            self.held -= self.weights.pop(gone)
 
-def _weight(entry: dict[str, Any]) -> int:
-    return sum(len(value) for value in entry.values() if isinstance(value, str))
+
+def weight(value: Any) -> int:
+    """Bytes that a JSON value takes, all of its parts included; what occurs twice counts twice.
+
+    >>> weight({"a": []}) > weight([]) > 0
+    True
+    """
+    total, waiting = 0, [value]
+    while waiting:
+        here = waiting.pop()
+        total += sys.getsizeof(here)
+        if isinstance(here, dict):
+            waiting += here.keys()
+            waiting += here.values()
+        elif isinstance(here, list):
+            waiting += here
+    return total
 
 
 def _split(path: str) -> SplitResult:
@@ -76,7 +107,8 @@ class App:
     start: dict[str, Any] = field(default_factory=dict)
     cache: service.Cache = field(default_factory=service.Cache)
     contents: Contents = field(default_factory=Contents)
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    lock: threading.Lock = field(default_factory=threading.Lock)  # of the cache: runs wait for each other
+    readers: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(_READERS))
     log: Callable[[str], None] = print
 
     def __call__(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Reply:
@@ -120,7 +152,9 @@ class App:
         if method != wanted:
             raise Refused(405, f"{url.path}: method: got {method}, wanted {wanted}")
         query = {key: values[-1] for key, values in parse_qs(url.query, keep_blank_values=True).items()}
-        with self.lock:  # the cache is one: runs wait for each other
+        if method == "GET":
+            return route(self, query, body)
+        with self.readers:  # bounds memory; texts and files are read here, outside the lock
             return route(self, query, body)
 
     def _file(self, method: str, path: str) -> Reply:
@@ -150,7 +184,7 @@ def _examples(app: App, query: dict[str, str], body: bytes) -> Reply:
     return as_json(service.examples())
 
 
-def _given(app: App, body: bytes) -> tuple[dict[str, Any], dict[str, Any], str | None]:
+def _given(app: App, body: bytes) -> tuple[dict[str, Any], Graph, str | None]:
     """The whole body, its graph made complete, and the page it is about."""
     asked = parse(body)
     graph, name = asked.get("graph"), asked.get("page")
@@ -158,7 +192,7 @@ def _given(app: App, body: bytes) -> tuple[dict[str, Any], dict[str, Any], str |
         raise Refused(400, f"graph: got {type(graph).__name__}, wanted an object")
     if name is not None and not isinstance(name, str):
         raise Refused(400, f"page: got {type(name).__name__}, wanted a name")
-    return asked, app.contents.complete(graph), name
+    return asked, service.limited(app.contents.complete(graph), _LIMITS), name
 
 
 def _word(asked: dict[str, Any], name: str) -> str:
@@ -175,7 +209,7 @@ def _check(app: App, query: dict[str, str], body: bytes) -> Reply:
 
 def _run(app: App, query: dict[str, str], body: bytes) -> Reply:
     _, graph, name = _given(app, body)
-    return as_json(service.run(graph, name, app.cache))
+    return as_json(service.run(graph, name, app.cache, lock=app.lock))
 
 
 def _gradients(app: App, query: dict[str, str], body: bytes) -> Reply:
@@ -185,16 +219,17 @@ def _gradients(app: App, query: dict[str, str], body: bytes) -> Reply:
 
 def _export(app: App, query: dict[str, str], body: bytes) -> Reply:
     asked, graph, page_name = _given(app, body)
-    data, name, kind = service.export(graph, page_name, _word(asked, "kind"), app.cache)
+    data, name, kind = service.export(graph, page_name, _word(asked, "kind"), app.cache, lock=app.lock)
     safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_. ") else "_" for c in name)
     return reply(200, data, kind, Content_Disposition=f'attachment; filename="{safe}"')
 
 
 def _tensor(app: App, query: dict[str, str], body: bytes) -> Reply:
     ref = query.get("ref", "")
-    if query.get("as") == "npy":
-        return reply(200, service.tensor_npy(app.cache, ref), "application/octet-stream")
-    return as_json(service.tensor(app.cache, ref))
+    with app.lock:
+        if query.get("as") == "npy":
+            return reply(200, service.tensor_npy(app.cache, ref), "application/octet-stream")
+        return as_json(service.tensor(app.cache, ref))
 
 
 def _upload(app: App, query: dict[str, str], body: bytes) -> Reply:

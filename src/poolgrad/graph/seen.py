@@ -1,0 +1,86 @@
+"""What is known about the blocks of a page before anything runs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import tensors
+from .blocks import Block
+from .model import Problem
+
+Array = npt.NDArray[Any]
+OK, FAILED, BLOCKED, UNKNOWN = "ok", "failed", "blocked", "unknown"
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What is known of an array before anything runs; nothing at all if dtype is None."""
+
+    dtype: str | None = None
+    shape: tuple[int, ...] | None = None
+    value: Array | None = None
+
+    @property
+    def known(self) -> bool:
+        """Whether shape and type are known."""
+        return self.dtype is not None and self.shape is not None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the array, if shape and type are known."""
+        if self.dtype is None or self.shape is None:
+            return 0
+        return math.prod(self.shape) * tensors.numpy_type(self.dtype).itemsize
+
+    def stand_in(self) -> Array:
+        """An array of that shape and type that takes no memory."""
+        if self.value is not None:
+            return self.value
+        assert self.dtype is not None
+        assert self.shape is not None
+        return np.broadcast_to(np.zeros((), tensors.numpy_type(self.dtype)), self.shape)
+
+
+@dataclass
+class Seen:
+    """What was found out about one block."""
+
+    block: Block | None = None
+    status: str = OK
+    values: dict[str, Any] = field(default_factory=dict)  # its texts, read; the optional attributes by their names
+    sources: dict[str, str] = field(default_factory=dict)  # pin: node.pin
+    outputs: dict[str, Spec] = field(default_factory=dict)
+
+
+@dataclass
+class Checked:
+    """What was found out about a page."""
+
+    seen: dict[str, Seen] = field(default_factory=dict)
+    order: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    blamed: set[tuple[str, str | None]] = field(default_factory=set)  # block and pin of the problems
+    nbytes: int = 0  # of all arrays
+    cells: int = 0  # that all windows read
+    guessed: int = 0  # names that were compared with all known ones
+
+    def spec(self, end: str) -> Spec:
+        """What is known of `node.pin`."""
+        node, _, pin = end.partition(".")
+        return self.seen[node].outputs.get(pin, Spec()) if node in self.seen else Spec()
+
+    def sort(self) -> None:
+        """Problems in the order of the blocks, and of the pins of each."""
+        places = {name: i for i, name in enumerate(self.seen)}
+
+        def place(problem: Problem) -> tuple[int, int]:
+            block = self.seen[problem.node].block if problem.node in self.seen else None
+            pins = [pin.name for pin in block.pins] if block else []
+            return places.get(problem.node or "", -1), pins.index(problem.pin) if problem.pin in pins else -1
+
+        self.problems.sort(key=place)
