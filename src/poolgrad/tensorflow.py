@@ -26,7 +26,6 @@ from .errors import Problems, brief
 from .recipes import Frame, Rule, carry, select
 from .traced import Chosen, pool
 
-
 REFUSAL = (
     "poolgrad.tensorflow: SavedModel: got a function that pools, wanted one that runs without Python: "
     "save the weights instead, or a Keras model as .keras"

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from support import FAST, SLOW, Case, arguments, difference, dtype_of, outputs
@@ -123,6 +124,20 @@ def position_does_not_matter(op: Op) -> None:
         out = run(op, args)
         found += [out[..., c].view(np.uint32).tolist() for c in range(channels)]
     assert all(f == found[0] for f in found)
+
+
+@exercises("LOWEST")
+def the_lowest_value_is_a_number(op: Op) -> None:
+    """TensorFlow's means of these windows are NaN, 4 and 4: a lowest cell is neither added nor counted."""
+    for dtype in ("float32", "bfloat16"):
+        lowest = float(ml_dtypes.finfo(dtype_of(dtype)).min)
+        for channels in (1, 8):  # one number, and a vector of them
+            for cells, want in (([lowest], lowest), ([lowest, 4], lowest / 2), ([4, lowest], lowest / 2)):
+                shape = (1,) * op.spatial + (len(cells), 1)
+                column = np.array(cells, dtype_of(dtype)).reshape(shape)
+                args = arguments(small(op, dtype, x=(*shape[:-1], channels), k=(1,) * (op.spatial - 1) + (len(cells),)))
+                args = {**args, first_source(op): np.repeat(column, channels, -1)}
+                assert run(op, args).reshape(-1).tolist() == [want] * channels
 
 
 @exercises("FITS")
