@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -20,6 +21,17 @@ from ..errors import Problems, brief
 from ..recipes import Frame, Rule
 from ..traced import Chosen, pool
 from . import primitives
+
+
+def _narrowed(function: Any, kind: np.dtype[Any], *arrays: Any) -> Any:
+    """Return the integers of a function in a narrower type; refuse those that do not fit."""
+    found = function(*arrays)
+    limits = np.iinfo(kind)
+    beyond = found[(found < limits.min) | (found > limits.max)]
+    if beyond.size:
+        wanted = f"integers within {kind}: without jax_enable_x64 JAX has no wider ones"
+        Problems(getattr(function.args[0], "op", "pool")).fail("x", f"a result of {beyond.flat[0]}", wanted)
+    return found.astype(kind)
 
 
 class _Jax:
@@ -55,7 +67,7 @@ class _Jax:
     def seed(self, op: str, seed: Any) -> Any:
         if seed is None:
             Problems(op).fail(
-                "seed", "None", "an integer, a pair of them, or a key of jax.random: JAX has no other chance"
+                "seed", "None", "an integer, a pair of them, or a key of jax.random: JAX has no global random state"
             )
         if not isinstance(seed, jax.Array):
             return None
@@ -72,8 +84,9 @@ class _Jax:
 
     def compute(self, function: Callable[..., Any], shape: tuple[Any, ...], dtype: Any, *arrays: Any) -> Any:
         held = tuple(jax.lax.stop_gradient(a) for a in arrays)
-        found = jax.ShapeDtypeStruct(shape, jax.dtypes.canonicalize_dtype(dtype))
-        return primitives.host(function, found, *held)
+        kind = jax.dtypes.canonicalize_dtype(dtype)
+        run = function if kind == dtype or kind.kind not in "iu" else partial(_narrowed, function, kind)
+        return primitives.host(run, jax.ShapeDtypeStruct(shape, kind), *held)
 
     def constant_of(self, x: Any) -> Any:
         return jax.lax.stop_gradient(x)
