@@ -7,6 +7,7 @@ Values, both derivatives, the second order, vmap over every axis, taps; eager an
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections import Counter
@@ -28,6 +29,7 @@ WAYS = ("value", "pull", "push", "second", "taps", "map", "lax")
 NARROW = ("float16", "bfloat16", "float32", "int8", "uint8", "int32", "bool")
 WIDE = (*NARROW, "float64", "float64", "int64", "uint64")
 FOUND = native.available
+logging.getLogger("jax._src.callback").setLevel(logging.CRITICAL)  # which logs every error that it raises
 
 
 class Jax:

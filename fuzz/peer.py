@@ -61,7 +61,7 @@ class TensorFlow:
     def ask(self, name: str, args: dict[str, Any]) -> Any:
         """Return its arrays, or a text: why it refused, or that it died, twice."""
         found = self._once(name, args)
-        return self._once(name, args) if found == "died" else found
+        return self._once(name, args) if isinstance(found, str) and found == "died" else found
 
     def _once(self, name: str, args: dict[str, Any]) -> Any:
         assert self.process.stdin is not None

@@ -184,7 +184,7 @@ _ROWS = (
        Rule(Windows.CLIP, Verb.ARGMAX, start=Start.FIRST), bits(SUBNORMALS, CHANNEL_STRIDE, EMPTY, NOT_DEPTHWISE, WORDS)),
     Op("MaxPoolGradWithArgmax", "Gradient of MaxPoolWithArgmax: grad added at the given positions.", "max", 1, 2,
        _arrays(("input", Kind.SOURCE), G, ("argmax", Kind.INDEX)) + _sizes() + (BATCHED, NAME), ("output",), REALS,
-       Rule(Windows.CLIP, Verb.SCATTER), bits(SUBNORMALS, CHANNEL_STRIDE, GRID, FITS, WORDS), depthwise=True),
+       Rule(Windows.CLIP, Verb.SCATTER), bits(SUBNORMALS, CHANNEL_STRIDE, GRID, FITS, DEPTHWISE, WORDS), depthwise=True),
     Op("MaxPoolGradGradWithArgmax", "Second-order gradient of MaxPoolWithArgmax: grad at the given positions.", "max", 2, 2,
        _arrays(("input", Kind.SOURCE), V, ("argmax", Kind.INDEX)) + _sizes() + (BATCHED, NAME), ("output",), REALS,
        Rule(Windows.CLIP, Verb.GATHER), bits(NO_KERNEL, CHANNEL_STRIDE, FITS, WORDS), depthwise=True),

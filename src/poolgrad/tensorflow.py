@@ -1,4 +1,4 @@
-"""The pools for TensorFlow, eager and in tf.function, with gradients to any order and forward mode.
+"""The pools for TensorFlow, eager and in tf.function, with gradients to any order, and eagerly in forward mode.
 
 In a `tf.function` the kernels run through `tf.numpy_function`: such a function can be trained, but not compiled by XLA. Saving it as a
 SavedModel is an error.
@@ -20,6 +20,11 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+
+try:  # no public function tells which tensors have tangents
+    from tensorflow.python.eager.forwardprop_util import pack_tangents as _tangents
+except ImportError:
+    _tangents = None
 
 from .arrays import as_array
 from .errors import Problems, brief
@@ -48,6 +53,13 @@ def _refuse_saving() -> None:
     graph = tf.compat.v1.get_default_graph()
     if hasattr(graph, "capture"):
         graph.capture(_unsaved())
+
+
+def _refuse_tangents(problems: Problems, x: Any) -> None:
+    """Refuse forward mode inside of a tf.function, where TensorFlow would take the kernel's derivative for 0."""
+    if _tangents is not None and _tangents([x]).tangents:
+        wanted = "one without: forward mode runs eagerly, tf.GradientTape in a tf.function too"
+        problems.fail("x", "a tensor with a tangent in a tf.function", wanted, NotImplementedError)
 
 
 def _array(tensor: Any) -> Any:
@@ -98,6 +110,7 @@ class _TensorFlow:
         x = tf.convert_to_tensor(x)
         if not tf.executing_eagerly():
             _refuse_saving()
+            _refuse_tangents(problems, x)
         if "GPU" in (x.device or "") or "TPU" in (x.device or ""):
             problems.fail(
                 "x", f"a tensor on {x.device}", "one on the CPU: copy it under tf.device('CPU:0') with tf.identity"

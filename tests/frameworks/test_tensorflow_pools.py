@@ -80,6 +80,18 @@ def test_forward_mode_has_the_bits_of_numpy(case):
     equal(acc.jvp(y), pg.jvp(lambda a: case.run(pg, a), x, v)[1])
 
 
+@pytest.mark.parametrize("op", ["max_pool", "avg_pool", "lp_pool"])
+def test_forward_mode_in_a_traced_function_is_refused_and_not_zero(op):
+    @tf.function
+    def run(x, v):
+        with tf.autodiff.ForwardAccumulator(x, v) as acc:
+            y = getattr(pool, op)(x, 2)
+        return acc.jvp(y)
+
+    with pytest.raises(NotImplementedError, match=f"{op}: x: got a tensor with a tangent in a tf.function, wanted one"):
+        run(tf.range(4.0), tf.range(4.0))
+
+
 @pytest.mark.parametrize("case", BAD, ids=str)
 def test_a_bad_call_is_refused_in_the_words_of_numpy(case):
     x = case.x(np.float32)
