@@ -41,6 +41,8 @@ class Jax:
     def value(self, call: Call, x: Array, traced: bool) -> Array:
         """Return the pooled array."""
         f = lambda a: self._run(call, a)  # noqa: E731
+        if call.args["x"].memory != "plain":  # as it lies
+            return np.asarray(f(x))
         return np.asarray(jax.jit(f)(x) if traced else f(jnp.asarray(x)))
 
     def pull(self, call: Call, x: Array, g: Array, traced: bool) -> Array:
@@ -80,7 +82,7 @@ class Jax:
     def dtype(self, op: str, dtype: Any) -> Any:
         """Return the dtype of the pooled array."""
         if np.dtype(dtype).kind not in "iub" or "max" in op or "min" in op:
-            return dtype
+            return np.dtype(dtype).newbyteorder("=")
         wide = "float64" if "avg" in op else "uint64" if jax.dtypes.canonicalize_dtype(dtype) == np.uint64 else "int64"
         return jax.dtypes.canonicalize_dtype(wide)
 

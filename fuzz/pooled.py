@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 import ml_dtypes
 import numpy as np
-from differential import ROOT, Call, Data, Rng, pick
+from differential import MEMORY, ROOT, Call, Data, Rng, pick
 
 import poolgrad as pg
 
@@ -62,6 +62,8 @@ def draw(rng: Rng, dtypes: Sequence[str], ways: Sequence[str]) -> Call:
         given["keepdims"] = False
     _draw_rules(rng, name, given)
     given["way"] = pick(rng, ways)
+    if given["way"] == "value" and rng.random() < 0.5:
+        given["x"] = replace(given["x"], memory=pick(rng, tuple(MEMORY)))
     return Call(name, **given)
 
 

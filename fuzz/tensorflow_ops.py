@@ -148,7 +148,8 @@ class _Adapter:
 
     def value(self, call: Call, x: Array, traced: bool) -> Array:
         """Return the pooled array."""
-        return self._ask("value", call, x=x, traced=traced)
+        raw = call.args["x"].memory != "plain"
+        return self._ask("value", call, x=x, traced=traced and not raw, raw=raw)
 
     def pull(self, call: Call, x: Array, g: Array, traced: bool) -> Array:
         """Return the gradient."""
@@ -173,7 +174,7 @@ class _Adapter:
     def dtype(self, op: str, dtype: Any) -> Any:
         """Return the dtype of the pooled array."""
         if np.dtype(dtype).kind not in "iub" or "max" in op or "min" in op:
-            return dtype
+            return np.dtype(dtype).newbyteorder("=")
         return np.dtype("float64" if "avg" in op else "uint64" if dtype == np.uint64 else "int64")
 
 

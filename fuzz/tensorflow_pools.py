@@ -18,8 +18,10 @@ def _call(f: Callable[..., Any], traced: bool, *arrays: Array) -> Any:
     return (tf.function(f) if traced else f)(*tensors)
 
 
-def value(op: str, words: dict[str, Any], x: Array, traced: bool) -> Array:
-    """Return the pooled array."""
+def value(op: str, words: dict[str, Any], x: Array, traced: bool, raw: bool = False) -> Array:
+    """Return the pooled array, of a tensor or of the array as it lies."""
+    if raw:
+        return np.asarray(getattr(pool, op)(x, **words).numpy())
     found: Array = _call(lambda a: getattr(pool, op)(a, **words), traced, x).numpy()
     return found
 

@@ -44,7 +44,8 @@ class _Jax:
             return x, tuple(x.shape), np.dtype(x.dtype)
         array = as_array(problems, "x", x)
         problems.settle()
-        found = jnp.asarray(array)
+        assert array is not None
+        found = jnp.asarray(array.astype(array.dtype.newbyteorder("="), copy=False))  # JAX refuses foreign byte orders
         return found, tuple(found.shape), np.dtype(found.dtype)
 
     def _on_cpu(self, problems: Problems, x: Any) -> None:
