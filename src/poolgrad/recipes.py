@@ -218,7 +218,7 @@ def _geometry_of(op: str, shape: tuple[int, ...], given: Mapping[str, Any]) -> t
     """The windows of a call, and a bound for their length that holds for other seeds too; 0 if there is none to know."""
     problems, where = Problems(op), (given["axes"], given["layout"])
     blank = np.broadcast_to(np.int8(0), shape)
-    if op in SLIDING or op == "lp_pool":  # of powers, which are summed
+    if op in SLIDING:
         return geometry_of(op, blank, _words(given)), 0
     if op in ADAPTIVE:
         return share_out(problems, shape, given["size"], *where), 0

@@ -139,16 +139,13 @@ def _whole_type(rule: Rule, dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.uint64 if dtype == np.uint64 else np.int64)
 
 
-def _lp(backend: Backend, x: Any, given: dict[str, Any]) -> Any:
+def _lp(backend: Backend, sum_pool: Pool, x: Any, given: dict[str, Any]) -> Any:
     x, _, dtype = backend.describe("lp_pool", x)
     p = given.pop("p")
     functional.check_power(Problems("lp_pool"), p, dtype)
-    wide = np.dtype(np.float32) if dtype.itemsize == 2 else dtype  # powers of halves are soon beyond their range
-    magnitudes = abs(x if wide == dtype else backend.cast(x, wide))
-    total = _pooled(backend, "lp_pool", magnitudes**p, {**given, "nan": "propagate"})
-    empty = backend.cast(backend.constant_of(total) == 0, wide)
-    y = (total + empty) ** (1 / p) * (1 - empty)
-    return y if wide == dtype else backend.cast(y, dtype)
+    total = sum_pool(abs(x) ** p, **given)
+    empty = backend.cast(backend.constant_of(total) == 0, dtype)
+    return (total + empty) ** (1 / p) * (1 - empty)
 
 
 def _unpooled(backend: Backend, y: Any, where: Any, shape: Any, reduce: Any, items: int) -> Any:
@@ -191,7 +188,7 @@ def pool(backend: Backend, op: str) -> Pool:
             return _unpooled(backend, given["y"], given["taps"], given["shape"], given["reduce"], given["items"])
         x = given.pop("x")
         if op == "lp_pool":
-            return _lp(backend, x, given)
+            return _lp(backend, pool(backend, "sum_pool"), x, given)
         return _pooled(backend, op, x, given)
 
     run.__name__ = run.__qualname__ = op

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import jax
@@ -23,17 +22,6 @@ from ..traced import Chosen, pool
 from . import primitives
 
 
-def _narrowed(function: Any, kind: np.dtype[Any], *arrays: Any) -> Any:
-    """Return the integers of a function in a narrower type; refuse those that do not fit."""
-    found = function(*arrays)
-    limits = np.iinfo(kind)
-    beyond = found[(found < limits.min) | (found > limits.max)]
-    if beyond.size:
-        wanted = f"integers within {kind}: without jax_enable_x64 JAX has no wider ones"
-        Problems(getattr(function.args[0], "op", "pool")).fail("x", f"a result of {beyond.flat[0]}", wanted)
-    return found.astype(kind)
-
-
 class _Jax:
     """How JAX does what the pools need."""
 
@@ -44,8 +32,7 @@ class _Jax:
             return x, tuple(x.shape), np.dtype(x.dtype)
         array = as_array(problems, "x", x)
         problems.settle()
-        assert array is not None
-        found = jnp.asarray(array.astype(array.dtype.newbyteorder("="), copy=False))  # JAX refuses foreign byte orders
+        found = jnp.asarray(array)
         return found, tuple(found.shape), np.dtype(found.dtype)
 
     def _on_cpu(self, problems: Problems, x: Any) -> None:
@@ -85,9 +72,8 @@ class _Jax:
 
     def compute(self, function: Callable[..., Any], shape: tuple[Any, ...], dtype: Any, *arrays: Any) -> Any:
         held = tuple(jax.lax.stop_gradient(a) for a in arrays)
-        kind = jax.dtypes.canonicalize_dtype(dtype)
-        run = function if kind == dtype or kind.kind not in "iu" else partial(_narrowed, function, kind)
-        return primitives.host(run, jax.ShapeDtypeStruct(shape, kind), *held)
+        found = jax.ShapeDtypeStruct(shape, jax.dtypes.canonicalize_dtype(dtype))
+        return primitives.host(function, found, *held)
 
     def constant_of(self, x: Any) -> Any:
         return jax.lax.stop_gradient(x)
