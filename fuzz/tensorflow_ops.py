@@ -86,7 +86,11 @@ def _large(rng: Rng, case: Case) -> Case:
 
 
 def _listed(case: Case, args: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the arguments with lists for arrays: as poolgrad gets them, and as TensorFlow does."""
+    """Return the arguments with lists for arrays: as poolgrad gets them, and as TensorFlow does.
+
+    ValueError for empty lists, of which nobody can tell the type, and for numbers beyond float32: TensorFlow refuses them in the
+    first list and makes them infinite in others.
+    """
     ours, theirs = dict(args), dict(args)
     first = True
     for p in case.row.params:
@@ -94,6 +98,8 @@ def _listed(case: Case, args: dict[str, Any]) -> tuple[dict[str, Any], dict[str,
             continue
         values = np.asarray(args[p.name])
         values = values.astype(np.float64) if values.dtype.kind not in "iu" else values
+        if not values.size or (np.isinf(values.astype(np.float32)) & np.isfinite(values)).any():
+            raise ValueError(p.name)
         ours[p.name] = values.tolist()
         free = p.kind in (Kind.SOURCE, Kind.DEST)
         dtype = ("" if first else "T") if free else {Kind.INDEX: "int64", Kind.RANGE: "float32"}.get(p.kind, p.dtype)
@@ -109,10 +115,10 @@ def compare_op(call: Call, counts: Counter[str]) -> str:
     try:
         args = deviations.drawn(case)
         args = deviations.spoilt(case, args, spoil) if spoil else args
-    except ValueError:  # no positions to draw, or nothing to spoil
+        ours, theirs = _listed(case, args) if lists else (args, args)
+    except ValueError:  # no positions to draw, nothing to spoil, no list
         counts["no case"] += 1
         return ""
-    ours, theirs = _listed(case, args) if lists else (args, args)
     got, answer = outcome(FAST[case.op], ours), tensorflow().ask(case.op, theirs)
     if isinstance(got, str) and isinstance(answer, str):
         counts["refused by both"] += 1
