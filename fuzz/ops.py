@@ -1,6 +1,6 @@
 """Random calls of raw_ops, right and wrong ones, against the reference: the same bits or the same refusal.
 
-    python fuzz/ops.py --seconds 60 [--jobs 2] [--seed 1] [--op MaxPool] [--tensorflow PYTHON]
+    python fuzz/ops.py --seconds 60 [--jobs 2] [--seed 1] [--op MaxPool]
 
 Each case is one number; what differs is made small and printed, ready for `python -i tests/support.py`.
 """
@@ -22,7 +22,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "oracle"), str(ROOT / "fuzz")]
 
-import peer  # noqa: E402
+import differential  # noqa: E402
 import spoil  # noqa: E402
 import workers  # noqa: E402
 from support import FAST, PLAIN, SLOW, Case, arguments, difference  # noqa: E402
@@ -168,47 +168,14 @@ def smaller(case: Case) -> list[Case]:
     return found + [replace(case, **{n: v}) for n, v in plain.items() if getattr(case, n) != v]
 
 
-def shrunk(case: Case, still: Any) -> Case:
-    """The smallest case to be found, one step after the other, that still fails."""
-    for _ in range(200):
-        for candidate in smaller(case):
-            try:
-                if still(candidate):
-                    case = candidate
-                    break
-            except (ValueError, IndexError, ZeroDivisionError):  # no case at all
-                continue
-        else:
-            return case
-    return case
-
-
 def failure(case: Case, text: str, form: str) -> str:
     """A report that can be pasted."""
-    small = shrunk(case, lambda c: bool(wrong(c, drawn(c), Counter(), form)))
+    small = differential.shrink(case, smaller, lambda c: bool(wrong(c, drawn(c), Counter(), form)))
     text = wrong(small, drawn(small), Counter(), form) or text
     return f"{text}\n    wrong({small!r})   # memory: {form or 'as it is'}"
 
 
-def foreign(case: Case, tensorflow: peer.TensorFlow, counts: Counter[str]) -> str:
-    """How TensorFlow's answer differs, where it has one and the table names no deviation for such data."""
-    deviates = prod(case.x) == 0 or prod(case.window) > 64  # empty arrays, long sums
-    if case.data in ("wild", "bits") or deviates:
-        case = replace(case, data="plain")
-    if deviates:
-        return ""
-    args = drawn(case)
-    answer = tensorflow.ask(case.op, args)
-    if isinstance(answer, str):
-        counts["TensorFlow died" if answer == "died" else "TensorFlow refused"] += 1
-        return ""
-    counts["TensorFlow compared"] += 1
-    got = outcome(FAST[case.op], args)
-    text = unlike(got if isinstance(got, (str, tuple)) else (got,), tuple(answer))
-    return f"TensorFlow: {text}\n    {case!r}" if text else ""
-
-
-def one(seed: int, number: int, names: tuple[str, ...], counts: Counter[str], tensorflow: Any = None) -> str:
+def one(seed: int, number: int, names: tuple[str, ...], counts: Counter[str]) -> str:
     """Case `number` of a seed: a right call and a few wrong ones; what is wrong with them."""
     rng = np.random.default_rng([seed, number])
     case = random_case(rng, names)
@@ -220,8 +187,6 @@ def one(seed: int, number: int, names: tuple[str, ...], counts: Counter[str], te
     form = pick(rng, ("", *FORMS))
     if text := wrong(case, args, counts, form):
         return failure(case, text, form)
-    if tensorflow and (text := foreign(case, tensorflow, counts)):
-        return text
     for _ in range(4):
         if text := misled(case, args, rng, counts):
             return f"{text}\n    {case!r}"
@@ -235,10 +200,9 @@ def run(given: Any, progress: workers.Progress) -> Counter[str]:
     names = tuple(given.op or OPS)
     end = time.monotonic() + given.seconds
     number = given.first
-    tensorflow = peer.TensorFlow(given.tensorflow) if given.tensorflow else None
     while time.monotonic() < end and not counts["failed"]:
         progress.at(number, counts["calls"])
-        if text := one(given.seed, number, names, counts, tensorflow):
+        if text := one(given.seed, number, names, counts):
             print(f"case {given.seed}:{number}: {text}", flush=True)
             counts["failed"] += 1
         number += 1

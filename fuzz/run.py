@@ -121,10 +121,14 @@ def script(name: str, seconds: float, jobs: int, *more: str) -> int:
 def main() -> int:
     """Runs what was asked for; 1 if anything failed, 2 if a compiler is missing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="*", help="core, border, verbs, ops; all unless given")
+    parser.add_argument(
+        "what",
+        nargs="*",
+        help="core, border, verbs, ops, which run unless others are given; or a generator, such as jax_adapter",
+    )
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--tensorflow", default="", help="a Python that has it: ops are compared with it as well")
+    parser.add_argument("--tensorflow", default="", help="a Python that has it, for tensorflow_ops")
     parser.add_argument("--keep", action="store_true")
     given = parser.parse_args()
     status = 0
@@ -135,7 +139,7 @@ def main() -> int:
             if what == "core":
                 status |= core(given.seconds, given.jobs)
             else:
-                more = ("--tensorflow", given.tensorflow) if given.tensorflow and what == "ops" else ()
+                more = ("--tensorflow", given.tensorflow) if given.tensorflow and what == "tensorflow_ops" else ()
                 status |= script(f"{what}.py", given.seconds, given.jobs, *more)
     except Missing as missing:
         print(f"fuzz: {missing}")

@@ -49,7 +49,7 @@ def options(doc: str) -> argparse.ArgumentParser:
     parser.add_argument("--first", type=int, default=0, help="the first case, as a failure names it")
     parser.add_argument("--calls", type=int, default=0, help="end after so many calls, if that is sooner")
     parser.add_argument("--op", action="append", help="only this op")
-    parser.add_argument("--tensorflow", default="", help="a Python that has it, to compare with as well")
+    parser.add_argument("--tensorflow", default="", help="a Python that has it, to compare with")
     parser.add_argument("--note", default="", help=argparse.SUPPRESS)
     return parser
 

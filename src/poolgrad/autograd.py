@@ -55,7 +55,10 @@ class _Autograd:
         array = as_array(problems, "x", _value(x))
         problems.settle()
         assert array is not None
-        return (x if isinstance(x, Box) else array), array.shape, array.dtype
+        native = array.dtype.newbyteorder("=")
+        if not isinstance(x, Box):
+            return array.astype(native, copy=False), array.shape, native
+        return (x if _value(x).dtype == native else x.astype(native)), array.shape, native
 
     def accept(self, op: str, x: Any, frame: Frame) -> None:
         pass
@@ -71,7 +74,7 @@ class _Autograd:
         y, taps = select(rule, array, windows)
         if not isinstance(x, Box):
             return y, taps
-        state = array if taps is None else taps
+        state = array.copy() if taps is None else taps  # the caller may change the array before the derivative is taken
         return _known(x, y, rule.operator(array.shape, windows, state)), taps
 
     def linear(self, rule: Rule, back: bool, v: Any, windows: Any, *state: Any) -> Any:

@@ -98,6 +98,9 @@ NOT_DEPTHWISE = "depthwise windows are a NotImplementedError, TensorFlow returns
 NO_KERNEL = "computed on the CPU, where TensorFlow has no kernel"
 HALF = "float16 and bfloat16 exist; sums round at each step, as in AvgPool"
 LONG_SUMS = "sums of more than 64 terms are added up in a wider type, closer to the exact mean than TensorFlow's"
+LOWEST = (
+    "a cell of the lowest finite value is a number like any other, TensorFlow takes it for padding and leaves it out"
+)
 WORDS = "floats in integer lists are a TypeError, TensorFlow truncates them"
 
 
@@ -154,7 +157,7 @@ _ROWS = (
        Rule(Windows.REACH, Verb.SPREAD), bits(SUBNORMALS, CHANNEL_STRIDE, GRID, FITS, LONG_SUMS, WORDS)),
     Op("AvgPool3D", "Mean of each window, three dimensions.", "avg", 0, 3,
        _arrays(("input", Kind.SOURCE)) + _sizes() + _format(3), ("output",), FLOATS,
-       Rule(Windows.SHIFT, Verb.FOLD, mean=Mean.EXACT), bits(SUBNORMALS, GRID, ONE_RULE, LONG_SUMS, WORDS)),
+       Rule(Windows.SHIFT, Verb.FOLD, mean=Mean.EXACT), bits(SUBNORMALS, GRID, ONE_RULE, LOWEST, LONG_SUMS, WORDS)),
     Op("AvgPool3DGrad", "Gradient of AvgPool3D.", "avg", 1, 3,
        (Param("orig_input_shape", Kind.SHAPE, dtype="int32"), *_arrays(G), *_sizes(), *_format(3)), ("output",), FLOATS,
        Rule(Windows.REACH, Verb.SPREAD, share=Share.SHORT_RECIPROCAL, reversed=True), bits(SUBNORMALS, GRID, FITS, EMPTY, LONG_SUMS, WORDS)),
@@ -181,7 +184,7 @@ _ROWS = (
        Rule(Windows.CLIP, Verb.ARGMAX, start=Start.FIRST), bits(SUBNORMALS, CHANNEL_STRIDE, EMPTY, NOT_DEPTHWISE, WORDS)),
     Op("MaxPoolGradWithArgmax", "Gradient of MaxPoolWithArgmax: grad added at the given positions.", "max", 1, 2,
        _arrays(("input", Kind.SOURCE), G, ("argmax", Kind.INDEX)) + _sizes() + (BATCHED, NAME), ("output",), REALS,
-       Rule(Windows.CLIP, Verb.SCATTER), bits(CHANNEL_STRIDE, GRID, FITS, WORDS), depthwise=True),
+       Rule(Windows.CLIP, Verb.SCATTER), bits(SUBNORMALS, CHANNEL_STRIDE, GRID, FITS, DEPTHWISE, WORDS), depthwise=True),
     Op("MaxPoolGradGradWithArgmax", "Second-order gradient of MaxPoolWithArgmax: grad at the given positions.", "max", 2, 2,
        _arrays(("input", Kind.SOURCE), V, ("argmax", Kind.INDEX)) + _sizes() + (BATCHED, NAME), ("output",), REALS,
        Rule(Windows.CLIP, Verb.GATHER), bits(NO_KERNEL, CHANNEL_STRIDE, FITS, WORDS), depthwise=True),

@@ -1,7 +1,7 @@
-"""The pools for TensorFlow, eager and in tf.function, with gradients to any order and forward mode.
+"""The pools for TensorFlow, eager and in tf.function, with gradients to any order, and eagerly in forward mode.
 
-The kernels run through `tf.numpy_function`: a function that pools can be traced and trained, but not saved as a SavedModel,
-converted, or compiled by XLA.
+In a `tf.function` the kernels run through `tf.numpy_function`: such a function can be trained, but not compiled by XLA. Saving it as a
+SavedModel is an error.
 
 >>> import tensorflow as tf
 >>> import poolgrad.tensorflow as pool
@@ -15,16 +15,51 @@ converted, or compiled by XLA.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+try:  # no public function tells which tensors have tangents
+    from tensorflow.python.eager.forwardprop_util import pack_tangents as _tangents
+except ImportError:
+    _tangents = None
+
 from .arrays import as_array
 from .errors import Problems, brief
 from .recipes import Frame, Rule, carry, select
 from .traced import Chosen, pool
+
+REFUSAL = (
+    "poolgrad.tensorflow: SavedModel: got a function that pools, wanted one that runs without Python: "
+    "save the weights instead, or a Keras model as .keras"
+)
+
+
+@lru_cache(1)
+def _unsaved() -> Any:
+    """Return a resource that no model tracks, with the refusal as its name.
+
+    Every traced pool captures it: TensorFlow then refuses to save the function, and shows the name. Without it a SavedModel would be
+    written that no other process can run, since the file names a Python function of this process.
+    """
+    with tf.init_scope(), tf.device("CPU:0"):
+        return tf.raw_ops.VarHandleOp(dtype=tf.bool, shape=(), container="poolgrad", shared_name=REFUSAL)
+
+
+def _refuse_saving() -> None:
+    """Capture the resource in the function that is being traced; a graph of TensorFlow 1 captures nothing."""
+    graph = tf.compat.v1.get_default_graph()
+    if hasattr(graph, "capture"):
+        graph.capture(_unsaved())
+
+
+def _refuse_tangents(problems: Problems, x: Any) -> None:
+    """Refuse forward mode inside of a tf.function, where TensorFlow would take the kernel's derivative for 0."""
+    if _tangents is not None and _tangents([x]).tangents:
+        wanted = "one without: forward mode runs eagerly, tf.GradientTape in a tf.function too"
+        problems.fail("x", "a tensor with a tangent in a tf.function", wanted, NotImplementedError)
 
 
 def _array(tensor: Any) -> Any:
@@ -73,6 +108,9 @@ class _TensorFlow:
             problems.settle()
             x = tf.convert_to_tensor(array)
         x = tf.convert_to_tensor(x)
+        if not tf.executing_eagerly():
+            _refuse_saving()
+            _refuse_tangents(problems, x)
         if "GPU" in (x.device or "") or "TPU" in (x.device or ""):
             problems.fail(
                 "x", f"a tensor on {x.device}", "one on the CPU: copy it under tf.device('CPU:0') with tf.identity"
@@ -150,17 +188,23 @@ class Taps(Chosen):
     backend = _BACKEND
 
 
-max_pool = pool(_BACKEND, "max_pool")
-min_pool = pool(_BACKEND, "min_pool")
-avg_pool = pool(_BACKEND, "avg_pool")
-sum_pool = pool(_BACKEND, "sum_pool")
-lp_pool = pool(_BACKEND, "lp_pool")
-fractional_max_pool = pool(_BACKEND, "fractional_max_pool")
-fractional_avg_pool = pool(_BACKEND, "fractional_avg_pool")
-adaptive_max_pool = pool(_BACKEND, "adaptive_max_pool")
-adaptive_avg_pool = pool(_BACKEND, "adaptive_avg_pool")
-global_max_pool = pool(_BACKEND, "global_max_pool")
-global_min_pool = pool(_BACKEND, "global_min_pool")
-global_avg_pool = pool(_BACKEND, "global_avg_pool")
-global_sum_pool = pool(_BACKEND, "global_sum_pool")
-unpool = pool(_BACKEND, "unpool")
+def _pool(op: str) -> Callable[..., Any]:
+    """Return the pool of that name, which AutoGraph calls as it is."""
+    made: Callable[..., Any] = tf.autograph.experimental.do_not_convert(pool(_BACKEND, op))
+    return made
+
+
+max_pool = _pool("max_pool")
+min_pool = _pool("min_pool")
+avg_pool = _pool("avg_pool")
+sum_pool = _pool("sum_pool")
+lp_pool = _pool("lp_pool")
+fractional_max_pool = _pool("fractional_max_pool")
+fractional_avg_pool = _pool("fractional_avg_pool")
+adaptive_max_pool = _pool("adaptive_max_pool")
+adaptive_avg_pool = _pool("adaptive_avg_pool")
+global_max_pool = _pool("global_max_pool")
+global_min_pool = _pool("global_min_pool")
+global_avg_pool = _pool("global_avg_pool")
+global_sum_pool = _pool("global_sum_pool")
+unpool = _pool("unpool")

@@ -231,3 +231,29 @@ def test_the_program_says_which_way_it_goes(built, capsys):
 def test_large_minima_have_the_bits_of_numpy_too(route, dtype):
     x = np.random.default_rng(0).integers(-99, 99, (3, 400, 300)).astype(dtype)
     assert same_bits(np.asarray(pool.min_pool(jnp.asarray(x), 3, axes=(1, 2))), pg.min_pool(x, 3, axes=(1, 2))).all()
+
+
+@pytest.mark.parametrize("dtype", [">f4", ">f2", ">i4", ">u2"])
+def test_foreign_byte_orders_are_pooled(dtype):
+    x = np.array([1, 3, 2, 0], dtype)
+    for op in ("max_pool", "min_pool", "sum_pool"):
+        got = np.asarray(getattr(pool, op)(x, 2))
+        assert got.tolist() == getattr(pg, op)(x.astype(x.dtype.newbyteorder("=")), 2).tolist()
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_sums_that_no_type_of_jax_holds_are_refused(traced):
+    run = (jax.jit if traced else lambda f: f)(lambda x: pool.sum_pool(x, 2))
+    assert run(jnp.array([2**30, 2**30 - 1], jnp.int32)).tolist() == [2**31 - 1]
+    with pytest.raises((ValueError, RuntimeError), match=r"sum_pool: .*2147483648.*int32"):
+        run(jnp.array([2**30, 2**30], jnp.int32))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_powers_of_halves_do_not_overflow(dtype):
+    assert pool.lp_pool(jnp.array([300, 400], dtype), 2).astype(float).tolist() == [500]
+
+
+def test_lp_pool_refuses_in_its_own_name():
+    with pytest.raises(ValueError, match=r"^lp_pool: padding: got window 0 of axis 0 without a cell"):
+        pool.lp_pool(jnp.ones(2), 1, padding=1)

@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from support import same_bits
+from support import python, same_bits
 from traced_cases import ALL, BAD, LINEAR, Case
 
 tf = pytest.importorskip("tensorflow", reason="tensorflow is not installed")
@@ -80,6 +80,18 @@ def test_forward_mode_has_the_bits_of_numpy(case):
     equal(acc.jvp(y), pg.jvp(lambda a: case.run(pg, a), x, v)[1])
 
 
+@pytest.mark.parametrize("op", ["max_pool", "avg_pool", "lp_pool"])
+def test_forward_mode_in_a_traced_function_is_refused_and_not_zero(op):
+    @tf.function
+    def run(x, v):
+        with tf.autodiff.ForwardAccumulator(x, v) as acc:
+            y = getattr(pool, op)(x, 2)
+        return acc.jvp(y)
+
+    with pytest.raises(NotImplementedError, match=f"{op}: x: got a tensor with a tangent in a tf.function, wanted one"):
+        run(tf.range(4.0), tf.range(4.0))
+
+
 @pytest.mark.parametrize("case", BAD, ids=str)
 def test_a_bad_call_is_refused_in_the_words_of_numpy(case):
     x = case.x(np.float32)
@@ -151,3 +163,82 @@ def test_xla_says_that_it_cannot():
     run = tf.function(lambda x: pool.max_pool(x, 2), jit_compile=True)
     with pytest.raises(tf.errors.OpError, match="unsupported operations"):
         run(tf.range(4.0))
+
+
+class Saved(tf.Module):
+    """A function that pools in itself, in a function that it calls, in a branch and in a loop."""
+
+    def __init__(self):
+        self.scale = tf.Variable(2.0)
+
+    @tf.function
+    def inner(self, x):
+        return pool.avg_pool(x, 2, axes=1)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 6])])
+    def nested(self, x):
+        return self.scale * self.inner(x)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 6])])
+    def branch(self, x):
+        y = x[:, ::2] * self.scale
+        if tf.reduce_sum(x) > 3:
+            y = y + self.scale * pool.max_pool(x, 2, axes=1)
+        return y
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 6])])
+    def loop(self, x):
+        return tf.map_fn(lambda row: self.scale * pool.sum_pool(row, 2), x)
+
+
+@pytest.mark.parametrize("name", ["nested", "branch", "loop"])
+def test_a_function_that_pools_is_trained_but_not_saved(name, tmp_path):
+    module = Saved()
+    x = tf.reshape(tf.range(12.0), (2, 6))
+    with tf.GradientTape() as tape:
+        y = tf.reduce_sum(getattr(module, name)(x))
+    assert tape.gradient(y, module.scale) == y / 2
+    with pytest.raises((AssertionError, KeyError), match="SavedModel: got a function that pools, wanted one that runs"):
+        tf.saved_model.save(module, str(tmp_path), signatures=getattr(module, name))
+
+
+def test_a_function_that_only_was_traced_is_not_saved_either(tmp_path):
+    module = tf.Module()
+    module.f = tf.function(lambda x: pool.max_pool(x, 2))
+    module.f(tf.range(4.0))
+    with pytest.raises((AssertionError, KeyError), match="SavedModel: got a function that pools, wanted one that runs"):
+        tf.saved_model.save(module, str(tmp_path))
+
+
+def test_a_data_set_maps_a_pool():
+    data = tf.data.Dataset.from_tensor_slices(np.arange(12.0).reshape(2, 6)).map(lambda x: pool.max_pool(x, 2))
+    assert [y.numpy().tolist() for y in data] == [[1, 3, 5], [7, 9, 11]]
+
+
+TRACED = """
+import tensorflow as tf
+import poolgrad.tensorflow as pool
+calls = {
+    "lp_pool": dict(window=2), "unpool": None, "adaptive_max_pool": dict(size=2), "adaptive_avg_pool": dict(size=2),
+    "fractional_max_pool": dict(ratio=2.0), "fractional_avg_pool": dict(ratio=2.0),
+    **{f"global_{n}_pool": {} for n in ("max", "min", "avg", "sum")}, **{f"{n}_pool": dict(window=2) for n in ("max", "min", "avg", "sum")},
+}
+assert len(calls) == 14
+for name, words in calls.items():
+    def run(x):
+        if words is None:
+            y, taps = pool.max_pool(x, 2, return_taps=True)
+            y = pool.unpool(y, taps) + tf.cast(taps.flat()[0], tf.float32)
+        else:
+            y = getattr(pool, name)(x, **words)
+        return tf.gradients(y, x)
+    tf.function(run)(tf.range(4.0))
+"""
+
+
+def test_autograph_warns_of_no_pool(tmp_path):
+    job = tmp_path / "job.py"  # AutoGraph converts what it can read
+    job.write_text(TRACED, "utf-8")
+    done = python(str(job), TF_CPP_MIN_LOG_LEVEL="3")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "AutoGraph" not in done.stderr

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from support import FAST, SLOW, Case, arguments, difference, dtype_of, outputs
@@ -125,6 +126,20 @@ def position_does_not_matter(op: Op) -> None:
     assert all(f == found[0] for f in found)
 
 
+@exercises("LOWEST")
+def the_lowest_value_is_a_number(op: Op) -> None:
+    """TensorFlow's means of these windows are NaN, 4 and 4: a lowest cell is neither added nor counted."""
+    for dtype in ("float32", "bfloat16"):
+        lowest = float(ml_dtypes.finfo(dtype_of(dtype)).min)
+        for channels in (1, 8):  # one number, and a vector of them
+            for cells, want in (([lowest], lowest), ([lowest, 4], lowest / 2), ([4, lowest], lowest / 2)):
+                shape = (1,) * op.spatial + (len(cells), 1)
+                column = np.array(cells, dtype_of(dtype)).reshape(shape)
+                args = arguments(small(op, dtype, x=(*shape[:-1], channels), k=(1,) * (op.spatial - 1) + (len(cells),)))
+                args = {**args, first_source(op): np.repeat(column, channels, -1)}
+                assert run(op, args).reshape(-1).tolist() == [want] * channels
+
+
 @exercises("FITS")
 def what_does_not_fit_is_refused(op: Op) -> None:
     args = arguments(small(op, ratio=(2, 2)))
@@ -152,8 +167,9 @@ def an_empty_output_has_a_zero_gradient(op: Op) -> None:
 
 @exercises("DEPTHWISE")
 def depthwise_strides_are_refused(op: Op) -> None:
-    args = arguments(small(op, x=(1, 4, 4, 6), depth=3))
-    assert run(op, args).shape == (1, 4, 4, 2)
+    case = small(op, x=(1, 4, 4, 6), depth=3)
+    args = arguments(case)
+    assert run(op, args).shape == (case.source if op.order == 1 else case.dest)
     with pytest.raises(ValueError, match=rf"^{op.name}: strides: .*wanted 1 in every dimension but the channels"):
         run(op, sizes(op, args, "strides", row=2))
 

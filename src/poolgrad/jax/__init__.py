@@ -55,7 +55,7 @@ class _Jax:
     def seed(self, op: str, seed: Any) -> Any:
         if seed is None:
             Problems(op).fail(
-                "seed", "None", "an integer, a pair of them, or a key of jax.random: JAX has no other chance"
+                "seed", "None", "an integer, a pair of them, or a key of jax.random: JAX has no global random state"
             )
         if not isinstance(seed, jax.Array):
             return None

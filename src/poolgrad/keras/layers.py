@@ -34,6 +34,25 @@ def _spatial(op: str, shape: Sequence[Any], data_format: str, rank: int | None =
     return tuple(range(1, len(shape) - 1) if data_format == "channels_last" else range(2, len(shape)))
 
 
+def _several(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _judge_sizes(problems: Problems, name: str, value: Any, rank: int | None = None) -> None:
+    """Note a value that is neither a positive integer nor a list of them, one per pooled axis."""
+    values, several = _several(value), isinstance(value, (list, tuple))
+    wanted = f"a positive integer, or {rank or 'one per pooled axis'}{' of them' if rank else ''}"
+    if not all(isinstance(v, (int, np.integer)) and not isinstance(v, bool) for v in values):
+        problems.add(name, brief(value), wanted, TypeError)
+    elif min(values, default=0) < 1 or (several and rank not in (None, len(values))):
+        problems.add(name, brief(value), wanted)
+
+
+def _judge_flag(problems: Problems, name: str, value: Any) -> None:
+    if not isinstance(value, (bool, np.bool_)) and not (type(value) is int and value in (0, 1)):
+        problems.add(name, brief(value), "True or False", TypeError)
+
+
 class _Pooling(keras.layers.Layer):
     """What all layers share: the order of the axes, and whether the backend may compile them."""
 
@@ -64,10 +83,36 @@ class _Fractional(_Pooling):
     ) -> None:
         super().__init__(data_format, **rest)
         self.ratio, self.size, self.pseudo_random, self.overlapping = ratio, size, pseudo_random, overlapping
+        self._judge()
         # Kept even if it was not given: a model that is loaded again pools as the one that was saved.
         self.seed = random.randrange(1, 2**31) if seed is None else seed
-        self.seed_generator = keras.random.SeedGenerator(self.seed)
-        self._words()
+        self.seed_generator = self._generator()
+
+    def _judge(self) -> None:
+        problems = Problems(type(self).__name__)
+        ratios = _several(self.ratio)
+        if (self.ratio is None) == (self.size is None):
+            problems.add("ratio", brief(self.ratio), "either ratio or size")
+        elif self.ratio is None:
+            _judge_sizes(problems, "size", self.size, self.rank)
+        elif not all(isinstance(r, (int, float, np.number)) and not isinstance(r, bool) and r >= 1 for r in ratios) or (
+            isinstance(self.ratio, (list, tuple)) and len(ratios) != self.rank
+        ):
+            problems.add("ratio", brief(self.ratio), f"a number of at least 1, or {self.rank} of them")
+        _judge_flag(problems, "pseudo_random", self.pseudo_random)
+        _judge_flag(problems, "overlapping", self.overlapping)
+        problems.settle()
+
+    def _generator(self) -> Any:
+        problems, name = Problems(type(self).__name__), keras.backend.backend()
+        if isinstance(self.seed, bool) or not isinstance(self.seed, (int, np.integer)):
+            problems.fail("seed", brief(self.seed), "an integer", TypeError)
+        self.seed = int(self.seed)
+        try:
+            return keras.random.SeedGenerator(self.seed)
+        except (ValueError, OverflowError, RuntimeError):
+            wanted = f"an integer that {name} holds: every backend holds 0 to 2**31 - 1"
+            problems.fail("seed", brief(self.seed), wanted)
 
     def _words(self) -> dict[str, Any]:
         several = {
@@ -131,12 +176,40 @@ class _Sliding(_Pooling):
     ) -> None:
         super().__init__(data_format, **rest)
         self.pool_size, self.strides, self.padding = pool_size, strides, padding
+        self._judge()
+
+    def _judge(self) -> None:
+        problems = Problems(type(self).__name__)
+        _judge_sizes(problems, "pool_size", self.pool_size)
+        if self.strides is not None:
+            _judge_sizes(problems, "strides", self.strides)
+        if isinstance(self.padding, str) and self.padding.lower() not in ("valid", "same", "same_lower"):
+            problems.add(
+                "padding", brief(self.padding), "'valid', 'same', 'same_lower', an integer, or a pair per axis"
+            )
+        problems.settle()
 
     def _plan(self, shape: Sequence[int | None]) -> Any:
         """The windows over an array of that shape, lengths that are not pooled being 1."""
-        axes = _spatial(type(self).__name__, shape, self.data_format)
+        name = type(self).__name__
+        axes = _spatial(name, shape, self.data_format)
+        self._judge_rank(axes)
+        if any(shape[d] is None for d in axes):
+            wanted = "known lengths along the pooled axes; the batch and the channels may be None"
+            Problems(name).fail("inputs", f"shape {list(shape)}", wanted)
         own: list[Any] = [n if d in axes else 1 for d, n in enumerate(shape)]
         return plan(own, self.pool_size, self.strides, padding=self.padding, axes=axes)
+
+    def _judge_rank(self, axes: tuple[int, ...]) -> None:
+        """Refuse lists that have another length than there are pooled axes."""
+        problems = Problems(type(self).__name__)
+        for name in ("pool_size", "strides", "size"):
+            value = getattr(self, name, None)
+            if isinstance(value, (list, tuple)) and len(value) != len(axes):
+                problems.add(name, brief(value), f"a positive integer, or {len(axes)} of them")
+        if not axes:
+            problems.add("inputs", "an array without axes to pool", "a batch, axes to pool, and channels")
+        problems.settle()
 
     def _frame(self, shape: Sequence[int | None]) -> tuple[Frame, Any]:
         windows = self._plan(shape)
@@ -162,6 +235,7 @@ class MaxPoolingWithTaps(_Sliding):
     def call(self, inputs: Any) -> tuple[Any, Any]:
         """The maxima, and the taps."""
         axes = _spatial("MaxPoolingWithTaps", inputs.shape, self.data_format)
+        self._judge_rank(axes)
         y, taps = _room().max_pool(
             inputs, self.pool_size, self.strides, padding=self.padding, axes=axes, return_taps=True
         )
@@ -202,10 +276,15 @@ class MaxUnpooling(_Sliding):
     ) -> None:
         super().__init__(pool_size, strides, padding, data_format, **rest)
         self.size = size
+        if size is not None:
+            problems = Problems(type(self).__name__)
+            _judge_sizes(problems, "size", size)
+            problems.settle()
 
     def compute_output_shape(self, inputs_shape: Sequence[int | None], taps_shape: Any = None) -> Shape:
         """The shape of the result."""
         axes, found = _spatial("MaxUnpooling", inputs_shape, self.data_format), list(inputs_shape)
+        self._judge_rank(axes)
         for i, d in enumerate(axes):
             step = self.pool_size if self.strides is None else self.strides
             pick: list[Any] = [v[i] if isinstance(v, (list, tuple)) else v for v in (self.size, step)]
@@ -217,6 +296,10 @@ class MaxUnpooling(_Sliding):
         """The values in their cells, 0 elsewhere."""
         source = self.compute_output_shape(tuple(inputs.shape))
         frame, windows = self._frame(source)
+        if tuple(taps.shape) != tuple(inputs.shape):
+            Problems("MaxUnpooling").fail(
+                "taps", f"shape {list(taps.shape)}", f"{list(inputs.shape)}, as the inputs have"
+            )
         if frame.dest(source) != tuple(inputs.shape):
             wanted = f"{list(frame.dest(source))}, what {list(source)} pools to; give the size of the result"
             Problems("MaxUnpooling").fail("inputs", f"shape {list(inputs.shape)}", wanted)

@@ -1,0 +1,91 @@
+"""Compare random calls of `poolgrad.autograd` with the meaning of each call: values, both derivatives, the second order, taps.
+
+python fuzz/autograd_adapter.py --seconds 60 [--jobs 2] [--seed 1] [--calls 5000]
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from typing import Any
+
+import autograd
+import autograd.numpy as anp
+import numpy as np
+import pooled
+from differential import Call, Rng, main
+
+import poolgrad.autograd as pool
+
+Array = np.ndarray[Any, Any]
+DTYPES = ("float16", "float32", "float64", "float64", "int8", "uint8", "int32", "int64", "bool")
+
+
+class Autograd:
+    """The pools of autograd; `traced` takes a derivative inside of another function's."""
+
+    def _run(self, call: Call, x: Any, **more: Any) -> Any:
+        return getattr(pool, call.name)(x, **pooled.words(call), **more)
+
+    def value(self, call: Call, x: Array, traced: bool) -> Array:
+        """Return the pooled array."""
+        return np.asarray(self._run(call, x))
+
+    def pull(self, call: Call, x: Array, g: Array, traced: bool) -> Array:
+        """Return the gradient; the array is changed before it is taken."""
+        mine = x.copy()
+        back, _ = autograd.make_vjp(lambda a: self._run(call, a))(mine)
+        mine[...] = 0
+        return np.asarray(back(g))
+
+    def push(self, call: Call, x: Array, v: Array, traced: bool) -> Array:
+        """Return the tangent."""
+        return np.asarray(autograd.make_jvp(lambda a: self._run(call, a))(x)(v)[1])
+
+    def second(self, call: Call, x: Array, h: Array, v: Array, traced: bool) -> Array:
+        """Return the derivative along v of a gradient, through a closure if traced: h times y squared, y once from outside."""
+
+        def loss(a: Any) -> Any:
+            return anp.sum(h * self._run(call, a) ** 2)
+
+        def closed(a: Any) -> Any:
+            y = self._run(call, a)
+            return anp.sum(2 * autograd.grad(lambda b: anp.sum(h * y * self._run(call, b)))(x) * v)
+
+        if not traced:
+            return np.asarray(autograd.make_jvp(autograd.grad(loss))(x)(v)[1])
+        return np.asarray(autograd.grad(closed)(x))
+
+    def mapped(self, call: Call, xs: Array, axis: int, grad: bool) -> Array:
+        """Raise: autograd has no map."""
+        raise NotImplementedError
+
+    def taps(self, call: Call, x: Array, traced: bool) -> list[Array]:
+        """Return maxima, positions, and the maxima put back."""
+        y, chosen = self._run(call, x, return_taps=True)
+        return [np.asarray(a) for a in (y, chosen.flat(), pool.unpool(y, chosen))]
+
+    def dtype(self, op: str, dtype: Any) -> Any:
+        """Return the dtype of the pooled array."""
+        if np.dtype(dtype).kind not in "iub" or "max" in op or "min" in op:
+            return np.dtype(dtype).newbyteorder("=")
+        return np.dtype("float64" if "avg" in op else "uint64" if dtype == np.uint64 else "int64")
+
+
+RUNNER = Autograd()
+
+
+def draw(rng: Rng) -> Call:
+    """Return a call of a pool."""
+    call = pooled.draw(rng, DTYPES, ("value", "pull", "push", "second", "taps"))
+    return call.but(traced=True) if rng.random() < 0.5 else call
+
+
+def compare(call: Call, counts: Counter[str]) -> str:
+    """Return how the pool and its meaning differ."""
+    with np.errstate(all="ignore"):
+        return pooled.check(call, RUNNER, counts)
+
+
+if __name__ == "__main__":
+    sys.exit(main("autograd", __doc__ or "", draw, compare))
