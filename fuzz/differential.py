@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
@@ -113,6 +114,12 @@ class Documented(str):
     """A difference that the documentation promises; the text is its reason."""
 
 
+class Raised(str):
+    """An error that escaped from a comparison, with its type and place."""
+
+    where: tuple[Any, ...] = ()
+
+
 # ---- shrinking
 
 
@@ -173,10 +180,26 @@ Draw = Callable[[Rng], Call]
 Compare = Callable[[Call, Counter[str]], str]
 
 
+def _caught(compare: Compare) -> Compare:
+    """Return `compare` with an error that escapes from it as a text, so that its call is shrunk and shown like others."""
+
+    def run(call: Call, counts: Counter[str]) -> str:
+        try:
+            return compare(call, counts)
+        except Exception as error:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            found = Raised(f"{call.name}: {type(error).__name__}: {error} ({Path(last.filename).name}:{last.lineno})")
+            found.where = (type(error), last.filename, last.lineno)
+            return found
+
+    return run
+
+
 def _report(call: Call, text: str, compare: Compare) -> str:
     def fails(candidate: Call) -> bool:
         found = compare(candidate, Counter())
-        return bool(found) and not isinstance(found, Documented)
+        same = getattr(found, "where", None) == getattr(text, "where", None)
+        return bool(found) and not isinstance(found, Documented) and same
 
     small = shrink(call, smaller, fails)
     text = compare(small, Counter()) or text
@@ -184,6 +207,8 @@ def _report(call: Call, text: str, compare: Compare) -> str:
 
 
 def _loop(draw: Draw, compare: Compare) -> Callable[[Any, workers.Progress], Counter[str]]:
+    compare = _caught(compare)
+
     def run(given: Any, progress: workers.Progress) -> Counter[str]:
         counts: Counter[str] = Counter()
         end, number = time.monotonic() + given.seconds, given.first
