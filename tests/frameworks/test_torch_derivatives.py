@@ -170,6 +170,31 @@ def test_nothing_is_differentiated_where_only_the_indices_are_used():
     assert torch.equal(x.detach().flatten()[where.flatten()], y.detach().flatten())
 
 
+@every_case
+@pytest.mark.parametrize("layout", ["plain", "channels last", "transposed", "gaps"])
+def test_vmap_over_every_dimension_is_a_loop_whatever_the_strides_of_the_slices(case, layout):
+    for at in range(len(case.shape) + 1):
+        x = distinct((*case.shape[:at], 3, *case.shape[at:]))
+        if layout == "channels last":
+            x = x.movedim(1, -1).contiguous().movedim(-1, 1)
+        elif layout == "transposed":
+            x = x.permute(*reversed(range(x.ndim))).contiguous().permute(*reversed(range(x.ndim)))
+        elif layout == "gaps":
+            x = x.repeat_interleave(2, -1)[..., ::2]
+        for in_dim in (at, at - x.ndim):
+            got = vmap(case.pool, in_dims=in_dim)(x)
+            torch.testing.assert_close(got, torch.stack([case.pool(row) for row in x.unbind(at)]))
+            got = vmap(grad(cubes(case)), in_dims=in_dim)(x)
+            torch.testing.assert_close(got, torch.stack([grad(cubes(case))(row) for row in x.unbind(at)]))
+
+
+def test_a_seed_draws_the_same_windows_inside_vmap():
+    x = distinct((3, 2, 8, 8))
+    for words in ({}, {"kernel_size": 2}):
+        pool = lambda x, words=words: pgt.fractional_max_pool2d(x, output_size=4, seed=(1, 2), **words)  # noqa: E731
+        assert torch.equal(vmap(pool)(x[:, None])[:, 0], torch.stack([pool(row[None])[0] for row in x]))
+
+
 def test_a_batch_of_random_windows_is_one_call_for_each():
     x = distinct((3, 2, 8, 8)).requires_grad_()
     torch.manual_seed(1)

@@ -125,11 +125,45 @@ def test_means_of_integers_are_cut_off_toward_zero_as_torchs():
     assert pgt.avg_pool2d(x.to(torch.int8), 2).dtype == torch.int8
 
 
+@pytest.mark.parametrize("dtype", [torch.int64, torch.uint64])
+@pytest.mark.parametrize("value", [2**53 + 1, 2**62 + 3, 2**63 - 1])
+def test_means_of_integers_are_exact_beyond_what_float64_holds(value, dtype):
+    x = torch.tensor([[[value, value, value, value - 2]]]).to(dtype)
+    assert pgt.avg_pool1d(x, 2).tolist() == [[[value, value - 1]]]
+    assert pgt.avg_pool1d(x, 3, 1, padding=1).tolist() == [
+        [[2 * value // 3, value, (3 * value - 2) // 3, (2 * value - 2) // 3]]
+    ]
+    assert pgt.avg_pool2d(x[None], (1, 2), divisor_override=4).tolist() == [[[[value // 2, (2 * value - 2) // 4]]]]
+    if dtype == torch.int64:
+        assert pgt.adaptive_avg_pool1d(-x, 1).tolist() == [[[-((4 * value - 2) // 4)]]]
+
+
+def test_integers_divided_by_less_than_one_are_exact_or_refused():
+    x = torch.full((1, 1, 1, 4), 100, dtype=torch.int8)
+    assert pgt.avg_pool2d(x, (1, 2), divisor_override=2.5).tolist() == [[[[80, 80]]]]
+    with pytest.raises(
+        ValueError, match=r"avg_pool2d: input: got int8 for a mean of 200.* wanted a mean from -128 to 127"
+    ):
+        pgt.avg_pool2d(x, (1, 2), divisor_override=1)
+
+
 def test_a_large_mean_of_halves_is_exact():
     for dtype in (torch.float16, torch.bfloat16):
         x = torch.ones(1, 1, 64, 64, dtype=dtype)
         assert pgt.avg_pool2d(x, 64).item() == 1
         assert pgt.adaptive_avg_pool2d(x, 1).item() == 1
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "channels last"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_norm_of_halves_is_added_up_in_float32_and_rounded_once(dtype, layout):
+    x = torch.tensor([300.0, 400.0, 3e-4, 4e-4]).to(dtype).reshape(1, 1, 2, 2).repeat(1, 2, 1, 1)
+    x = (last(x) if layout == "channels last" else x).requires_grad_()
+    y = pgt.lp_pool2d(x, 2, (1, 2))
+    assert torch.equal(y, x.detach().double().square().sum(-1, keepdim=True).sqrt().to(dtype))
+    (dx,) = torch.autograd.grad(y.sum(), x)
+    torch.testing.assert_close(dx.double(), x.detach().double() / y.detach().double(), rtol=2**-7, atol=0)
+    assert dx.stride() == x.stride()
 
 
 def test_empty_batches_and_inputs_without_a_batch():
@@ -157,10 +191,6 @@ NUMPY = {
         lambda x: pgt.max_pool2d(x, 2, padding="full"),
     ),
     "padding": (lambda x: pg.max_pool(x, 2, padding=2, axes=(2, 3)), lambda x: pgt.max_pool2d(x, 2, padding=2)),
-    "divisor": (
-        lambda x: pg.avg_pool(x, 2, divisor=0, axes=(2, 3)),
-        lambda x: pgt.avg_pool2d(x, 2, divisor_override=0),
-    ),
     "size": (lambda x: pg.adaptive_max_pool(x, -1, axes=(2, 3)), lambda x: pgt.adaptive_max_pool2d(x, -1)),
     "norm": (lambda x: pg.lp_pool(x, 2, p=0, axes=(2, 3)), lambda x: pgt.lp_pool2d(x, 0, 2)),
     "complex": (lambda x: pg.max_pool(x.astype(complex), 2, axes=(2, 3)), lambda x: pgt.max_pool2d(x.cdouble(), 2)),
@@ -213,7 +243,7 @@ def test_what_is_no_image_is_refused(x):
 
 
 def test_positions_outside_their_plane_are_refused():
-    with pytest.raises(ValueError, match=r"max_unpool1d: taps: got 9 at \[0, 0, 1\], wanted positions from 0 to 3"):
+    with pytest.raises(ValueError, match=r"max_unpool1d: indices: got 9 at \[0, 0, 1\], wanted positions from 0 to 3"):
         pgt.max_unpool1d(torch.ones(1, 1, 2), torch.tensor([[[0, 9]]]), 2)
 
 
@@ -269,6 +299,19 @@ def test_fractional_modules_draw_from_torchs_generator():
         torch.manual_seed(7)
         assert torch.equal(pool(x), first)
         assert not torch.equal(first, second)
+
+
+@pytest.mark.parametrize("starts", [(1, 1, 1), (0, 1, 1), (1, 1, 2), (0, 0, 2), (2, 2, 2)])
+def test_windows_of_one_cell_read_the_cell_that_they_name(starts):
+    x = distinct((1, 2, 3, 4)).requires_grad_()
+    windows = [[(a, a + 1) for a in starts], [(0, 4)]]
+    wanted = torch.stack([x[:, :, a].amax(-1) for a in starts], 2)[..., None]
+    for pool, like in ((pgt.fractional_max_pool2d, wanted), (pgt.fractional_avg_pool2d, None)):
+        like = torch.stack([x[:, :, a].mean(-1) for a in starts], 2)[..., None] if like is None else like
+        y = pool(x, windows=windows)
+        torch.testing.assert_close(y, like)
+        g = distinct(y.shape)
+        torch.testing.assert_close(torch.autograd.grad(y, x, g)[0], torch.autograd.grad(like, x, g)[0])
 
 
 def test_supplied_windows_leave_nothing_to_chance():

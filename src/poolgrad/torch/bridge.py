@@ -52,11 +52,23 @@ class Geometry(NamedTuple):
 
 
 def channels_last(x: Tensor, rank: int) -> bool:
-    """Whether the memory of x has the channels behind the pooled axes."""
+    """Return whether the memory of x has the channels behind the pooled axes."""
     if x.ndim <= rank or x.is_contiguous():
         return False
     kind = _FORMATS.get((rank, x.ndim))
-    return x.movedim(-rank - 1, -1).is_contiguous() if kind is None else x.is_contiguous(memory_format=kind)
+    if kind is None or torch._C._functorch.is_functorch_wrapped_tensor(x):  # vmap answers for one memory format alone
+        return _behind(x.shape, x.stride(), rank)
+    return x.is_contiguous(memory_format=kind)
+
+
+def _behind(shape: Sizes, strides: Sizes, rank: int) -> bool:
+    """Return whether strides are those of memory that is dense once the channels are moved behind the pooled axes."""
+    step, at = 1, len(shape) - rank - 1
+    for d in (at, *range(len(shape) - 1, at, -1), *range(at - 1, -1, -1)):
+        if shape[d] != 1 and strides[d] != step:
+            return False
+        step *= shape[d]
+    return True
 
 
 _FORMATS = {(2, 4): torch.channels_last, (3, 5): torch.channels_last_3d}

@@ -39,6 +39,8 @@ def apply(
     array = view(v, geometry)
     if kind in ("add", "assign"):
         assert index is not None
+        if not array.size:  # no planes
+            return v.new_zeros(tuple(source if transposed else index.shape))
         positions, items = index.contiguous().numpy(), int(np.prod(source[: len(source) - geometry.rank]))
         operator = pg.unpooling(positions, tuple(source), "sum" if kind == "add" else "assign", items).T
     elif kind == "taps":
@@ -67,7 +69,7 @@ def _known(source: tuple[int, ...], geometry: Geometry, kind: str, divisor: floa
 
 
 def _whole_means(array: Any, made: pg.Plan, kind: str, divisor: float) -> Any:
-    """Means of integers, cut off toward zero as torch does."""
+    """Return means of integers, exact and cut off toward zero, as torch does."""
     pooled = {d: axis for d, axis in enumerate(made.by_dimension) if axis is not None}
     return pg.avg_pool(
         array,

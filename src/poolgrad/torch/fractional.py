@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import torch
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 
 from ..errors import Problems, brief
 from . import eager, ops
 from .bridge import Geometry, Tensor, unwatched
 from .functional import extreme, fold
-from .words import checked, drawn, each, fraction, number, ranks, supplied
+from .words import checked, drawn, filled, fitting, flag, fraction, number, ranks, supplied
 
 
 class Draw(NamedTuple):
@@ -26,27 +27,58 @@ class Draw(NamedTuple):
 
 
 def _windows(x: Tensor, rank: int, draw: Draw, samples: Tensor | None = None) -> tuple[Tensor, Geometry]:
+    _agreeing(draw)
     if draw.windows is not None:
         return supplied(x, rank, draw.windows)
     sizes = fraction(x, rank, draw.output_size, draw.output_ratio)
-    geometry = drawn(x, rank, sizes, draw.kernel_size)
+    kernel = None if draw.kernel_size is None else fitting(x, rank, draw.kernel_size)
+    geometry = drawn(x, rank, sizes, kernel)
     pair = None if draw.seed is None else _pair(draw.seed)
-    if draw.kernel_size is None:
+    if kernel is None:
         seed = torch.randint(2**31, (2,)) if pair is None else torch.tensor(pair)
         lengths = x.shape[x.ndim - rank :]
         work = eager if unwatched(seed) else ops
         return work.draw(seed, lengths, sizes, bool(draw.pseudo_random), bool(draw.overlapping)), geometry
     if samples is None:
-        generator = None if pair is None else torch.Generator().manual_seed(pair[0] ^ pair[1] << 32)
-        samples = torch.rand(rank, dtype=torch.float64, generator=generator)
-    return _intervals(x, rank, samples, sizes, each(draw.kernel_size, rank)), geometry
+        samples = torch.rand(rank, dtype=torch.float64) if pair is None else _seeded(rank, pair)
+    return _intervals(x, rank, samples, sizes, kernel), geometry
+
+
+def _agreeing(draw: Draw) -> None:
+    """Refuse words that would have no effect beside others."""
+    if draw.windows is None and draw.pseudo_random is False and draw.overlapping is False:
+        return
+    alone = "windows" if draw.windows is not None else "kernel_size" if draw.kernel_size is not None else ""
+    for name in ("pseudo_random", "overlapping"):
+        if flag(name, getattr(draw, name)) and alone:
+            wanted = (
+                "False: the caller gives the windows"
+                if alone == "windows"
+                else "False with kernel_size: windows of one size lie anywhere"
+            )
+            Problems("pool").fail(name, True, wanted)
+    for name in ("kernel_size", "output_size", "output_ratio", "seed"):
+        if alone == "windows" and getattr(draw, name) is not None:
+            Problems("pool").fail(name, brief(getattr(draw, name)), "None beside windows, which leave nothing to it")
+
+
+def _seeded(rank: int, pair: tuple[int, int]) -> Tensor:
+    """Return the samples of a seed: the same ones inside vmap, which allows no random operations there."""
+    mixed = pair[0] ^ pair[1] << 32
+    generator = torch.Generator().manual_seed(mixed if -(2**63) <= mixed < 2**64 else mixed % 2**64)
+    if torch._C._functorch.peek_interpreter_stack() is None:
+        return torch.rand(rank, dtype=torch.float64, generator=generator)
+    with temporarily_clear_interpreter_stack():
+        return torch.rand(rank, dtype=torch.float64, generator=generator)
 
 
 def _pair(seed: Any) -> tuple[int, int]:
     seed = number(seed)
-    pair = (seed, 0) if isinstance(seed, int) else tuple(map(number, seed))
-    if len(pair) != 2 or not all(isinstance(s, int) for s in pair):
-        Problems("pool").fail("seed", brief(seed), "an integer, or a pair (seed, seed2)", TypeError)
+    pair = tuple(map(number, seed)) if isinstance(seed, (list, tuple)) else (seed, 0)
+    if len(pair) != 2 or not all(type(s) is int and -(2**62) < s < 2**62 for s in pair):
+        wrong = all(type(s) is int for s in pair)
+        wanted = "an integer within 62 bits, or a pair (seed, seed2)"
+        Problems("pool").fail("seed", brief(seed), wanted, ValueError if wrong else TypeError)
     return pair
 
 
@@ -61,6 +93,19 @@ def _intervals(x: Tensor, rank: int, samples: Tensor, sizes: tuple[int, ...], ke
         start = torch.cat([start - start[:1], torch.full((1,), n - k)])
         rows.append(torch.stack([start, start + k], 1))
     return torch.cat(rows)
+
+
+def _sampled(x: Tensor, rank: int, draw: Draw, samples: Any) -> Tensor:
+    """Return torch's samples if there is one for each plane and axis, and windows of one size to place."""
+    problems, shape = Problems("pool"), [*(() if x.ndim == rank + 2 else (1,)), *x.shape[: x.ndim - rank], rank]
+    if not isinstance(samples, torch.Tensor):
+        problems.fail("_random_samples", brief(samples), "a torch.Tensor", TypeError)
+    if not samples.dtype.is_floating_point or [*samples.shape] != shape:
+        got = f"{samples.dtype} of shape {list(samples.shape)}"
+        problems.fail("_random_samples", got, f"floats of shape {shape}")
+    if draw.kernel_size is None or draw.windows is not None or draw.seed is not None:
+        problems.fail("_random_samples", "a tensor", "None without kernel_size, and beside windows or seed")
+    return samples
 
 
 def _planes(x: Tensor, rank: int, draw: Draw, samples: Tensor, return_indices: bool) -> Any:
@@ -101,8 +146,9 @@ def _fractional_max_pool(
     """
     x = checked(input, rank)
     draw = Draw(kernel_size, output_size, output_ratio, windows, seed, pseudo_random, overlapping)
+    filled(x.shape, 1)
     if _random_samples is not None:
-        return _planes(x, rank, draw, _random_samples, return_indices)
+        return _planes(x, rank, draw, _sampled(x, rank, draw, _random_samples), return_indices)
     rows, geometry = _windows(x, rank, draw)
     return extreme(x, rows, False, geometry, return_indices)
 
@@ -125,6 +171,7 @@ def _fractional_avg_pool(
     [[[0.5, 2.5]]]
     """
     x = checked(input, rank)
+    filled(x.shape, 1)
     rows, geometry = _windows(
         x, rank, Draw(kernel_size, output_size, output_ratio, windows, seed, pseudo_random, overlapping)
     )

@@ -14,11 +14,12 @@ from ..errors import Problems, brief
 from . import eager, ops
 from .bridge import Geometry, Tensor, unwatched
 from .derive import Apply, Choose, run
-from .words import checked, each, number, ranks, sharing, sliding
+from .words import affordable, checked, filled, flag, integers, number, ranks, sharing, sliding
 
 
 def extreme(x: Tensor, windows: Tensor | None, least: bool, geometry: Geometry, return_indices: bool) -> Any:
-    """The best cell of each window, and where it is if that is asked for."""
+    """Return the best cell of each window, with its index if `return_indices`."""
+    return_indices = flag("return_indices", return_indices)
     y, taps = run(Choose, x, windows, least, geometry)
     if not return_indices:
         return y
@@ -28,7 +29,9 @@ def extreme(x: Tensor, windows: Tensor | None, least: bool, geometry: Geometry, 
 
 
 def fold(x: Tensor, windows: Tensor | None, kind: str, divisor: float, geometry: Geometry) -> Tensor:
-    """Sums over windows, divided."""
+    """Return sums over windows, divided."""
+    if x.dtype is torch.bool:
+        Problems("pool").fail("input", "dtype torch.bool", "numbers: a mean of truth values is x.float()'s", TypeError)
     return run(Apply, x, None, windows, kind, divisor, False, x.shape, geometry)
 
 
@@ -89,13 +92,20 @@ def _avg_pool(
     """
     x = checked(input, rank)
     geometry = sliding(x, rank, kernel_size, stride, padding, 1, ceil_mode)
-    divisor_override = number(divisor_override)
+    padded = flag("count_include_pad", count_include_pad) and any(geometry.padding)
     if divisor_override is not None:
-        if not isinstance(divisor_override, (int, float)) or not divisor_override:
-            Problems("pool").fail("divisor", brief(divisor_override), "a number other than 0")
-        return fold(x, None, "sum", float(divisor_override), geometry)
-    padded = count_include_pad and any(geometry.padding)
+        return fold(x, None, "sum", _divisor(number(divisor_override)), geometry)
     return fold(x, None, "padded" if padded else "mean", 1.0, geometry)
+
+
+def _divisor(value: Any) -> float:
+    """Return a divisor as the float that the operator takes."""
+    if type(value) in (int, float) and value and abs(value) < 2**1023 and float(value) == value:
+        return float(value)
+    kind = ValueError if isinstance(value, (int, float)) else TypeError
+    return Problems("pool").fail(
+        "divisor", brief(value), "a finite number other than 0 that float64 holds exactly", kind
+    )
 
 
 def _lp_pool(
@@ -112,9 +122,11 @@ def _lp_pool(
     if not x.dtype.is_floating_point:
         Problems("pool").fail("input", f"dtype {x.dtype}", "a floating dtype", TypeError)
     geometry = sliding(x, rank, kernel_size, stride, 0, 1, ceil_mode)
-    total = fold(x.abs().pow(norm_type), None, "sum", 1.0, geometry)
+    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x  # a power of a half may leave its range
+    total = fold((wide if norm_type == 2 else wide.abs()).pow(norm_type), None, "sum", 1.0, geometry)
     empty = (total == 0).to(total.dtype)
-    return (total + empty).pow(1 / norm_type) * (1 - empty)
+    y = (total + empty).pow(1 / norm_type) * (1 - empty)
+    return y if wide is x else y.to(x.dtype)
 
 
 def _adaptive_max_pool(rank: int, input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
@@ -124,7 +136,7 @@ def _adaptive_max_pool(rank: int, input: Tensor, output_size: Any, return_indice
     [[[2.0, 4.0, 6.0]]]
     """
     x = checked(input, rank)
-    return extreme(x, None, False, sharing(x, rank, output_size), return_indices)
+    return extreme(x, None, False, sharing(x, rank, output_size, 1), return_indices)
 
 
 def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Any) -> Tensor:
@@ -134,7 +146,8 @@ def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Any) -> Tensor:
     [[[1.0, 3.0, 5.0]]]
     """
     x = checked(input, rank)
-    return fold(x, None, "mean", 1.0, sharing(x, rank, output_size))
+    first = 1 if rank == 3 else x.ndim - rank  # the rules of torch
+    return fold(x, None, "mean", 1.0, sharing(x, rank, output_size, first))
 
 
 def _max_unpool(
@@ -155,21 +168,39 @@ def _max_unpool(
     ([[[0.0, 6.0, 0.0]]], [[[0.0, 3.0, 0.0]]])
     """
     y, where = checked(input, rank), checked(indices, rank, "indices")
-    if where.shape != y.shape or where.dtype.is_floating_point:
+    filled(y.shape, 1)
+    if where.shape != y.shape or where.dtype.is_floating_point or where.dtype == torch.bool:
         Problems("pool").fail(
             "indices", f"{where.dtype} of shape {list(where.shape)}", f"integers of shape {list(y.shape)}"
         )
     if reduce not in ("sum", "assign"):
         Problems("pool").fail("reduce", brief(reduce), "'sum' or 'assign'")
-    kernel, pads = each(kernel_size, rank), each(padding, rank)
-    strides = kernel if stride in (None, [], ()) else each(stride, rank)
-    lengths = y.shape[y.ndim - rank :]
-    sizes = tuple((n - 1) * s + k - 2 * p for n, s, k, p in zip(lengths, strides, kernel, pads, strict=True))
-    if output_size is not None:
-        sizes = tuple(output_size)[-rank:]
-    source = (*y.shape[: y.ndim - rank], *sizes)
+    source = (*y.shape[: y.ndim - rank], *_unpooled(y, rank, kernel_size, stride, padding, output_size))
     kind = "add" if reduce == "sum" else "assign"
     return run(Apply, y, where.to(torch.int64), None, kind, 1.0, True, source, Geometry(rank))
+
+
+def _unpooled(y: Tensor, rank: int, kernel_size: Any, stride: Any, padding: Any, output_size: Any) -> tuple[int, ...]:
+    """Return the lengths of the planes that an unpooling fills: by default the shortest that have such windows."""
+    kernel, pads = integers("kernel_size", kernel_size, rank, 1), integers("padding", padding, rank, 0)
+    strides = kernel if stride is None or stride in ([], ()) else integers("stride", stride, rank, 1)
+    lengths = y.shape[y.ndim - rank :]
+    sizes = tuple((n - 1) * s + k - 2 * p for n, s, k, p in zip(lengths, strides, kernel, pads, strict=True))
+    if output_size is None:
+        if any(type(m) is int and m < 0 for m in sizes):
+            Problems("pool").fail(
+                "padding", brief(padding), f"an output of at least 0 cells per axis; this one has {list(sizes)}"
+            )
+        affordable("kernel_size", kernel_size, [*y.shape[: y.ndim - rank], *sizes])
+        return sizes
+    given = tuple(output_size) if isinstance(output_size, (list, tuple, torch.Size)) else ()
+    given = given[2:] if len(given) == rank + 2 else given
+    chosen = integers("output_size", given, rank, 0) if len(given) == rank else ()
+    if not chosen or any(abs(m - n) >= s for m, n, s in zip(chosen, sizes, strides, strict=True)):
+        wanted = f"{rank} sizes, less than the stride {list(strides)} away from {list(sizes)}"
+        Problems("pool").fail("output_size", brief(output_size), wanted, ValueError if given else TypeError)
+    affordable("output_size", output_size, [*y.shape[: y.ndim - rank], *chosen])
+    return chosen
 
 
 max_pool1d, max_pool2d, max_pool3d = ranks(_max_pool)

@@ -52,7 +52,7 @@ class _Lp:
 
     def forward(self: Any, input: Tensor) -> Tensor:
         """The function of the same name on the input."""
-        return self._pool(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+        return self._pool(input, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
 
 
 class _AdaptiveMax:
