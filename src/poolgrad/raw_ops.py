@@ -87,7 +87,7 @@ class _Runner:
         arrays: dict[str, Array] = {}
         wrapped = None
         for param in self.arrays:
-            array = as_array(problems, param.name, given[param.name], _wanted(param, like))
+            array = as_array(problems, param.name, given[param.name], _wanted(param, like), tensorflow=True)
             if array is None:
                 continue
             if array.dtype.names and len(array.dtype.names) == 1 and self.op.family.startswith("q"):

@@ -18,6 +18,7 @@ from .choice import judge
 from .errors import Problems, brief
 from .functional import Division, geometry_of, source_of
 from .geometry import Geometry, Words, everything, fractional_windows, share_out, understand
+from .integers import ROUNDINGS
 from .kept import kept
 from .operators import Linear, Picking, apply
 from .taps import Taps, picking, unpooling
@@ -217,15 +218,14 @@ def _words(given: Mapping[str, Any]) -> Words:
 def _geometry_of(op: str, shape: tuple[int, ...], given: Mapping[str, Any]) -> tuple[Geometry, int]:
     """The windows of a call, and a bound for their length that holds for other seeds too; 0 if there is none to know."""
     problems, where = Problems(op), (given["axes"], given["layout"])
-    blank = np.broadcast_to(np.int8(0), shape)
     if op in SLIDING:
-        return geometry_of(op, blank, _words(given)), 0
+        return geometry_of(op, shape, _words(given)), 0
     if op in ADAPTIVE:
         return share_out(problems, shape, given["size"], *where), 0
     if op in GLOBAL:
         return everything(problems, shape, *where), 0
     draw = {name: given[name] for name in ("seed", "pseudo_random", "overlapping")}
-    words, made = families.drawn_windows(op, blank, given["ratio"], given["size"], draw, *where)
+    words, made = families.drawn_windows(op, shape, given["ratio"], given["size"], draw, *where)
     extra = 1 + bool(given["overlapping"])
     return understand(problems, shape, words), int(np.prod([axis.length // len(axis) + extra for axis in made]))
 
@@ -251,7 +251,7 @@ def understand_call(op: str, shape: tuple[int, ...], dtype: Any, given: Mapping[
 
 
 def _folding(problems: Problems, rule: Rule, given: Mapping[str, Any], dtype: np.dtype[Any]) -> Rule:
-    if given.get("rounding", "nearest") not in functional.ROUNDINGS:
+    if given.get("rounding", "nearest") not in ROUNDINGS:
         problems.fail("rounding", brief(given["rounding"]), "'nearest', 'floor', 'ceil' or 'toward_zero'")
     padded, by = bool(given.get("count_include_pad", False)), given.get("divisor")
     mean = "avg" in rule.op
