@@ -150,6 +150,7 @@ def fractional_max_pool(
     """
     drawing = {"seed": seed, "pseudo_random": pseudo_random, "overlapping": overlapping}
     x = accept("fractional_max_pool", x)
+    flag(Problems("fractional_max_pool"), "return_windows", return_windows)
     words, made = drawn_windows("fractional_max_pool", x.shape, ratio, size, drawing, axes, layout)
     geometry = understand(Problems("fractional_max_pool"), x.shape, words)
     best = best_of("fractional_max_pool", x, geometry, False, Options(ties, nan, return_taps, out))
@@ -179,6 +180,7 @@ def fractional_avg_pool(
     """
     drawing = {"seed": seed, "pseudo_random": pseudo_random, "overlapping": overlapping}
     x = accept("fractional_avg_pool", x)
+    flag(Problems("fractional_avg_pool"), "return_windows", return_windows)
     words, made = drawn_windows("fractional_avg_pool", x.shape, ratio, size, drawing, axes, layout)
     geometry = understand(Problems("fractional_avg_pool"), x.shape, words)
     how = Division(True, nan=nan, dtype=dtype, rounding=rounding, out=out)

@@ -32,6 +32,7 @@ from .integers import (
     whole_means,
 )
 from .kept import SHORT, kept
+from .norms import check_power, norms, traced_norms
 from .operators import Folding, Linear, Masked, Picking, exact_sums, inverse, per_window, put
 from .taps import Taps
 from .windows import Axis, Plan
@@ -50,7 +51,9 @@ class Source(NamedTuple):
 
 def accept(op: str, x: Any) -> Any:
     """Return x as a plain array, or as the variable that it is: the one place where a pool converts its argument."""
-    return x if isinstance(x, Var) else array_of(Problems(op), x)
+    if (type(x) is np.ndarray and x.dtype.isnative) or isinstance(x, Var):
+        return x
+    return array_of(Problems(op), x)
 
 
 def array_of(problems: Problems, x: Any) -> Array:
@@ -252,10 +255,11 @@ def folding(op: str, source: Source, how: Division) -> Linear:
     return operator
 
 
-def _dtype(problems: Problems, value: Any) -> np.dtype[Any]:
+def dtype_of(problems: Problems, value: Any) -> np.dtype[Any]:
+    """Return the dtype that a caller asked for, in native byte order; refuse what cannot be pooled to."""
     try:
-        dtype: np.dtype[Any] = np.dtype(value)
-    except TypeError:
+        dtype: np.dtype[Any] = np.dtype(getattr(value, "as_numpy_dtype", value))
+    except Exception:  # whatever NumPy raises for names that are none
         problems.fail("dtype", brief(value), "the name of a dtype", TypeError)
     dtype = dtype.newbyteorder("=")
     if dtype not in _DTYPES:
@@ -269,7 +273,7 @@ def folded(op: str, x: Any, geometry: Geometry, how: Division) -> Any:
     array = array_of(problems, x)
     if how.rounding not in ROUNDINGS:
         problems.fail("rounding", brief(how.rounding), "'nearest', 'floor', 'ceil' or 'toward_zero'")
-    dtype = None if how.dtype is None else _dtype(problems, how.dtype)
+    dtype = None if how.dtype is None else dtype_of(problems, how.dtype)
     if array.dtype.kind in WHOLE:
         judge(problems, "first", how.nan)
         return put(problems, _whole_fold(problems, source_of(problems, array, geometry), how, dtype), how.out)
@@ -363,14 +367,6 @@ def sum_pool(
     return folded("sum_pool", x, geometry, Division(False, nan=nan, dtype=dtype, out=out))
 
 
-def check_power(problems: Problems, p: Any, dtype: np.dtype[Any]) -> None:
-    """Refuses what is no power, and arrays that have none."""
-    if not isinstance(p, (int, float, np.number)) or isinstance(p, bool) or not 0 < p < np.inf:
-        problems.fail("p", brief(p), "a positive number; max_pool is its limit")
-    if dtype.kind in "iub":
-        problems.fail("x", f"dtype {dtype}", "a floating dtype", TypeError)
-
-
 def lp_pool(
     x: Any,
     window: Windows,
@@ -386,20 +382,17 @@ def lp_pool(
 ) -> Any:
     """y[i] = (sum of abs(x)**p over window i)**(1/p); its derivative is 0 where a window holds nothing but zeros.
 
+    Powers that leave the range of the dtype do no harm: such windows are scaled. Half types are rounded once.
+
     >>> lp_pool(np.array([3.0, -4.0, 0.0, 0.0]), 2).tolist()
     [5.0, 0.0]
     """
-    problems = Problems("lp_pool")
-    array = array_of(problems, x)
-    check_power(problems, p, array.dtype)
-    words: dict[str, Any] = {
-        "padding": padding,
-        "dilation": dilation,
-        "axes": axes,
-        "layout": layout,
-        "ceil_mode": ceil_mode,
-    }
-    total = sum_pool(abs(x if isinstance(x, Var) else Var(array)) ** p, window, stride, **words)
-    empty = Var((total.value == 0).astype(total.dtype))
-    y = (total + empty) ** (1 / p) * (1 - empty)
-    return y if isinstance(x, Var) else put(problems, y.value, out)
+    problems, x = Problems("lp_pool"), accept("lp_pool", x)
+    power = check_power(problems, p, x.dtype)
+    geometry = geometry_of("lp_pool", x.shape, Words(window, stride, padding, dilation, axes, layout, ceil_mode))
+    source = source_of(problems, array_of(problems, x), geometry)
+    operator = Folding(source.plan, 1.0, source.order)
+    operator.name = "lp_pool operator"
+    if isinstance(x, Var):
+        return traced_norms(operator, x, power)
+    return put(problems, norms(operator, source.array, power), out)

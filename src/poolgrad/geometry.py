@@ -186,6 +186,18 @@ def adaptive(n: int, m: int) -> Axis:
     >>> adaptive(7, 3).pairs()
     [(0, 3), (2, 5), (4, 7)]
     """
+    problems = Problems("adaptive")
+    (cells,), (many,) = (_integers(problems, name, value, None, 0) for name, value in (("n", n), ("m", m)))
+    if many and not cells:
+        problems.fail("n", 0, "at least one cell")
+    return _shares(problems, "m", cells, many)
+
+
+def _shares(problems: Problems, name: str, n: int, m: int) -> Axis:
+    """The windows of `adaptive`, for whoever asks."""
+    if m * max(n, 1) >= 2**62:
+        problems.fail(name, m, f"at most {2**62 // max(n, 1)} windows over {n} cells")
+    _afford_windows(problems, name, m, f"over {n} cells")
     start = table(m, lambda a, b: np.arange(a, b) * n // m)
     return Axis(n, start, table(m, lambda a, b: -(-np.arange(a + 1, b + 1) * n // m)))
 
@@ -390,10 +402,7 @@ def share_out(problems: Problems, shape: Sequence[int], size: Any, axes: Any, la
         (m,) = (shape[d],) if m is None else _integers(problems, "size", m, None, 0)
         if shape[d] == 0 and m:
             problems.fail("x", f"shape {list(shape)}", f"at least one cell along axis {d}")
-        if m * max(shape[d], 1) >= 2**63:
-            problems.fail("size", m, f"at most {(2**63 - 1) // max(shape[d], 1)} windows over {shape[d]} cells")
-        _afford_windows(problems, "size", m, f"along axis {d}")
-        pooled[d] = adaptive(shape[d], m)
+        pooled[d] = _shares(problems, "size", shape[d], m)
     return Geometry(found, Plan(shape, pooled))
 
 

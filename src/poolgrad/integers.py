@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 import ml_dtypes
@@ -74,8 +75,8 @@ def _holds_huge_integers(array: Array, value: object) -> bool:
 
 
 def _fits(array: Array, dtype: npt.DTypeLike) -> bool:
-    limits = np.iinfo(dtype)
-    return not array.size or (int(array.min()) >= limits.min and int(array.max()) <= limits.max)
+    lowest, top = _limits(np.dtype(dtype))
+    return not array.size or (int(array.min()) >= lowest and int(array.max()) <= top)
 
 
 # ---- sums
@@ -106,8 +107,7 @@ def _range(array: Array) -> tuple[int, int]:
     """Bounds of the cells: those of the dtype, or where that has 64 bits those of the array."""
     if array.dtype.itemsize == 8 and array.size:
         return int(array.min()), int(array.max())
-    limits = np.iinfo(array.dtype)
-    return (int(limits.min), int(limits.max)) if array.size else (0, 0)
+    return _limits(array.dtype) if array.size else (0, 0)
 
 
 def exact_sums(problems: Problems, name: str, run: Run, array: Array, terms: int) -> Sums:
@@ -144,6 +144,7 @@ def settle(
     return _joined(sums, dtype)
 
 
+@lru_cache(64)
 def _limits(dtype: np.dtype[Any]) -> tuple[int, int]:
     """The least and the largest integer of a dtype."""
     if dtype == np.bool_:
@@ -217,11 +218,12 @@ def ratio_of(problems: Problems, divisor: Any) -> Ratio:
     """Return a divisor as the exact fraction that it is; refuse what is no finite number other than 0."""
     real = isinstance(divisor, (int, float, np.integer, np.floating))
     try:
-        fine = real and math.isfinite(float(divisor)) and float(divisor) != 0
+        near = float(divisor) if real else math.nan
     except OverflowError:
-        fine = False
-    if not fine:
-        problems.fail("divisor", brief(divisor), "a finite number other than 0", ValueError if real else TypeError)
+        near = math.inf
+    if not math.isfinite(near) or near == 0:
+        wanted = "a finite number other than 0" if real and near else "a number other than 0"
+        problems.fail("divisor", brief(divisor), wanted)
     return Ratio(int(divisor)) if isinstance(divisor, (int, np.integer)) else Ratio(*divisor.as_integer_ratio())
 
 
@@ -230,9 +232,7 @@ def _as_float(by: Array | Ratio) -> Array | float | None:
     if isinstance(by, Ratio):
         near = by.top / by.bottom
         return near if near.as_integer_ratio() == (by.top, by.bottom) else None
-    if by.dtype == object or (by.size and int(by.max()) > 2**53):
-        return None
-    return by
+    return None if by.dtype == object else by  # an array of int64 has at most 53 bits
 
 
 def _most_of(by: Array | Ratio) -> int:

@@ -17,6 +17,7 @@ from . import integers, verbs
 from .arrays import Array, afford, as_array, ready
 from .errors import Problems, brief
 from .geometry import phases
+from .kept import SHORT
 from .rules import Mean, Share
 from .verbs import Astray
 from .windows import Plan
@@ -182,16 +183,22 @@ def along(values: Array, d: int, rank: int) -> Array:
 
 
 def per_window(plan: Plan, what: Literal["count", "span"]) -> Array:
-    """How many cells each window has, or had before it was cut, in a shape that broadcasts against the result."""
-    total = np.ones((1,) * len(plan.dest), np.int64)
-    most = 1
+    """How many cells each window has, or had before it was cut, in a shape that broadcasts against the result.
+
+    Python's integers where one could be beyond 2**53: spans may count any padding. Short tables are kept with the plan.
+    """
+    kept: Array | None = plan.__dict__.get(f"_per_{what}")
+    if kept is not None:
+        return kept
+    total, most = np.ones((1,) * len(plan.dest), np.int64), 1
     for d, axis in enumerate(plan.by_dimension):
         if axis is not None:
             values = getattr(axis, what)
             most *= int(values.max(initial=1))
-            if most >= 2**63:  # spans may count more padding than 64 bits can
-                total = total.astype(object)
-            total = total * along(values, d, len(plan.dest))
+            total = (total.astype(object) if most > 2**53 else total) * along(values, d, len(plan.dest))
+    total.flags.writeable = False
+    if total.size <= SHORT:
+        object.__setattr__(plan, f"_per_{what}", total)
     return total
 
 
@@ -273,9 +280,13 @@ class Picking(Ordered):
         self.taps = taps
 
     def carry(self, v: Array) -> Array:
-        return self._blamed(forth_by, _pick, _as_bytes(v)).view(v.dtype)
+        if v.dtype.kind == "b":
+            return self.carry(v.view(np.uint8)).view(np.bool_)
+        return self._blamed(forth_by, _pick, v)
 
     def carry_back(self, g: Array) -> Array:
+        if g.dtype.kind not in integers.WHOLE or (g.dtype.kind != "b" and overlap(self.plan) == 1):
+            return self._blamed(back_by, _place, g)
         return integers.sums_of_kind(
             Problems(self.name),
             "v",
