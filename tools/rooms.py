@@ -21,14 +21,14 @@ CORE = (
     ("windows", "kept"),
     ("rules", "table"),
     ("bind", "attributes"),
-    ("arrays", "errors"),
+    ("arrays", "errors", "integers"),
     ("verbs", "reference"),
     ("raw_ops",),
     ("philox",),
     ("problem",),
     ("config", "__init__"),
 )
-POOLS = ("geometry", "operators", "choice", "taps", "autodiff", "functional", "families", "picture")  # the pythonic API
+POOLS = ("geometry", "operators", "choice", "taps", "autodiff", "functional", "families", "norms", "picture")  # the pythonic API
 TRACED = ("traced", "recipes")  # the pools for frameworks, written once
 ADAPTERS = ("autograd", "tensorflow")  # and the folders jax, keras: one framework each
 TOOLS = ("cli", "demo", "panels", "png", "files")  # what a person at a terminal uses: no part of the core
@@ -37,9 +37,9 @@ BUILD = ("CMakeLists.txt", "pyproject.toml", "Makefile")
 PROGRAMS = ("fuzz", "tools")  # what checks and writes the rest: no budget together, but files and functions have theirs
 
 # More than planned: docs/decisions/0015-lines.md, 0022-taps.md, 0024-jax.md, 0027 to 0029, 0033.
-CPP_LINES, PYTHON_LINES, BUILD_LINES = 7000, 2600, 195
-POOLS_LINES = 2300
-FILE_LINES, FUNCTION_LINES, DUPLICATION = 400, 40, 5.0
+CPP_LINES, PYTHON_LINES, BUILD_LINES = 7000, 3300, 195
+POOLS_LINES = 3000
+FILE_LINES, FUNCTION_LINES, DUPLICATION = 600, 40, 5.0
 RUN = 6
 
 

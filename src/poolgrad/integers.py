@@ -71,7 +71,7 @@ def _leaf_kind(value: object) -> type:
 
 def _holds_huge_integers(array: Array, value: object) -> bool:
     """Whether NumPy made floats of integers, some negative and some beyond int64."""
-    return bool(array.size and array.max() >= 2.0**63 and _leaf_kind(value) is int)
+    return bool(array.size and float(array.max()) >= 2.0**63 and _leaf_kind(value) is int)
 
 
 def _fits(array: Array, dtype: npt.DTypeLike) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from .arrays import Array, as_array
 from .choice import Nan, has_nan, judge, keys
 from .errors import Problems
@@ -30,6 +32,7 @@ def _geometry(name: str, shape: tuple[int, ...], words: dict[str, Any]) -> Geome
 
 def _ranks(x: Array, plan: Plan, nan: Nan) -> dict[str, Array]:
     """Where x has NaN, integers in the order in which the pool ranks the cells, and the largest of each window."""
+    x = np.ascontiguousarray(x)
     if nan == "tf" or not has_nan(x):
         return {}
     ranks = keys(x, False, nan == "propagate")
@@ -39,6 +42,7 @@ def _ranks(x: Array, plan: Plan, nan: Nan) -> dict[str, Array]:
 def explain_pool(name: str, cell: Sequence[int], pin: str | None, x: Any, g: Any = None, **words: Any) -> Explanation:
     """Why a cell of y, or of x, or with g of the gradient dx, has its value.
 
+    >>> import numpy as np
     >>> print(explain_pool("max_pool", (0,), None, np.array([1.0, 3.0, 2.0]), window=2, stride=1))
     y[0] = 3, the largest of the 2 cells of x[0:2], found at x[1].
     >>> print(explain_pool("max_pool", (0,), None, np.array([1.0, 3.0, 2.0]), np.ones(2), window=2, stride=1))
