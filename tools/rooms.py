@@ -21,14 +21,14 @@ CORE = (
     ("windows", "kept"),
     ("rules", "table"),
     ("bind", "attributes"),
-    ("arrays", "errors"),
+    ("arrays", "errors", "integers"),
     ("verbs", "reference"),
     ("raw_ops",),
     ("philox",),
     ("problem",),
     ("config", "__init__"),
 )
-POOLS = ("geometry", "operators", "choice", "taps", "autodiff", "functional", "families", "picture")  # the pythonic API
+POOLS = ("geometry", "operators", "choice", "taps", "autodiff", "functional", "families", "norms", "picture")  # the pythonic API
 TRACED = ("traced", "recipes")  # the pools for frameworks, written once
 ADAPTERS = ("autograd", "tensorflow")  # and the folders jax, keras: one framework each
 TOOLS = ("__main__", "cli", "demo", "panels", "png", "files")  # what a person at a terminal uses: no part of the core

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from . import integers
 from .errors import Problems, brief
 
 Array = npt.NDArray[Any]
@@ -16,31 +17,48 @@ Array = npt.NDArray[Any]
 _STEP = 2**24  # bytes that are copied at a time
 
 _ARRAYS = "an array (NumPy, buffer, DLPack or __array__)"
+_UNMASKED = "no masked cells: x.filled(np.nan) with nan='ignore' leaves them out of a pool; x.filled(number) fills them"
 
 
-def as_array(problems: Problems, name: str, value: object, like: np.dtype[Any] | None = None) -> Array | None:
-    """The value as an array, its memory shared where possible; None if it is none, and the problem noted.
+class _Masked(Exception):
+    """A list holds arrays with masked cells."""
 
-    Lists and scalars become `like`, or, as in TensorFlow, float32 and int32.
+
+def as_array(
+    problems: Problems,
+    name: str,
+    value: object,
+    like: np.dtype[Any] | None = None,
+    tensorflow: bool = False,
+) -> Array | None:
+    """Return the value as a plain array in native byte order, sharing memory where possible; note a problem and return None if it is none.
+
+    Anything but an ndarray is converted exactly once. Lists and scalars become `like` where it is given, and else what NumPy
+    makes of them, or with `tensorflow` what TensorFlow makes of them: see `integers`.
     """
-    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        problems.add(name, "an array with masked cells", "an array without them: pooling would read what they hide")
-        return None
-    if isinstance(value, np.ndarray):
-        return np.asarray(value)
+    if type(value) is np.ndarray and value.dtype.isnative:
+        return value
     try:
-        return _convert(value, like)
+        array = value if isinstance(value, np.ndarray) else _convert(value, like, tensorflow)
+    except _Masked:
+        problems.add(name, "a list of arrays with masked cells", _UNMASKED)
+        return None
     except Exception as error:
         kind = MemoryError if isinstance(error, MemoryError) else TypeError
         problems.add(name, f"{brief(value)} ({type(error).__name__}: {brief(str(error), 120)})", _ARRAYS, kind)
         return None
+    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+        problems.add(name, "an array with masked cells", _UNMASKED)
+        return None
+    plain = np.asarray(array)
+    return plain if plain.dtype.isnative else _native(problems, name, plain)
 
 
-def _convert(value: object, like: np.dtype[Any] | None) -> Array:
+def _convert(value: object, like: np.dtype[Any] | None, tensorflow: bool) -> Array:
     if value is None or isinstance(value, (str, bytes, set, dict)):
         raise TypeError(f"a {type(value).__name__} is no array")
     if hasattr(value, "__array__"):
-        return np.asarray(value)
+        return np.asanyarray(value)  # a lazy array may turn out to be a masked one
     if hasattr(value, "__dlpack__"):
         return np.from_dlpack(value)
     if not isinstance(value, (list, tuple, range, int, float)):  # nor any other sequence, which may have no end
@@ -48,10 +66,12 @@ def _convert(value: object, like: np.dtype[Any] | None) -> Array:
         return np.asarray(value if interface else memoryview(value))  # type: ignore[arg-type]  # which refuses what is no buffer
     if isinstance(value, (list, tuple)):  # what it holds, whatever methods of its own say
         value = list.copy(value) if isinstance(value, list) else tuple.__getitem__(value, slice(None))
+        if value and isinstance(value[0], np.ndarray) and any(map(np.ma.is_masked, value)):
+            raise _Masked
     array = np.asarray(value)
-    if like is not None and (array.dtype.kind in "iu" or (array.dtype.kind == "f" and like.kind not in "iu")):
-        return np.asarray(value, like)  # which refuses integers that do not fit
-    return array.astype({"f": np.float32, "i": np.int32}.get(array.dtype.kind, array.dtype))
+    if like is not None:
+        return integers.fit_list(array, like.newbyteorder("="))
+    return integers.tensorflow_list(array, value) if tensorflow else array
 
 
 def whole(array: Array) -> bool:
@@ -67,9 +87,15 @@ def ready(problems: Problems, name: str, array: Array) -> Array:
     return _copy(array)
 
 
-def _copy(array: Array) -> Array:
-    """A contiguous copy in native byte order, in steps between which Python can handle signals."""
-    copy = np.empty(array.shape, array.dtype.newbyteorder("="))
+def _native(problems: Problems, name: str, array: Array) -> Array:
+    """A copy in native byte order whose axes lie in memory as before."""
+    afford(problems, name, array.nbytes, f"an array of shape {list(array.shape)} in foreign byte order")
+    return _copy(array, "K")
+
+
+def _copy(array: Array, order: Literal["C", "K"] = "C") -> Array:
+    """A copy in native byte order, in steps between which Python can handle signals."""
+    copy = np.empty_like(array, array.dtype.newbyteorder("="), order=order, subok=False)
     if array.nbytes <= _STEP:
         copy[...] = array
         return copy

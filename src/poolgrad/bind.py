@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from . import windows
-from .arrays import Array, afford
+from .arrays import Array, afford, as_array
 from .attributes import Attributes
 from .errors import Problems, brief
 from .philox import Philox, sequence
 from .rules import Start, Verb, Windows
-from .table import Kind, Op
+from .table import ARRAYS, Kind, Op, Param
 from .windows import Axis, Plan, planned
 
 Shape = tuple[int, ...]
@@ -46,6 +46,31 @@ Made = tuple[
 def bind(op: Op, arrays: Mapping[str, Array], attrs: Mapping[str, Any], problems: Problems) -> Call:
     """Checks everything that does not depend on the arrays' elements, and makes the plan."""
     return _Binder(op, arrays, attrs, problems).call()
+
+
+def arrays_of(op: Op, given: Mapping[str, Any], problems: Problems) -> tuple[dict[str, Array], np.dtype[Any] | None]:
+    """The array arguments among those given; quantised ones that come in a one-field dtype are unwrapped."""
+    params = [p for p in op.params if p.kind in ARRAYS and p.name in given]
+    shared = [given[p.name] for p in params if p.kind in (Kind.SOURCE, Kind.DEST)]
+    like = next((value.dtype for value in shared if isinstance(value, np.ndarray)), None)
+    arrays: dict[str, Array] = {}
+    wrapped = None
+    for param in params:
+        array = as_array(problems, param.name, given[param.name], _wanted(param, like), tensorflow=True)
+        if array is None:
+            continue
+        if array.dtype.names and len(array.dtype.names) == 1 and op.family.startswith("q"):
+            wrapped = array.dtype
+            array = array[array.dtype.names[0]]
+        arrays[param.name] = array
+    return arrays, wrapped
+
+
+def _wanted(param: Param, like: np.dtype[Any] | None) -> np.dtype[Any] | None:
+    """The dtype that a list in this place becomes."""
+    if param.kind in (Kind.SOURCE, Kind.DEST):
+        return like
+    return np.dtype(np.float32 if param.kind is Kind.RANGE else param.dtype or "int64")
 
 
 def _fresh_seeds() -> tuple[int, int]:

@@ -15,7 +15,7 @@ from .arrays import Array
 from .autodiff import Var, lift
 from .choice import Nan, Ties, extreme, judge
 from .errors import Problems, brief
-from .functional import Division, Options, Rounding, array_of, best_of, folded, folding, shape_of, source_of
+from .functional import Division, Options, Rounding, accept, array_of, best_of, folded, folding, source_of
 from .geometry import (
     Geometry,
     Ints,
@@ -23,6 +23,7 @@ from .geometry import (
     Words,
     draw,
     everything,
+    flag,
     is_several,
     pooled_axes,
     share_out,
@@ -106,10 +107,10 @@ def _folding(op: str, windows: Plan, how: Division) -> Linear:
 
 
 def drawn_windows(
-    op: str, x: Any, ratio: Any, size: Any, how: dict[str, Any], axes: Any, layout: Any
+    op: str, shape: tuple[int, ...], ratio: Any, size: Any, how: dict[str, Any], axes: Any, layout: Any
 ) -> tuple[Words, Any]:
-    """Fractional windows over the pooled axes of x."""
-    problems, shape = Problems(op), shape_of(op, x)
+    """Fractional windows over the pooled axes of an array of that shape."""
+    problems = Problems(op)
     several = next((len(v) for v in (ratio, size) if is_several(v)), None)
     found = pooled_axes(problems, len(shape), axes, layout, several)
     made = draw(problems, tuple(shape[d] for d in found), ratio, size, **how)
@@ -148,8 +149,10 @@ def fractional_max_pool(
     ([0.0, 2.0, 3.0, 5.0, 7.0, 9.0], True)
     """
     drawing = {"seed": seed, "pseudo_random": pseudo_random, "overlapping": overlapping}
-    words, made = drawn_windows("fractional_max_pool", x, ratio, size, drawing, axes, layout)
-    geometry = understand(Problems("fractional_max_pool"), shape_of("fractional_max_pool", x), words)
+    x = accept("fractional_max_pool", x)
+    flag(Problems("fractional_max_pool"), "return_windows", return_windows)
+    words, made = drawn_windows("fractional_max_pool", x.shape, ratio, size, drawing, axes, layout)
+    geometry = understand(Problems("fractional_max_pool"), x.shape, words)
     best = best_of("fractional_max_pool", x, geometry, False, Options(ties, nan, return_taps, out))
     return _with_windows(best, made, return_windows)
 
@@ -176,8 +179,10 @@ def fractional_avg_pool(
     [0.5, 2.5]
     """
     drawing = {"seed": seed, "pseudo_random": pseudo_random, "overlapping": overlapping}
-    words, made = drawn_windows("fractional_avg_pool", x, ratio, size, drawing, axes, layout)
-    geometry = understand(Problems("fractional_avg_pool"), shape_of("fractional_avg_pool", x), words)
+    x = accept("fractional_avg_pool", x)
+    flag(Problems("fractional_avg_pool"), "return_windows", return_windows)
+    words, made = drawn_windows("fractional_avg_pool", x.shape, ratio, size, drawing, axes, layout)
+    geometry = understand(Problems("fractional_avg_pool"), x.shape, words)
     how = Division(True, nan=nan, dtype=dtype, rounding=rounding, out=out)
     return _with_windows(folded("fractional_avg_pool", x, geometry, how), made, return_windows)
 
@@ -198,7 +203,8 @@ def adaptive_max_pool(
     >>> adaptive_max_pool(np.arange(7), 3).tolist()
     [2, 4, 6]
     """
-    geometry = share_out(Problems("adaptive_max_pool"), shape_of("adaptive_max_pool", x), size, axes, layout)
+    x = accept("adaptive_max_pool", x)
+    geometry = share_out(Problems("adaptive_max_pool"), x.shape, size, axes, layout)
     return best_of("adaptive_max_pool", x, geometry, False, Options(ties, nan, return_taps, out))
 
 
@@ -218,15 +224,17 @@ def adaptive_avg_pool(
     >>> adaptive_avg_pool(np.arange(7.0), 3).tolist()
     [1.0, 3.0, 5.0]
     """
-    geometry = share_out(Problems("adaptive_avg_pool"), shape_of("adaptive_avg_pool", x), size, axes, layout)
+    x = accept("adaptive_avg_pool", x)
+    geometry = share_out(Problems("adaptive_avg_pool"), x.shape, size, axes, layout)
     return folded("adaptive_avg_pool", x, geometry, Division(True, nan=nan, dtype=dtype, rounding=rounding, out=out))
 
 
-def _over_all(op: str, x: Any, axes: Any, layout: Any, keepdims: bool, run: Callable[[Geometry], Any]) -> Any:
-    shape = shape_of(op, x)
-    geometry = everything(Problems(op), shape, axes, layout)
-    y = run(geometry)
-    kept = tuple(n for d, n in enumerate(shape) if d not in geometry.axes)
+def _over_all(op: str, x: Any, axes: Any, layout: Any, keepdims: bool, run: Callable[[Any, Geometry], Any]) -> Any:
+    flag(Problems(op), "keepdims", keepdims)
+    x = accept(op, x)
+    geometry = everything(Problems(op), x.shape, axes, layout)
+    y = run(x, geometry)
+    kept = tuple(n for d, n in enumerate(x.shape) if d not in geometry.axes)
     return y if keepdims else y.reshape(kept)
 
 
@@ -244,8 +252,8 @@ def global_max_pool(
     >>> global_max_pool(np.array([[1, 5], [7, 2]]), axes=1).tolist()
     [[5], [7]]
     """
-    run = partial(best_of, "global_max_pool", x, least=False, options=Options(ties, nan))
-    return _over_all("global_max_pool", x, axes, layout, keepdims, lambda geometry: run(geometry=geometry))
+    run = partial(best_of, "global_max_pool", least=False, options=Options(ties, nan))
+    return _over_all("global_max_pool", x, axes, layout, keepdims, run)
 
 
 def global_min_pool(
@@ -262,8 +270,8 @@ def global_min_pool(
     >>> global_min_pool(np.array([[1, 5], [7, 2]]), axes=1, keepdims=False).tolist()
     [1, 2]
     """
-    run = partial(best_of, "global_min_pool", x, least=True, options=Options(ties, nan))
-    return _over_all("global_min_pool", x, axes, layout, keepdims, lambda geometry: run(geometry=geometry))
+    run = partial(best_of, "global_min_pool", least=True, options=Options(ties, nan))
+    return _over_all("global_min_pool", x, axes, layout, keepdims, run)
 
 
 def global_avg_pool(
@@ -282,7 +290,7 @@ def global_avg_pool(
     [[3.0], [4.5]]
     """
     how = Division(True, nan=nan, dtype=dtype, rounding=rounding)
-    return _over_all("global_avg_pool", x, axes, layout, keepdims, lambda g: folded("global_avg_pool", x, g, how))
+    return _over_all("global_avg_pool", x, axes, layout, keepdims, partial(folded, "global_avg_pool", how=how))
 
 
 def global_sum_pool(
@@ -300,7 +308,7 @@ def global_sum_pool(
     [6, 9]
     """
     how = Division(False, nan=nan, dtype=dtype)
-    return _over_all("global_sum_pool", x, axes, layout, keepdims, lambda g: folded("global_sum_pool", x, g, how))
+    return _over_all("global_sum_pool", x, axes, layout, keepdims, partial(folded, "global_sum_pool", how=how))
 
 
 _POOLS = ("max_pool", "min_pool", "avg_pool", "sum_pool", "lp_pool")
@@ -327,7 +335,8 @@ def like(library: str) -> Any:
         pool, extra = getattr(functional, name), _CONVENTIONS[library].get(name, {})
 
         def pooled(x: Any, window: Windows, stride: Ints | None = None, **words: Any) -> Any:
-            rank = len(shape_of(name, x))
+            x = accept(name, x)
+            rank = x.ndim
             if "axes" not in words and "layout" not in words:
                 words["axes"] = tuple(range(1, rank - 1) if library == "tensorflow" else range(2, rank))
             stride = 1 if stride is None and library == "onnx" else stride

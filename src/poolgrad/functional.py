@@ -19,14 +19,25 @@ from .autodiff import Var, lift
 from .choice import Nan, Ties, best_values, extreme, has_nan, judge
 from .errors import Problems, brief
 from .geometry import Geometry, Ints, Padding, Windows, Words, flag, understand
+from .integers import (
+    ROUNDINGS,
+    WHOLE,
+    Ratio,
+    float_cast,
+    float_means,
+    ratio_of,
+    settle,
+    sum_type,
+    whole_cast,
+    whole_means,
+)
 from .kept import SHORT, kept
-from .operators import Folding, Linear, Masked, Picking, inverse, per_window, put
+from .norms import check_power, norms, traced_norms
+from .operators import Folding, Linear, Masked, Picking, exact_sums, inverse, per_window, put
 from .taps import Taps
 from .windows import Axis, Plan
 
 Rounding: TypeAlias = Literal["nearest", "floor", "ceil", "toward_zero"]
-
-ROUNDINGS: dict[str, Any] = {"nearest": np.rint, "floor": np.floor, "ceil": np.ceil, "toward_zero": np.trunc}
 
 
 class Source(NamedTuple):
@@ -38,15 +49,18 @@ class Source(NamedTuple):
     axes: tuple[int, ...]
 
 
-def shape_of(op: str, x: Any) -> tuple[int, ...]:
-    """The shape of anything that can be pooled."""
-    return x.shape if isinstance(x, (np.ndarray, Var)) else array_of(Problems(op), x).shape
+def accept(op: str, x: Any) -> Any:
+    """Return x as a plain array, or as the variable that it is: the one place where a pool converts its argument."""
+    if (type(x) is np.ndarray and x.dtype.isnative) or isinstance(x, Var):
+        return x
+    return array_of(Problems(op), x)
 
 
 def array_of(problems: Problems, x: Any) -> Array:
-    """The array of anything that can be pooled."""
+    """Return the array of anything that can be pooled."""
     array = as_array(problems, "x", x.value if isinstance(x, Var) else x)
-    problems.settle()
+    if array is None:
+        problems.settle()
     assert array is not None
     return array
 
@@ -82,9 +96,8 @@ def frozen(value: Any) -> Any:
     raise TypeError("no key")
 
 
-def geometry_of(op: str, x: Any, words: Words) -> Geometry:
-    """The windows that the words describe over x; those asked for before are remembered."""
-    shape = shape_of(op, x)
+def geometry_of(op: str, shape: tuple[int, ...], words: Words) -> Geometry:
+    """The windows that the words describe over an array of that shape; those asked for before are remembered."""
     flag(Problems(op), "ceil_mode", words.ceil_mode)
     try:
         key = Words(*map(frozen, words._replace(ceil_mode=None)))._replace(ceil_mode=bool(words.ceil_mode))
@@ -167,8 +180,9 @@ def max_pool(
     >>> max_pool(np.array([1.0, 7.0, 3.0]), 3, stride=1, padding="same").tolist()
     [7.0, 7.0, 7.0]
     """
+    x = accept("max_pool", x)
     words = Words(window, stride, padding, dilation, axes, layout, ceil_mode)
-    return best_of("max_pool", x, geometry_of("max_pool", x, words), False, Options(ties, nan, return_taps, out))
+    return best_of("max_pool", x, geometry_of("max_pool", x.shape, words), False, Options(ties, nan, return_taps, out))
 
 
 def min_pool(
@@ -191,8 +205,9 @@ def min_pool(
     >>> min_pool(np.array([[1, 2, 5, 0], [4, 3, 0, 6]]), 2).tolist()
     [[1, 0]]
     """
+    x = accept("min_pool", x)
     words = Words(window, stride, padding, dilation, axes, layout, ceil_mode)
-    return best_of("min_pool", x, geometry_of("min_pool", x, words), True, Options(ties, nan, return_taps, out))
+    return best_of("min_pool", x, geometry_of("min_pool", x.shape, words), True, Options(ties, nan, return_taps, out))
 
 
 class Division(NamedTuple):
@@ -206,15 +221,19 @@ class Division(NamedTuple):
     rounding: Rounding = "nearest"
     out: Array | None = None
 
+    @property
+    def what(self) -> str:
+        """What errors call a result."""
+        return "mean" if self.by_count else "sum"
 
-def divisor_of(problems: Problems, plan: Plan, how: Division) -> Array | float | None:
-    """What sums are divided by: a number, one per window, or None for the cells that a window has."""
+
+def divisor_of(problems: Problems, plan: Plan, how: Division) -> Array | Ratio | None:
+    """What sums are divided by, exactly: a number, one per window, or None for the cells that a window has."""
+    flag(problems, "count_include_pad", how.count_include_pad)
     if how.divisor is not None:
-        if not isinstance(how.divisor, (int, float, np.number)) or not how.divisor:
-            problems.fail("divisor", brief(how.divisor), "a number other than 0")
-        return float(how.divisor)
+        return ratio_of(problems, how.divisor)
     if not how.by_count:
-        return 1.0
+        return Ratio(1)
     return per_window(plan, "span") if how.count_include_pad else None  # the cells of the padding included
 
 
@@ -222,23 +241,27 @@ def folding(op: str, source: Source, how: Division) -> Linear:
     """The operator of a sum or mean."""
     problems = Problems(op)
     judge(problems, "first", how.nan)
-    divisor = divisor_of(problems, source.plan, how)
-    operator: Linear = Folding(source.plan, divisor, source.order)
+    by = divisor_of(problems, source.plan, how)
+    exact = by if isinstance(by, Ratio) else None
+    divisor = by.top / by.bottom if isinstance(by, Ratio) else by
+    operator: Linear = Folding(source.plan, divisor, source.order, exact)
     if how.nan == "ignore" and has_nan(source.array):
         there = ~np.isnan(source.array)
         if divisor is None:
-            counts = Folding(source.plan, 1.0, range(len(source.order))).carry(there.astype(np.int64))
+            counts = Folding(source.plan, 1.0, range(len(source.order))).carry(there)
             operator = Folding(source.plan, counts, source.order)
         operator = Masked(operator, there.transpose(inverse(source.order)))
     operator.name = f"{op} operator"
     return operator
 
 
-def _dtype(problems: Problems, value: Any) -> np.dtype[Any]:
+def dtype_of(problems: Problems, value: Any) -> np.dtype[Any]:
+    """Return the dtype that a caller asked for, in native byte order; refuse what cannot be pooled to."""
     try:
-        dtype: np.dtype[Any] = np.dtype(value)
-    except TypeError:
+        dtype: np.dtype[Any] = np.dtype(getattr(value, "as_numpy_dtype", value))
+    except Exception:  # whatever NumPy raises for names that are none
         problems.fail("dtype", brief(value), "the name of a dtype", TypeError)
+    dtype = dtype.newbyteorder("=")
     if dtype not in _DTYPES:
         problems.fail("dtype", brief(value), "a real floating or integer dtype", TypeError)
     return dtype
@@ -250,39 +273,40 @@ def folded(op: str, x: Any, geometry: Geometry, how: Division) -> Any:
     array = array_of(problems, x)
     if how.rounding not in ROUNDINGS:
         problems.fail("rounding", brief(how.rounding), "'nearest', 'floor', 'ceil' or 'toward_zero'")
-    dtype = None if how.dtype is None else _dtype(problems, how.dtype)
-    how = how._replace(dtype=dtype)
-    whole = array.dtype.kind in "iub"
-    if whole:
-        array = array.astype(np.uint64 if array.dtype == np.uint64 else np.int64)
-    source = source_of(problems, array, geometry)
-    if whole:
-        result = _whole_fold(problems, source, how)
-    else:
-        operator = folding(op, source, how)
-        if isinstance(x, Var):
-            if how.dtype is not None:
-                problems.fail("dtype", how.dtype, "None where x is differentiated: a derivative has the dtype of x")
-            return lift(operator, x)
-        with np.errstate(invalid="ignore"):  # a window of NaN alone has no mean
-            result = operator.forth(array)
-        result = result if how.dtype is None else result.astype(how.dtype)
-    return put(problems, result, how.out)
+    dtype = None if how.dtype is None else dtype_of(problems, how.dtype)
+    if array.dtype.kind in WHOLE:
+        judge(problems, "first", how.nan)
+        return put(problems, _whole_fold(problems, source_of(problems, array, geometry), how, dtype), how.out)
+    operator = folding(op, source_of(problems, array, geometry), how)
+    if isinstance(x, Var):
+        if dtype is not None:
+            problems.fail("dtype", dtype, "None where x is differentiated: a derivative has the dtype of x")
+        return lift(operator, x)
+    with np.errstate(invalid="ignore"):  # a window of NaN alone has no mean
+        result = operator.forth(array)
+    return put(problems, result if dtype is None else cast(problems, result, dtype, how), how.out)
 
 
-def _whole_fold(problems: Problems, source: Source, how: Division) -> Array:
-    """Sums of integers are exact in 64 bits; what they are divided by, they are divided by in float64."""
-    total = Folding(source.plan, 1.0, source.order)
-    sums = total.restore(total.carry(source.array))
-    divisor = divisor_of(problems, source.plan, how)
-    if divisor is None:
-        divisor = per_window(source.plan, "count")
-    if np.ndim(divisor) == 0 and divisor == 1 and not how.by_count:
-        return sums if how.dtype is None else sums.astype(how.dtype)
-    means = sums / (total.restore(np.asarray(divisor)) if np.ndim(divisor) else divisor)
-    if how.dtype is None:
-        return np.asarray(means)
-    return np.asarray(ROUNDINGS[how.rounding](means) if np.dtype(how.dtype).kind in "iu" else means).astype(how.dtype)
+def cast(problems: Problems, result: Array, dtype: np.dtype[Any], how: Division) -> Array:
+    """Return floats in the dtype that was asked for: rounded, and refused where an integer dtype does not hold them."""
+    if dtype.kind in "iu":
+        return whole_cast(problems, how.what, result, dtype, how.rounding)
+    return float_cast(result, dtype)
+
+
+def _whole_fold(problems: Problems, source: Source, how: Division, dtype: np.dtype[Any] | None) -> Array:
+    """The sum or mean of integers, by the integer policy."""
+    back = inverse(source.order)
+    sums = exact_sums(problems, "x", source.plan, source.array).turned(back)
+    by = divisor_of(problems, source.plan, how)
+    by = per_window(source.plan, "count") if by is None else by
+    by = by if isinstance(by, Ratio) else by.transpose(back)
+    if not how.by_count and by == Ratio(1) and (dtype is None or dtype.kind in "iu"):
+        hint = "dtype=float64 gives the nearest float"
+        return settle(problems, "x", sums, sum_type(source.array.dtype) if dtype is None else dtype, hint)
+    if dtype is not None and dtype.kind in "iu":
+        return whole_means(problems, how.what, sums, by, dtype, how.rounding)
+    return float_means(sums, by, np.dtype(np.float64) if dtype is None else dtype)
 
 
 def avg_pool(
@@ -314,7 +338,8 @@ def avg_pool(
     >>> avg_pool(np.array([1, 2, 4, 4], np.uint8), 2, dtype=np.uint8, rounding="floor").tolist()
     [1, 4]
     """
-    geometry = geometry_of("avg_pool", x, Words(window, stride, padding, dilation, axes, layout, ceil_mode))
+    x = accept("avg_pool", x)
+    geometry = geometry_of("avg_pool", x.shape, Words(window, stride, padding, dilation, axes, layout, ceil_mode))
     return folded("avg_pool", x, geometry, Division(True, count_include_pad, divisor, nan, dtype, rounding, out))
 
 
@@ -337,16 +362,9 @@ def sum_pool(
     >>> sum_pool(np.array([1, 2, 3, 4]), 3, stride=1).tolist()
     [6, 9]
     """
-    geometry = geometry_of("sum_pool", x, Words(window, stride, padding, dilation, axes, layout, ceil_mode))
+    x = accept("sum_pool", x)
+    geometry = geometry_of("sum_pool", x.shape, Words(window, stride, padding, dilation, axes, layout, ceil_mode))
     return folded("sum_pool", x, geometry, Division(False, nan=nan, dtype=dtype, out=out))
-
-
-def check_power(problems: Problems, p: Any, dtype: np.dtype[Any]) -> None:
-    """Refuses what is no power, and arrays that have none."""
-    if not isinstance(p, (int, float, np.number)) or isinstance(p, bool) or not 0 < p < np.inf:
-        problems.fail("p", brief(p), "a positive number; max_pool is its limit")
-    if dtype.kind in "iub":
-        problems.fail("x", f"dtype {dtype}", "a floating dtype", TypeError)
 
 
 def lp_pool(
@@ -364,20 +382,17 @@ def lp_pool(
 ) -> Any:
     """y[i] = (sum of abs(x)**p over window i)**(1/p); its derivative is 0 where a window holds nothing but zeros.
 
+    Powers that leave the range of the dtype do no harm: such windows are scaled. Half types are rounded once.
+
     >>> lp_pool(np.array([3.0, -4.0, 0.0, 0.0]), 2).tolist()
     [5.0, 0.0]
     """
-    problems = Problems("lp_pool")
-    array = array_of(problems, x)
-    check_power(problems, p, array.dtype)
-    words: dict[str, Any] = {
-        "padding": padding,
-        "dilation": dilation,
-        "axes": axes,
-        "layout": layout,
-        "ceil_mode": ceil_mode,
-    }
-    total = sum_pool(abs(x if isinstance(x, Var) else Var(array)) ** p, window, stride, **words)
-    empty = Var((total.value == 0).astype(total.dtype))
-    y = (total + empty) ** (1 / p) * (1 - empty)
-    return y if isinstance(x, Var) else put(problems, y.value, out)
+    problems, x = Problems("lp_pool"), accept("lp_pool", x)
+    power = check_power(problems, p, x.dtype)
+    geometry = geometry_of("lp_pool", x.shape, Words(window, stride, padding, dilation, axes, layout, ceil_mode))
+    source = source_of(problems, array_of(problems, x), geometry)
+    operator = Folding(source.plan, 1.0, source.order)
+    operator.name = "lp_pool operator"
+    if isinstance(x, Var):
+        return traced_norms(operator, x, power)
+    return put(problems, norms(operator, source.array, power), out)

@@ -22,6 +22,8 @@ Padding: TypeAlias = str | int | Sequence[int | tuple[int, int]]
 
 _STRINGS = ("valid", "same", "same_lower")
 _MOST = 4096  # integers in a list; what is longer is something else by mistake
+_TABLES = 64  # bytes that a window along an axis takes, its tables and the core's together
+_DRAWN = 256  # the same where windows are drawn at random, one by one
 
 
 class Geometry(NamedTuple):
@@ -105,8 +107,10 @@ def _listed(problems: Problems, name: str, several: Any, most: int, wanted: str)
 
 
 def flag(problems: Problems, name: str, value: Any) -> None:
-    """Refuses what is neither true nor false."""
-    if not isinstance(value, (bool, np.bool_, int)):
+    """Refuse what is neither true nor false: True, False, np.bool_, 1 and 0 are fine."""
+    if value is True or value is False:
+        return
+    if not isinstance(value, np.bool_) and not (isinstance(value, int) and value in (0, 1)):
         problems.fail(name, brief(value), "True or False", TypeError)
 
 
@@ -182,6 +186,18 @@ def adaptive(n: int, m: int) -> Axis:
     >>> adaptive(7, 3).pairs()
     [(0, 3), (2, 5), (4, 7)]
     """
+    problems = Problems("adaptive")
+    (cells,), (many,) = (_integers(problems, name, value, None, 0) for name, value in (("n", n), ("m", m)))
+    if many and not cells:
+        problems.fail("n", 0, "at least one cell")
+    return _shares(problems, "m", cells, many)
+
+
+def _shares(problems: Problems, name: str, n: int, m: int) -> Axis:
+    """The windows of `adaptive`, for whoever asks."""
+    if m * max(n, 1) >= 2**62:
+        problems.fail(name, m, f"at most {2**62 // max(n, 1)} windows over {n} cells")
+    _afford_windows(problems, name, m, f"over {n} cells")
     start = table(m, lambda a, b: np.arange(a, b) * n // m)
     return Axis(n, start, table(m, lambda a, b: -(-np.arange(a + 1, b + 1) * n // m)))
 
@@ -211,11 +227,14 @@ def draw(
     problems: Problems, n: Any, ratio: Any, size: Any, seed: Any, pseudo_random: bool, overlapping: bool
 ) -> tuple[Axis, ...]:
     """The windows of `fractional_windows`, for whoever asks."""
+    flag(problems, "pseudo_random", pseudo_random)
+    flag(problems, "overlapping", overlapping)
     lengths = _integers(problems, "n", n, None, 1)
     sizes = _fraction_sizes(problems, lengths, ratio, size)
     for length, m in zip(lengths, sizes, strict=True):
         if not 1 <= m <= length:
             problems.fail("size", m, f"1 to {length} windows over {length} cells")
+        _afford_windows(problems, "ratio" if size is None else "size", m, f"over {length} cells", _DRAWN)
     pair = _seeds(problems, seed)
     source = Philox(*pair)
     return tuple(
@@ -239,6 +258,11 @@ def _fraction_sizes(problems: Problems, lengths: tuple[int, ...], ratio: Any, si
     return tuple(int(length / float(r)) for length, r in zip(lengths, ratios, strict=True))
 
 
+def _afford_windows(problems: Problems, name: str, count: int, where: str, each: int = _TABLES) -> None:
+    """Refuse more windows than there is memory for, before any is made."""
+    afford(problems, name, each * count, f"{count} windows {where}")
+
+
 def _seeds(problems: Problems, seed: Any) -> tuple[int, int]:
     if seed is None:
         fresh = np.random.SeedSequence().generate_state(2, np.uint32)
@@ -251,21 +275,36 @@ def _seeds(problems: Problems, seed: Any) -> tuple[int, int]:
 
 def boundaries(problems: Problems, n: int, given: Any) -> Axis:
     """Windows that the caller supplies: an `Axis`, or pairs (start, stop)."""
-    if isinstance(given, Axis):
-        axis = given
-    else:
-        try:
-            pairs = np.asarray(given)
-        except ValueError:  # lists of different lengths
-            pairs = np.zeros(0)
-        if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
-            problems.fail("window", brief(given), "an integer, an Axis, or pairs (start, stop)", TypeError)
-        axis = Axis(n, pairs[:, 0], pairs[:, 1])
+    axis = given if isinstance(given, Axis) else _from_pairs(problems, n, given)
     if (axis.count == 0).any():
         problems.fail("window", f"window {int(np.argmin(axis.count))} without a cell", "windows with at least one cell")
     if axis.length != n:
         problems.fail("window", f"windows over {axis.length} cells", f"windows over {n} cells, as the axis has")
     return axis
+
+
+def _from_pairs(problems: Problems, n: int, given: Any) -> Axis:
+    try:
+        pairs = np.asarray(given)
+    except ValueError:  # lists of different lengths
+        pairs = np.zeros(0)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        problems.fail("window", brief(given), "an integer, an Axis, or pairs of integers (start, stop)", TypeError)
+    start, stop = pairs[:, 0], pairs[:, 1]
+    astray = (start < 0) | (stop > n) | (stop < start)
+    if astray.any():
+        at = int(np.argmax(astray))
+        problems.fail("window", f"window {at}, {_pair_at(pairs, at)}", f"a window inside 0:{n}")
+    falling = (start[1:] < start[:-1]) | (stop[1:] < stop[:-1])
+    if falling.any():
+        at = int(np.argmax(falling))
+        got = f"window {at + 1}, {_pair_at(pairs, at + 1)}, after {_pair_at(pairs, at)}"
+        problems.fail("window", got, "windows in ascending order")
+    return Axis(n, start, stop)
+
+
+def _pair_at(pairs: Any, at: int) -> tuple[int, int]:
+    return int(pairs[at, 0]), int(pairs[at, 1])
 
 
 class Words(NamedTuple):
@@ -282,6 +321,7 @@ class Words(NamedTuple):
 
 def understand(problems: Problems, shape: Sequence[int], words: Words) -> Geometry:
     """Words about windows, as axes and a plan; refuses windows without a cell."""
+    flag(problems, "ceil_mode", words.ceil_mode)
     window = words.window
     several = is_several(window)
     axes = pooled_axes(problems, len(shape), words.axes, words.layout, len(window) if several else None)
@@ -309,13 +349,23 @@ def understand(problems: Problems, shape: Sequence[int], words: Words) -> Geomet
             continue
         pair = _pair(shape[d], lengths[i], strides[i], dilations[i], pads if isinstance(pads, str) else pads[i])
         spelled = (shape[d], lengths[i], strides[i], dilations[i], pair, bool(words.ceil_mode))
-        count = how_many(*spelled)
-        afford(problems, "padding", 64 * count, f"{count} windows along axis {d}")
+        many = how_many(*spelled)
+        _afford_windows(problems, "padding" if many > shape[d] else "window", many, f"along axis {d}")
+        _check_reach(problems, words, many, *spelled)
         try:
             pooled[d] = slide(*spelled)
         except Empty as empty:
             _refuse(problems, empty.window, d)
     return Geometry(axes, Plan(shape, pooled))
+
+
+def _check_reach(
+    problems: Problems, words: Words, many: int, n: int, k: int, s: int, d: int, pads: tuple[int, int], _: bool
+) -> None:
+    """Refuse windows whose cells cannot be counted in 64 bits."""
+    if many and max(d * (k - 1) + 1 + sum(pads), many * s) + n >= 2**63:
+        name = "dilation" if d > 1 else "padding"
+        problems.fail(name, brief(getattr(words, name)), "windows and padding that 63 bits can count")
 
 
 def is_several(value: Any) -> bool:
@@ -352,7 +402,7 @@ def share_out(problems: Problems, shape: Sequence[int], size: Any, axes: Any, la
         (m,) = (shape[d],) if m is None else _integers(problems, "size", m, None, 0)
         if shape[d] == 0 and m:
             problems.fail("x", f"shape {list(shape)}", f"at least one cell along axis {d}")
-        pooled[d] = adaptive(shape[d], m)
+        pooled[d] = _shares(problems, "size", shape[d], m)
     return Geometry(found, Plan(shape, pooled))
 
 

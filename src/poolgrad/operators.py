@@ -16,10 +16,11 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from . import verbs
-from .arrays import Array, as_array, ready
+from . import integers, verbs
+from .arrays import Array, afford, as_array, ready
 from .errors import Problems, brief
 from .geometry import phases
+from .kept import SHORT
 from .rules import Mean, Share
 from .verbs import Astray
 from .windows import Plan
@@ -27,6 +28,7 @@ from .windows import Plan
 Reduce: TypeAlias = Literal["sum", "assign"]
 
 _HALVES = ("float16", "bfloat16")
+_WIDEN = "v.astype(float) gives the nearest floats"
 
 
 class Linear:
@@ -145,7 +147,14 @@ def apply(operator: Linear, v: Any, out: Array | None = None) -> Any:
     assert array is not None
     if array.shape != operator.source:
         problems.fail("v", f"shape {list(array.shape)}", list(operator.source))
-    return put(problems, operator.forth(array), out)
+    try:
+        result = operator.forth(array)
+    except Exception as error:
+        problems.found = list(getattr(error, "findings", ()))  # of a part of this operator, which has another name
+        if not problems:
+            raise
+    problems.settle()
+    return put(problems, result, out)
 
 
 def put(problems: Problems, result: Array, out: Array | None) -> Array:
@@ -158,8 +167,17 @@ def put(problems: Problems, result: Array, out: Array | None) -> Array:
         problems.fail("out", f"shape {list(out.shape)}", list(result.shape))
     if not np.can_cast(result.dtype, out.dtype, "same_kind"):
         problems.fail("out", f"dtype {out.dtype}", f"one that {result.dtype} can be cast to", TypeError)
-    np.copyto(out, result, casting="same_kind")
+    np.copyto(out, _fitted(problems, result, out.dtype.newbyteorder("=")))
     return out
+
+
+def _fitted(problems: Problems, result: Array, dtype: np.dtype[Any]) -> Array:
+    """The result in the dtype of `out`: as the integer policy casts, where it is another."""
+    if result.dtype == dtype or dtype.kind in "cO":
+        return result
+    if result.dtype.kind in integers.WHOLE:
+        return integers.integer_cast(problems, "out", result, dtype)
+    return integers.float_cast(result, dtype)
 
 
 @lru_cache(64)
@@ -209,12 +227,46 @@ def along(values: Array, d: int, rank: int) -> Array:
 
 
 def per_window(plan: Plan, what: Literal["count", "span"]) -> Array:
-    """How many cells each window has, or had before it was cut, in a shape that broadcasts against the result."""
-    total = np.ones((1,) * len(plan.dest), np.int64)
+    """How many cells each window has, or had before it was cut, in a shape that broadcasts against the result.
+
+    Python's integers where one could be beyond 2**53: spans may count any padding. Short tables are kept with the plan.
+    """
+    kept: Array | None = plan.__dict__.get(f"_per_{what}")
+    if kept is not None:
+        return kept
+    total, most = np.ones((1,) * len(plan.dest), np.int64), 1
     for d, axis in enumerate(plan.by_dimension):
         if axis is not None:
-            total = total * along(getattr(axis, what), d, len(plan.dest))
+            values = getattr(axis, what)
+            most *= int(values.max(initial=1))
+            total = (total.astype(object) if most > 2**53 else total) * along(values, d, len(plan.dest))
+    total.flags.writeable = False
+    if total.size <= SHORT:
+        object.__setattr__(plan, f"_per_{what}", total)
     return total
+
+
+def widest(plan: Plan) -> int:
+    """The most cells that a window has, kept with the plan."""
+    kept: int | None = plan.__dict__.get("_widest")
+    if kept is None:
+        kept = prod(1 if a is None else int(a.count.max(initial=0)) for a in plan.by_dimension)
+        object.__setattr__(plan, "_widest", kept)
+    return kept
+
+
+def overlap(plan: Plan) -> int:
+    """A bound for the windows that a cell is part of, kept with the plan: 1 where windows lie apart."""
+    kept: int | None = plan.__dict__.get("_overlap")
+    if kept is None:
+        kept = 1
+        for axis in plan.by_dimension:
+            if axis is not None:
+                start, stop = np.sort(axis.start), np.sort(axis.stop)
+                begun, over = (np.searchsorted(ends, start, side="right") for ends in (start, stop))
+                kept *= max(int((begun - over).max(initial=0)), 1)
+        object.__setattr__(plan, "_overlap", kept)
+    return kept
 
 
 def parts(plan: Plan) -> list[tuple[tuple[Any, ...], tuple[Any, ...], Plan]]:
@@ -272,10 +324,23 @@ class Picking(Ordered):
         self.taps = taps
 
     def carry(self, v: Array) -> Array:
+        if v.dtype.kind == "b":
+            return self.carry(v.view(np.uint8)).view(np.bool_)
         return self._blamed(forth_by, _pick, v)
 
     def carry_back(self, g: Array) -> Array:
-        return self._blamed(back_by, _place, g)
+        if g.dtype.kind not in integers.WHOLE or (g.dtype.kind != "b" and overlap(self.plan) == 1):
+            return self._blamed(back_by, _place, g)
+        return integers.sums_of_kind(
+            Problems(self.name),
+            "v",
+            lambda cells: self._blamed(back_by, _place, cells),
+            g,
+            overlap(self.plan),
+            _WIDEN,
+            self.inverse,
+            "at",
+        )
 
     def _blamed(self, run: Any, verb: Any, array: Array) -> Array:
         try:
@@ -287,16 +352,33 @@ class Picking(Ordered):
         return result
 
 
+def _as_bytes(array: Array) -> Array:
+    """Booleans as bytes, which the core reads; other arrays as they are."""
+    return array.view(np.uint8) if array.dtype == np.bool_ else array
+
+
+def exact_sums(problems: Problems, name: str, plan: Plan, v: Array) -> integers.Sums:
+    """The sums of integers over windows, exactly."""
+    return integers.exact_sums(problems, name, lambda cells: forth_by(plan, _total, cells), v, widest(plan))
+
+
 class Folding(Ordered):
-    """P(v)[i] = sum of v over window i, divided; P.T spreads. The divisor is the number of cells, a number, or an array."""
+    """P(v)[i] = sum of v over window i, divided; P.T spreads. The divisor is the number of cells, a number, or an array.
+
+    Integers give integer sums, int64 or uint64, and float64 where they are divided.
+    """
 
     name = "Folding"
 
-    def __init__(self, plan: Plan, divisor: Array | float | None, order: Sequence[int]) -> None:
+    def __init__(
+        self, plan: Plan, divisor: Array | float | None, order: Sequence[int], exact: integers.Ratio | None = None
+    ) -> None:
         super().__init__(plan, order)
-        self.divisor = divisor
+        self.divisor, self.exact = divisor, exact
 
     def carry(self, v: Array) -> Array:
+        if v.dtype.kind in integers.WHOLE:
+            return self._whole(v)
         if self.divisor is None:
             return forth_by(self.plan, _mean, v)
         wide = v.dtype.name in _HALVES and np.any(np.asarray(self.divisor) != 1)
@@ -304,18 +386,40 @@ class Folding(Ordered):
         return self._divided(total).astype(v.dtype, copy=False)
 
     def carry_back(self, g: Array) -> Array:
+        if g.dtype.kind in integers.WHOLE:
+            return self._whole_back(g)
         if self.divisor is None:
             return back_by(self.plan, _spread_mean, g)
         wide = g.dtype.name in _HALVES and np.any(np.asarray(self.divisor) != 1)
         shares = self._divided(g.astype(np.float32) if wide else g)
         return back_by(self.plan, _spread, np.ascontiguousarray(shares)).astype(g.dtype, copy=False)
 
+    def _sums_only(self) -> bool:
+        return self.divisor is not None and np.ndim(self.divisor) == 0 and bool(self.divisor == 1)
+
+    def _whole(self, v: Array) -> Array:
+        problems = Problems(self.name)
+        sums = exact_sums(problems, "v", self.plan, v)
+        if self._sums_only():
+            return integers.settle(problems, "v", sums, integers.sum_type(v.dtype), _WIDEN, self.inverse)
+        by: Any = self.exact or (per_window(self.plan, "count") if self.divisor is None else self.divisor)
+        by = integers.ratio_of(problems, by) if np.ndim(by) == 0 else by
+        return integers.float_means(sums, by, np.dtype(np.float64))
+
+    def _whole_back(self, g: Array) -> Array:
+        if not self._sums_only():
+            return self.carry_back(g.astype(np.float64))
+        problems = Problems(self.name)
+        sums = integers.exact_sums(
+            problems, "v", lambda cells: back_by(self.plan, _spread, cells), g, overlap(self.plan)
+        )
+        return integers.settle(problems, "v", sums, integers.sum_type(g.dtype), _WIDEN, self.inverse, "at")
+
     def _divided(self, array: Array) -> Array:
         by = np.asarray(self.divisor)
         if by.ndim == 0 and by == 1:
             return array
-        by = by.astype(array.dtype)
-        return np.asarray(array // by if array.dtype.kind in "iu" else array / by)
+        return np.asarray(array / by.astype(array.dtype))
 
 
 def _signed(array: Array) -> Array:
@@ -386,13 +490,25 @@ class Sharing(Ordered):
         return array / np.maximum(self.ties, 1).astype(array.dtype) if self.split else array
 
     def carry(self, v: Array) -> Array:
+        return self._exact(self._gather, v, widest(self.plan), "over window")
+
+    def carry_back(self, g: Array) -> Array:
+        return self._exact(self._scatter, g, overlap(self.plan), "at")
+
+    def _exact(self, run: Any, array: Array, terms: int, where: str) -> Array:
+        """Equal shares of integers are float64; sums of integers keep their dtype."""
+        if self.split and array.dtype.kind in integers.WHOLE:
+            array = array.astype(np.float64)
+        return integers.sums_of_kind(Problems(self.name), "v", run, array, terms, _WIDEN, self.inverse, where)
+
+    def _gather(self, v: Array) -> Array:
         wide = v.astype(np.float32) if v.dtype.name in _HALVES else v
         total = np.zeros(self.plan.dest, wide.dtype)
         for index, hit in self._hits():
             total += np.where(hit, wide[index], np.zeros((), wide.dtype))
         return self._shares(total).astype(v.dtype, copy=False)
 
-    def carry_back(self, g: Array) -> Array:
+    def _scatter(self, g: Array) -> Array:
         wide = self._shares(g.astype(np.float32) if g.dtype.name in _HALVES else g)
         dx = np.zeros(self.plan.source, wide.dtype)
         for index, hit in self._hits():
@@ -411,11 +527,15 @@ class Indexing(Linear):
 
     def forth(self, v: Array) -> Array:
         """v at each position."""
-        return self._follow(verbs.gather, v)
+        return self._follow(verbs.gather, _as_bytes(v)).view(v.dtype)
 
     def back(self, g: Array) -> Array:
         """The sum of what was sent to each position."""
-        return self._follow(verbs.scatter, g)
+        problems = Problems(self.name)
+        afford(problems, "shape", prod(self.source) * g.dtype.itemsize, f"a result of shape {list(self.source)}")
+        return integers.sums_of_kind(
+            problems, "v", lambda cells: self._follow(verbs.scatter, cells), g, g.size, _WIDEN, (), "at"
+        )
 
     def _follow(self, verb: Any, array: Array) -> Array:
         problems = Problems(self.name)

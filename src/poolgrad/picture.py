@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Array
+from .arrays import Array, as_array
 from .errors import Problems, brief
 from .families import averaging, maximum, minimum, plan, summing
 from .functional import array_of
@@ -42,7 +42,9 @@ def show(
     array = array_of(problems, x)
     windows = plan(array.shape, window, stride, **words)
     y, operator = _pooled(kind, array, windows)
-    grad = np.ones_like(y) if g is None else np.asarray(g, y.dtype)
+    grad = np.ones_like(y) if g is None else as_array(problems, "g", g)
+    problems.settle()
+    assert grad is not None
     if grad.shape != y.shape:
         problems.fail("g", f"shape {list(grad.shape)}", list(y.shape))
     dx = operator.T(grad)

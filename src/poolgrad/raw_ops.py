@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from . import verbs as native_verbs
-from .arrays import Array, as_array, ready, whole
-from .bind import Call, bind
+from .arrays import Array, ready, whole
+from .bind import Call, arrays_of, bind
 from .errors import Problems
 from .kept import SHORT, entries
 from .rules import Rule, Verb
-from .table import ARRAYS, OPS, REQUIRED, Kind, Op, Param
+from .table import ARRAYS, OPS, REQUIRED, Kind, Op
 from .verbs import Astray
 
 __all__ = list(OPS)
@@ -52,7 +52,7 @@ class _Runner:
         """The long way: every argument is looked at."""
         op, problems = self.op, Problems(self.op.name)
         given = {p.name: value for p, value in zip(op.params, args, strict=True)}
-        arrays, wrapped = self._as_arrays(given, problems)
+        arrays, wrapped = arrays_of(op, given, problems)
         attrs = {p.name: given[p.name] for p in op.params if p.kind not in ARRAYS}
         call = bind(op, arrays, attrs, problems)
         arrays = {name: ready(problems, name, array) for name, array in arrays.items()}
@@ -79,22 +79,6 @@ class _Runner:
         self.runs[key] = run
         for old in list(self.runs)[:-_CACHE_SIZE]:
             self.runs.pop(old, None)
-
-    def _as_arrays(self, given: dict[str, Any], problems: Problems) -> tuple[dict[str, Array], np.dtype[Any] | None]:
-        """All array arguments; quantised ones that come in a one-field dtype are unwrapped."""
-        shared = [given[p.name] for p in self.arrays if p.kind in (Kind.SOURCE, Kind.DEST)]
-        like = next((value.dtype for value in shared if isinstance(value, np.ndarray)), None)
-        arrays: dict[str, Array] = {}
-        wrapped = None
-        for param in self.arrays:
-            array = as_array(problems, param.name, given[param.name], _wanted(param, like))
-            if array is None:
-                continue
-            if array.dtype.names and len(array.dtype.names) == 1 and self.op.family.startswith("q"):
-                wrapped = array.dtype
-                array = array[array.dtype.names[0]]
-            arrays[param.name] = array
-        return arrays, wrapped
 
     def _run(self, call: Call, arrays: dict[str, Array]) -> Run:
         """What is left to do once arguments are checked: a function of the cells alone."""
@@ -126,13 +110,6 @@ class _Runner:
         value = arrays["orig_output"].reshape(-1)[at]
         wanted = "the maximum of orig_input over that window of row_pooling_sequence and col_pooling_sequence"
         problems.fail("orig_output", f"{value} at {place}", wanted)
-
-
-def _wanted(param: Param, like: np.dtype[Any] | None) -> np.dtype[Any] | None:
-    """The dtype that a list in this place becomes."""
-    if param.kind in (Kind.SOURCE, Kind.DEST):
-        return like
-    return np.dtype(np.float32 if param.kind is Kind.RANGE else param.dtype or "int64")
 
 
 def _bound(rule: Rule, verbs: Any, call: Call) -> Run:

@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from .arrays import Array, as_array
+from .choice import Nan, has_nan, judge, keys
 from .errors import Problems
 from .families import averaging, maximum
 from .functional import array_of
 from .geometry import Geometry, Words, everything, share_out, understand
 from .rules import Rule, Verb, Windows
 from .why import DEST, SOURCE, Explanation, Part, Subject, ask
+from .windows import Plan
 
 POOLS = ("max_pool", "avg_pool", "adaptive_max_pool", "adaptive_avg_pool", "global_max_pool", "global_avg_pool")
 
@@ -27,9 +30,19 @@ def _geometry(name: str, shape: tuple[int, ...], words: dict[str, Any]) -> Geome
     return understand(problems, shape, made)
 
 
+def _ranks(x: Array, plan: Plan, nan: Nan) -> dict[str, Array]:
+    """Where x has NaN, integers in the order in which the pool ranks the cells, and the largest of each window."""
+    x = np.ascontiguousarray(x)
+    if nan == "tf" or not has_nan(x):
+        return {}
+    ranks = keys(x, False, nan == "propagate")
+    return {"x": ranks, "y": maximum(ranks, plan)[0]}
+
+
 def explain_pool(name: str, cell: Sequence[int], pin: str | None, x: Any, g: Any = None, **words: Any) -> Explanation:
     """Why a cell of y, or of x, or with g of the gradient dx, has its value.
 
+    >>> import numpy as np
     >>> print(explain_pool("max_pool", (0,), None, np.array([1.0, 3.0, 2.0]), window=2, stride=1))
     y[0] = 3, the largest of the 2 cells of x[0:2], found at x[1].
     >>> print(explain_pool("max_pool", (0,), None, np.array([1.0, 3.0, 2.0]), np.ones(2), window=2, stride=1))
@@ -37,22 +50,27 @@ def explain_pool(name: str, cell: Sequence[int], pin: str | None, x: Any, g: Any
     """
     problems = Problems(f"explain {name}")
     array = array_of(problems, x)
+    best = "max" in name
+    nan: Nan = words.pop("nan", "propagate") if best else "propagate"
+    judge(problems, "first", nan)
     plan = _geometry(name, array.shape, words).plan
     if words:
         problems.fail(
             next(iter(words)), "an argument that does not decide about windows", "window, stride, padding, axes ..."
         )
-    best = "max" in name
-    y, operator = maximum(array, plan) if best else (averaging(plan)(array), averaging(plan))
+    y, operator = maximum(array, plan, nan=nan) if best else (averaging(plan)(array), averaging(plan))
     held = {"x": array, "y": y}
     parts = [Part("x", "x", SOURCE), Part("out", "y", DEST)]
     verb = Verb.SELECT if best else Verb.FOLD
     if g is not None:
-        grad = np.asarray(g, y.dtype)
+        grad = as_array(problems, "g", g)
+        problems.settle()
+        assert grad is not None
         if grad.shape != y.shape:
             problems.fail("g", f"shape {list(grad.shape)}", list(y.shape))
         held = {"x": array, "g": grad, "dx": operator.T(grad)}
         parts = [Part("x", "x", SOURCE), Part("g", "g", DEST), Part("dx", "dx", SOURCE)]
         verb = Verb.ROUTE if best else Verb.SPREAD
-    made = Subject(name, plan, Rule(Windows.CLIP, verb), tuple(parts), held)
+    ranks = _ranks(array, plan, nan) if best else {}
+    made = Subject(name, plan, Rule(Windows.CLIP, verb), tuple(parts), held, ranks=ranks)
     return ask(name, made, pin or ("y" if g is None else "dx"), cell)

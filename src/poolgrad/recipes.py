@@ -17,7 +17,8 @@ from .arrays import Array
 from .choice import judge
 from .errors import Problems, brief
 from .functional import Division, geometry_of, source_of
-from .geometry import Geometry, Words, everything, fractional_windows, share_out, understand
+from .geometry import Geometry, Words, everything, flag, fractional_windows, share_out, understand
+from .integers import ROUNDINGS, ratio_of
 from .kept import kept
 from .operators import Linear, Picking, apply
 from .taps import Taps, picking, unpooling
@@ -27,6 +28,7 @@ SLIDING = ("max_pool", "min_pool", "avg_pool", "sum_pool")
 FRACTIONAL = ("fractional_max_pool", "fractional_avg_pool")
 ADAPTIVE = ("adaptive_max_pool", "adaptive_avg_pool")
 GLOBAL = ("global_max_pool", "global_min_pool", "global_avg_pool", "global_sum_pool")
+_FLAGS = ("return_taps", "return_windows", "count_include_pad", "keepdims", "pseudo_random", "overlapping")
 POOLS = (*SLIDING, *FRACTIONAL, *ADAPTIVE, *GLOBAL)
 
 
@@ -170,6 +172,12 @@ def whole(rule: Rule, dtype: Any, rounding: Any, x: Array, windows: Array) -> Ar
     return result
 
 
+def settled(rule: Rule, dtype: np.dtype[Any], rounding: Any, y: Array) -> Array:
+    """Sums and means of floats, rounded to an integer dtype that holds them."""
+    how = Division(rule.mean, dtype=dtype, rounding=rounding)
+    return functional.cast(Problems(rule.op), np.asarray(y), dtype, how)
+
+
 def positions(rule: Rule, method: str, taps: Array, windows: Array) -> Array:
     """Taps as `Taps.flat` or `Taps.plane` count them."""
     operator = _picking(rule.frame.plan(rule.frame.source(taps.shape), windows), taps)
@@ -217,21 +225,22 @@ def _words(given: Mapping[str, Any]) -> Words:
 def _geometry_of(op: str, shape: tuple[int, ...], given: Mapping[str, Any]) -> tuple[Geometry, int]:
     """The windows of a call, and a bound for their length that holds for other seeds too; 0 if there is none to know."""
     problems, where = Problems(op), (given["axes"], given["layout"])
-    blank = np.broadcast_to(np.int8(0), shape)
-    if op in SLIDING:
-        return geometry_of(op, blank, _words(given)), 0
+    if op in (*SLIDING, "lp_pool"):
+        return geometry_of(op, shape, _words(given)), 0
     if op in ADAPTIVE:
         return share_out(problems, shape, given["size"], *where), 0
     if op in GLOBAL:
         return everything(problems, shape, *where), 0
     draw = {name: given[name] for name in ("seed", "pseudo_random", "overlapping")}
-    words, made = families.drawn_windows(op, blank, given["ratio"], given["size"], draw, *where)
+    words, made = families.drawn_windows(op, shape, given["ratio"], given["size"], draw, *where)
     extra = 1 + bool(given["overlapping"])
     return understand(problems, shape, words), int(np.prod([axis.length // len(axis) + extra for axis in made]))
 
 
 def understand_call(op: str, shape: tuple[int, ...], dtype: Any, given: Mapping[str, Any]) -> Recipe:
     """A call of the pool of that name, by the words of its NumPy namesake and with the same errors."""
+    for name in _FLAGS:
+        flag(Problems(op), name, given.get(name, False))
     geometry, bound = _geometry_of(op, shape, given)
     problems, axes = Problems(op), tuple(a for d in geometry.axes if (a := geometry.plan.by_dimension[d]) is not None)
     ties, nan = given.get("ties", "first"), given["nan"]
@@ -243,7 +252,8 @@ def understand_call(op: str, shape: tuple[int, ...], dtype: Any, given: Mapping[
     pooled = tuple((d, a.length, len(a), a.step) for d, a in zip(geometry.axes, axes, strict=True))
     rule = Rule(op, "pick", Frame(pooled, max(most, bound), bound > 256), least="min" in op, ties=ties, nan=nan)
     if not any(word in op for word in ("max", "min")):
-        functional.divisor_of(problems, geometry.plan, Division(False, divisor=given.get("divisor")))
+        if given.get("divisor") is not None:
+            ratio_of(problems, given["divisor"])
         rule = _folding(problems, rule, given, np.dtype(dtype))
     elif not rule.picks:
         rule = replace(rule, kind="like")
@@ -251,7 +261,7 @@ def understand_call(op: str, shape: tuple[int, ...], dtype: Any, given: Mapping[
 
 
 def _folding(problems: Problems, rule: Rule, given: Mapping[str, Any], dtype: np.dtype[Any]) -> Rule:
-    if given.get("rounding", "nearest") not in functional.ROUNDINGS:
+    if given.get("rounding", "nearest") not in ROUNDINGS:
         problems.fail("rounding", brief(given["rounding"]), "'nearest', 'floor', 'ceil' or 'toward_zero'")
     padded, by = bool(given.get("count_include_pad", False)), given.get("divisor")
     mean = "avg" in rule.op

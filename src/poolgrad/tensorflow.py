@@ -104,7 +104,7 @@ class _TensorFlow:
     def describe(self, op: str, x: Any) -> tuple[Any, tuple[int, ...], np.dtype[Any]]:
         problems = Problems(op)
         if not isinstance(x, (tf.Tensor, tf.Variable)):
-            array = as_array(problems, "x", x)
+            array = as_array(problems, "x", x, tensorflow=True)
             problems.settle()
             x = tf.convert_to_tensor(array)
         x = tf.convert_to_tensor(x)

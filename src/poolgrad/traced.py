@@ -11,6 +11,7 @@ import numpy as np
 
 from . import families, functional, recipes, taps
 from .errors import Problems
+from .norms import check_power
 from .recipes import Frame, Recipe, Rule, understand_call
 
 Pool = Callable[..., Any]
@@ -124,13 +125,17 @@ def _pooled(backend: Backend, op: str, x: Any, given: Mapping[str, Any]) -> Any:
 
 def _folded(backend: Backend, recipe: Recipe, x: Any, dtype: np.dtype[Any], windows: Any) -> Any:
     rule, wanted = recipe.rule, recipe.given.get("dtype")
+    kind = None if wanted is None else functional.dtype_of(Problems(rule.op), wanted)
+    rounding = recipe.given.get("rounding", "nearest")
     if dtype.kind in "iub":
-        found = np.dtype(wanted) if wanted is not None else _whole_type(rule, dtype)
-        sums = partial(recipes.whole, rule, wanted, recipe.given.get("rounding", "nearest"))
-        return backend.compute(sums, rule.dest(tuple(x.shape)), found, x, windows)
+        sums = partial(recipes.whole, rule, kind, rounding)
+        return backend.compute(sums, rule.dest(tuple(x.shape)), kind or _whole_type(rule, dtype), x, windows)
     state = (backend.constant_of(x),) if rule.kind == "like" else ()
     y = backend.linear(rule, False, x, windows, *state)
-    return y if wanted is None else backend.cast(y, wanted)
+    if kind is None or kind.kind not in "iu":
+        return y if kind is None else backend.cast(y, kind)
+    settled = partial(recipes.settled, rule, kind, rounding)
+    return backend.compute(settled, rule.dest(tuple(x.shape)), kind, backend.constant_of(y))
 
 
 def _whole_type(rule: Rule, dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -139,13 +144,15 @@ def _whole_type(rule: Rule, dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.uint64 if dtype == np.uint64 else np.int64)
 
 
-def _lp(backend: Backend, sum_pool: Pool, x: Any, given: dict[str, Any]) -> Any:
+def _lp(backend: Backend, x: Any, given: dict[str, Any]) -> Any:
     x, _, dtype = backend.describe("lp_pool", x)
-    p = given.pop("p")
-    functional.check_power(Problems("lp_pool"), p, dtype)
-    total = sum_pool(abs(x) ** p, **given)
-    empty = backend.cast(backend.constant_of(total) == 0, dtype)
-    return (total + empty) ** (1 / p) * (1 - empty)
+    p = check_power(Problems("lp_pool"), given.pop("p"), dtype)
+    half = dtype.itemsize < 4
+    wide = backend.cast(x, np.float32) if half else x
+    total = _pooled(backend, "lp_pool", abs(wide) ** p, {**given, "nan": "propagate"})
+    empty = backend.cast(backend.constant_of(total) == 0, np.float32 if half else dtype)
+    y = (total + empty) ** (1 / p) * (1 - empty)
+    return backend.cast(y, dtype) if half else y
 
 
 def _unpooled(backend: Backend, y: Any, where: Any, shape: Any, reduce: Any, items: int) -> Any:
@@ -188,7 +195,7 @@ def pool(backend: Backend, op: str) -> Pool:
             return _unpooled(backend, given["y"], given["taps"], given["shape"], given["reduce"], given["items"])
         x = given.pop("x")
         if op == "lp_pool":
-            return _lp(backend, pool(backend, "sum_pool"), x, given)
+            return _lp(backend, x, given)
         return _pooled(backend, op, x, given)
 
     run.__name__ = run.__qualname__ = op

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from . import raw_ops, windows
-from .bind import FORWARD, Call, bind
+from .bind import FORWARD, Call, arrays_of, bind
 from .errors import Problems, brief
 from .links import GIVEN, SHARED, Links, covering, dimensions, links
 from .rules import Rule, Verb, Windows
-from .table import ARRAYS, OPS, Kind, Op
+from .table import OPS, Kind, Op
 from .windows import Axis, Plan
 from .words import number, plural, say, some
 
@@ -108,6 +108,7 @@ class Subject:
     arrays: Mapping[str, Array]  # by pin
     items: int = 1
     absolute: bool = True
+    ranks: Mapping[str, Array] = field(default_factory=dict)  # by part: what decides about hits in place of the values
 
     def of(self, part: str) -> Part | None:
         """The array that is this part."""
@@ -115,7 +116,7 @@ class Subject:
 
     def inputs(self) -> dict[str, Array]:
         """The arrays that decide about hits."""
-        given = {p.part: self.arrays[p.pin] for p in self.parts}
+        given = {p.part: self.arrays[p.pin] for p in self.parts} | dict(self.ranks)
         if "y" not in given and self.rule.verb is Verb.SELECT:
             given["y"] = given["out"]
         return given
@@ -203,6 +204,11 @@ class _Facts:
     def _value(self, part: Part, cell: Cell) -> str:
         return number(self.subject.arrays[part.pin][cell])
 
+    def _nan(self, cell: Cell) -> bool:
+        """Whether the cell that decides is NaN."""
+        part = self.subject.of("x")
+        return part is not None and bool(self.subject.arrays[part.pin][cell] != self.subject.arrays[part.pin][cell])
+
     def _with(self, part: Part, cell: Cell) -> str:
         return f"{self._at(part, cell)} = {self._value(part, cell)}"
 
@@ -229,6 +235,7 @@ class _Facts:
         }  # fmt: skip
         if found.hits:
             facts |= self._named(SOURCE, found.hits[0], "_there")
+            facts["nan"] = self._nan(found.hits[0])
             inside = all(a <= c < b for c, (a, b) in zip(found.hits[0], found.pairs, strict=True))
             facts["outside"] = not inside
         result = self.subject.of("dx")
@@ -249,7 +256,7 @@ class _Facts:
             "sum": some([self._term(giver, w) for w in wins], " + "),
             "made": some([self._share(giver, w) for w in wins], ", "),
             "others": some([self._other(giver, w) for w in others], "; "),
-            "sole": len(wins) == 1,
+            "sole": len(wins) == 1, "nan": self._nan(self.cell),
         }  # fmt: skip
         return facts | (self._named(DEST, wins[0].cell, "_win") if wins else {}), arrived
 
@@ -343,23 +350,14 @@ def explain(op: str, /, *, cell: Sequence[int], pin: str | None = None, **given:
         if op in POOLS:
             return explain_pool(op, cell, pin, **given)
         Problems("explain").fail("op", brief(op), f"one of {', '.join((*OPS, *POOLS))}")
-    result = getattr(raw_ops, op)(**given)
+    problems = Problems(op)
+    arrays = arrays_of(row, given, problems)[0]
+    problems.settle()
+    result = getattr(raw_ops, op)(**{**given, **arrays})
     outputs = dict(zip(row.outputs, result if len(row.outputs) > 1 else (result,), strict=True))
-    like = next(a.dtype for a in outputs.values())
-    arrays = {
-        p.name: np.asarray(given[p.name], None if hasattr(given[p.name], "dtype") else _like(p.dtype, p.kind, like))
-        for p in row.params
-        if p.kind in ARRAYS
-    }
     attrs = {name: value for name, value in given.items() if name not in arrays}
     made = subject(row, arrays, attrs, outputs)
     return ask(op, made, pin or "output", cell)
-
-
-def _like(dtype: str, kind: Kind, shared: np.dtype[Any]) -> Any:
-    if kind in (Kind.SOURCE, Kind.DEST):
-        return shared
-    return np.float32 if kind is Kind.RANGE else dtype or np.int64
 
 
 def ask(name: str, made: Subject | None, pin: str, cell: Sequence[int]) -> Explanation:

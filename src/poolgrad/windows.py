@@ -9,15 +9,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .arrays import afford
+from .errors import Problems
 from .kept import kept
 
 Ints = npt.NDArray[np.int64]
 
 _STEP = 1 << 18  # entries of a table that are made at a time
+_MANY = 1 << 23  # entries from which on memory may run out
 
 
 def table(m: int, part: Callable[[int, int], npt.ArrayLike]) -> Ints:
     """m integers that nobody can change, part(a, b) being those from a to b - 1: in steps between which Python can handle signals."""
+    if not 0 <= m <= _MANY:
+        _check_many(m)
     made = np.empty(m, np.int64)
     for a in range(0, m, _STEP):
         made[a : a + _STEP] = part(a, min(a + _STEP, m))
@@ -25,9 +30,20 @@ def table(m: int, part: Callable[[int, int], npt.ArrayLike]) -> Ints:
     return made
 
 
+def _check_many(m: int) -> None:
+    """Refuse more entries than there is memory for, before any is made."""
+    problems = Problems("Axis")
+    if m < 0:
+        problems.fail("windows", m, "no negative number of windows")
+    afford(problems, "windows", 4 * 8 * m, f"{m} windows")
+
+
 def _frozen(values: npt.ArrayLike) -> Ints:
     """The values, which nobody can change: a copy, unless that holds already."""
-    array = np.asarray(values, np.int64)
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu" and array.size:
+        raise TypeError(f"Axis: start, stop: got values of dtype {array.dtype}, wanted integers")
+    array = array.astype(np.int64, copy=False)
     if array.ndim == 1 and array.flags.owndata and not array.flags.writeable:
         return array
     flat = array.reshape(-1)
@@ -217,7 +233,7 @@ def edges(n: int, sequence: npt.ArrayLike, overlapping: bool = False) -> Axis:
     >>> edges(5, [0, 2, 4], overlapping=True).pairs()
     [(0, 3), (2, 5)]
     """
-    border = np.asarray(sequence, np.int64)
+    border = _frozen(sequence)
     return Axis(n, border[:-1], np.minimum(border[1:] + bool(overlapping), n))
 
 

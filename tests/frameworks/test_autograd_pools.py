@@ -102,3 +102,33 @@ def test_powers_of_halves_do_not_overflow():
 def test_lp_pool_refuses_in_its_own_name():
     with pytest.raises(ValueError, match=r"^lp_pool: padding: got window 0 of axis 0 without a cell"):
         pool.lp_pool(np.ones(2), 1, padding=1)
+
+
+def test_integers_and_casts_follow_the_policy_of_the_numpy_pools():
+    assert pool.avg_pool(np.array([1.0, 2.0]), 2, dtype="i8", rounding="ceil").tolist() == [2]
+    for x in (np.array([300, 300]), np.array([300.0, 300.0])):
+        with pytest.raises(ValueError, match="avg_pool: dtype: got uint8 for a mean of 300"):
+            pool.avg_pool(x, 2, dtype="u1")
+    with pytest.raises(ValueError, match="sum_pool: x: got a sum of 9223372036854775808"):
+        pool.sum_pool(np.array([2**62] * 2), 2)
+    assert pool.avg_pool(np.array([2**62] * 2), 2).tolist() == [2.0**62]
+    with pytest.raises(TypeError, match="avg_pool: dtype: got 'nonsense'"):
+        pool.avg_pool(np.ones(4), 2, dtype="nonsense")
+
+
+@pytest.mark.parametrize("flag", ["count_include_pad", "ceil_mode"])
+def test_what_is_neither_true_nor_false_is_refused(flag):
+    with pytest.raises(TypeError, match=f"avg_pool: {flag}: got 'False', wanted True or False"):
+        pool.avg_pool(np.ones(4), 2, **{flag: "False"})
+
+
+@pytest.mark.parametrize("name", ["max_pool", "min_pool", "avg_pool", "sum_pool", "lp_pool"])
+def test_foreign_byte_order_gives_the_native_bits(name):
+    x = np.arange(1.0, 9.0)
+    for dtype in ("f4", "f8"):
+        given, foreign = x.astype(dtype), x.astype(np.dtype(dtype).newbyteorder())
+        y = getattr(pool, name)(foreign, 2)
+        assert y.dtype.isnative
+        assert np.array_equal(y, getattr(pool, name)(given, 2))
+    gradient = autograd.grad(lambda x: autograd.numpy.sum(getattr(pool, name)(x, 2) ** 2))
+    assert np.array_equal(gradient(x.astype(">f8")), gradient(x))

@@ -259,7 +259,7 @@ class Scope:
 def _converted(value: Any, kind: np.dtype[Any] | None) -> Array:
     """The value as an array of that type, if every number survives it."""
     problems = Problems("Const")
-    array = as_array(problems, "val", value, kind)
+    array = as_array(problems, "val", value, kind, tensorflow=True)
     problems.settle()
     assert array is not None
     if array.dtype.name not in text.DTYPES:

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -17,6 +18,7 @@ import numpy as np
 
 from ..arrays import as_array
 from ..errors import Problems, brief
+from ..integers import integer_cast
 from ..recipes import Frame, Rule
 from ..traced import Chosen, pool
 from . import primitives
@@ -32,6 +34,10 @@ class _Jax:
             return x, tuple(x.shape), np.dtype(x.dtype)
         array = as_array(problems, "x", x)
         problems.settle()
+        assert array is not None
+        kind = jax.dtypes.canonicalize_dtype(array.dtype)
+        if array.dtype.kind in "iu" and array.dtype != kind:
+            integer_cast(problems, "x", array, kind)  # which refuses what JAX would wrap around without jax_enable_x64
         found = jnp.asarray(array)
         return found, tuple(found.shape), np.dtype(found.dtype)
 
@@ -73,6 +79,8 @@ class _Jax:
     def compute(self, function: Callable[..., Any], shape: tuple[Any, ...], dtype: Any, *arrays: Any) -> Any:
         held = tuple(jax.lax.stop_gradient(a) for a in arrays)
         found = jax.ShapeDtypeStruct(shape, jax.dtypes.canonicalize_dtype(dtype))
+        if np.dtype(dtype).kind in "iu" and found.dtype != dtype:
+            function = partial(_narrowed, function, np.dtype(found.dtype))
         return primitives.host(function, found, *held)
 
     def constant_of(self, x: Any) -> Any:
@@ -86,6 +94,11 @@ class _Jax:
 
     def chosen(self, values: Any, windows: Any, rule: Rule) -> Chosen:
         return Taps(values, windows, rule)
+
+
+def _narrowed(function: Callable[..., Any], dtype: np.dtype[Any], *arrays: Any) -> Any:
+    """The integers of a function in JAX's own dtype: exact, or refused."""
+    return integer_cast(Problems("poolgrad.jax"), "jax_enable_x64", function(*arrays), dtype)
 
 
 _BACKEND = _Jax()

@@ -108,6 +108,11 @@ class Facts {
     const array = this.values[t.pin];
     return array ? text(Number(array[flatten(cell, this.links[t.side])]), t.dtype) : '?';
   }
+  /** Whether the cell that decides is NaN. */
+  nan(cell) {
+    const t = this.of('x'), array = t && this.values[t.pin];
+    return Boolean(array) && Number.isNaN(Number(array[flatten(cell, this.links[t.side])]));
+  }
   with(t, cell) { return `${this.at(t, cell)} = ${this.value(t, cell)}`; }
 
   named(side, cell, end) {
@@ -137,6 +142,7 @@ class Facts {
       tied: w.hits.length};
     if (w.hits.length) {
       Object.assign(facts, this.named('source', w.hits[0], '_there'));
+      facts.nan = this.nan(w.hits[0]);
       facts.outside = !w.hits[0].every((c, d) => w.pairs[d][0] <= c && c < w.pairs[d][1]);
     }
     const result = this.of('dx') || this.base;
@@ -163,7 +169,7 @@ class Facts {
       missed: others.length, those: wins.length === 1 ? 'that window' : 'those windows',
       n_missed: plural(others.length, 'window'), one: n === 1, all: !others.length && wins.length > 1,
       lost_tie: others.some(w => w.hits.some(hit => same(hit, this.cell))), sum: some(wins.map(term), ' + '),
-      made: some(wins.map(share), ', '), others: some(others.map(other), '; '), sole: wins.length === 1,
+      made: some(wins.map(share), ', '), others: some(others.map(other), '; '), sole: wins.length === 1, nan: this.nan(this.cell),
       ...(wins.length ? this.named('dest', wins[0].cell, '_win') : {})};
   }
 
