@@ -58,7 +58,7 @@ def _read_only(a: np.ndarray) -> np.ndarray:
 MEMORY: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "plain": lambda a: a,
     "fortran": np.asfortranarray,
-    "reversed": lambda a: a[::-1].copy()[::-1],
+    "reversed": lambda a: a[::-1].copy()[::-1] if a.ndim else a,
     "gaps": lambda a: _behind_gap(a) if a.ndim else a,
     "unaligned": _unaligned,
     "swapped": lambda a: a.astype(a.dtype.newbyteorder("S")) if a.dtype.kind in "iuf" else a,

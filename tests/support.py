@@ -120,8 +120,18 @@ def rng_of(text: str) -> np.random.Generator:
 
 
 def draw(rng: np.random.Generator, dtype: str, shape: Shape, data: str) -> np.ndarray:
-    """Elements of a kind: `ties` small integers, `wild` anything the type holds, `plain` no special number, `bits` any bits, `distinct` a permutation."""
+    """Elements of a kind: `ties` small integers, `wild` anything the type holds, `plain` no special number, `bits` any bits, `distinct` a permutation.
+
+    `extreme` takes the limits of the type and their neighbours, `nan` small integers and, in floating types, NaN.
+    """
     kind, size = dtype_of(dtype), prod(shape)
+    if kind.kind == "b":
+        return rng.integers(0, 2, shape).astype(kind)
+    if data == "extreme":
+        return rng.choice(_limits(kind), shape)
+    if data == "nan":
+        values = draw(rng, dtype, shape, "ties")
+        return values if kind.kind in "iu" else np.where(rng.random(shape) < 0.25, np.array(np.nan, kind), values)
     if data == "bits":
         return rng.integers(0, 256, (*shape, kind.itemsize), np.uint8).reshape(-1).view(kind).reshape(shape)
     if data == "distinct":
@@ -148,6 +158,15 @@ def draw(rng: np.random.Generator, dtype: str, shape: Shape, data: str) -> np.nd
     hit = rng.random(shape) < (0.05 if data == "wild" else 0)
     values[hit] = rng.choice(np.array(special, kind), int(hit.sum()))
     return values
+
+
+def _limits(kind: np.dtype[Any]) -> np.ndarray:
+    """The least and largest values of a type and their neighbours, and the numbers around 0."""
+    if kind.kind in "iu":
+        info = np.iinfo(kind)
+        return np.array([info.min, info.min + 1, info.max - 1, info.max, 0, 1], kind)
+    real = ml_dtypes.finfo(kind)
+    return np.array([real.min, real.max, real.smallest_subnormal, real.smallest_normal, 0, 1, -1], kind)
 
 
 def arguments(case: Case) -> dict[str, Any]:
