@@ -196,7 +196,9 @@ def words_of(rng: Rng, name: str, shape: tuple[int, ...]) -> dict[str, Any]:
     if name in SLIDING:
         words |= windows_of(rng, shape, words)
     elif name in ADAPTIVE:
-        words["size"] = one_or_each(rng, count, lambda: None if chance(rng, 0.15) else number(rng, 0, 6))
+        words["size"] = one_or_each(
+            rng, count, lambda: None if chance(rng, 0.15) else number(rng, 0, 6 if count < 4 else 3)
+        )
     elif name in FRACTIONAL:
         if chance(rng, 0.5):
             words["ratio"] = one_or_each(rng, count, lambda: round(float(rng.uniform(1, 3)), 3))

@@ -88,7 +88,7 @@ def wide(name: str) -> str:
 
 @dataclass(frozen=True)
 class Number:
-    """The exact value of a cell, how far from it a result may be before it is rounded, and whether it may overflow on the way."""
+    """The exact value of a cell, how far from it a result may be before it is rounded, and if a partial sum may overflow."""
 
     value: Fraction | float
     slack: Fraction = Fraction(0)
@@ -98,10 +98,14 @@ class Number:
         """Tell if `got` lies between the roundings of both ends; `steps` names the types to which results are rounded."""
         if isinstance(self.value, float) and isnan(self.value):
             return got != got
-        if got != got or abs(got) == inf:
-            return self.loose or got == self._ends(steps)[0] or got == self._ends(steps)[1]
         low, high = self._ends(steps)
+        if got != got or abs(got) == inf:
+            return got in (low, high)
         return low <= Fraction(got) <= high
+
+    def overflowed(self, got: Any) -> bool:
+        """Tell if `got` is what remains where a partial sum left the range of the type."""
+        return self.loose and not abs(got) < inf
 
     def _ends(self, steps: Sequence[str]) -> tuple[Any, Any]:
         if isinstance(self.value, float) and not isfinite(self.value):
@@ -200,11 +204,14 @@ def same_pads(n: int, k: int, s: int, d: int, lower: bool) -> tuple[int, int]:
 
 
 def walk(n: int, k: int, s: int, d: int, pads: tuple[int, int], ceil_mode: bool) -> tuple[Cells, list[int]]:
-    """Return the cells of each window and its span: windows start before the array by the padding and move on by s."""
+    """Return the cells of each window and its span: windows start before the array by the padding and move on by s.
+
+    In ceil_mode the last may stick out, and none begins behind the array.
+    """
     cells: Cells = []
     spans: list[int] = []
     first, end, reach = -pads[0], n + pads[1], d * (k - 1)
-    while first + reach < end or (ceil_mode and first + reach - s < end - 1 and first < n):
+    while first + reach < end if not ceil_mode else first + reach - s < end - 1 and first < n:
         inside = [t for t in range(n) if t >= first and (t - first) % d == 0 and (t - first) // d < k]
         if not inside:
             raise Refused("padding")
@@ -347,10 +354,10 @@ def total(values: list[Any], name: str) -> Number:
         return Number(Fraction(sum(values)))
     if any(v != v for v in values) or {inf, -inf} <= set(values):
         return Number(nan)
-    if infinite := {v for v in values if abs(v) == inf}:
-        return Number(infinite.pop())
-    terms = [Fraction(v) for v in values]
+    terms = [Fraction(v) for v in values if abs(v) < inf]
     added = sum(map(abs, terms), Fraction(0))
+    if infinite := {v for v in values if abs(v) == inf}:
+        return Number(infinite.pop(), loose=added >= largest(wide(name)))
     whole = all(term.denominator == 1 for term in terms) and added < 2 ** (FORMATS[wide(name)][0])
     slack = Fraction(0) if whole else len(terms) * (unit(wide(name)) * added + tiny(wide(name)))
     return Number(sum(terms, Fraction(0)), slack, added >= largest(wide(name)))
@@ -359,7 +366,7 @@ def total(values: list[Any], name: str) -> Number:
 def divided(number: Number, by: Fraction, name: str) -> Number:
     """Return the quotient; a divisor that the type does not hold is rounded first."""
     if isinstance(number.value, float):
-        return Number(number.value if by > 0 else -number.value)
+        return Number(number.value if by > 0 else -number.value, loose=number.loose)
     if not by:
         return Number(nan)
     if name not in FORMATS:

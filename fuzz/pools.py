@@ -23,11 +23,14 @@ import pool_calls as calls
 import pool_oracle as oracle
 import pool_peers as peers
 import support
-from differential import Call
+from differential import Call, Documented
 from pool_oracle import FORMATS, Geometry, NotACase, Number, Refused, Rows
 
 import poolgrad as pg
 
+REASONS = {  # each stands in docs/pools.md
+    "overflow": "a partial sum that leaves the range of the dtype makes the result infinite or NaN",
+}
 OWN = ("x", "form", "out", "library", "wrong", "pool", "least", "reduce")  # not handed to the pool
 RAISES = (ValueError, TypeError, MemoryError)
 
@@ -119,11 +122,15 @@ class Wanted:
             return f"a {type(got).__name__}, wanted an array"
         if got.shape != self.shape or oracle.kind_of(got) != self.name or not got.dtype.isnative:
             return f"{got.dtype.str} {got.dtype.name}{list(got.shape)}, wanted {self.name}{list(self.shape)}"
+        text = ""
         for i, (cell, number) in enumerate(zip(oracle.exact(got), self.numbers, strict=True)):
-            if not number.agrees(cell, self.steps):
+            if number.agrees(cell, self.steps):
+                continue
+            if not number.overflowed(cell):
                 at = [int(k) for k in np.unravel_index(i, self.shape)]
                 return f"at {at} got {cell!r}, wanted {_shown(number)}"
-        return ""
+            text = Documented(REASONS["overflow"])
+        return text
 
 
 def _shown(number: Number) -> str:
@@ -194,7 +201,7 @@ def compare_pool(call: Call, counts: Counter[str]) -> str:
         return compare_fractional(call, x, array, pool)
     try:
         if call.args.get("form") == "masked":
-            raise Refused("x")
+            raise Refused("x", *calls.GEOMETRY, "size")  # whichever is looked at first
         meant = understood(call, array.ndim)
         geometry = geometry_of(call.name, array.shape, meant)
         wanted = answer(call.name, array, geometry, meant)
@@ -254,7 +261,7 @@ def compare_fractional(call: Call, x: Any, array: np.ndarray, pool: Any) -> str:
     got = attempt(lambda: pool(x, **words, return_windows=True))
     try:
         if not array.ndim or call.args.get("form") == "masked":
-            raise Refused("x", "n", "axes")
+            raise Refused("x", "n", "axes", "layout", "ratio", "size")
         several = next((len(words[n]) for n in ("ratio", "size") if isinstance(words.get(n), tuple)), None)
         axes = oracle.pooled_axes(array.ndim, words.get("axes"), words.get("layout"), several)
         for d, size in zip(axes, oracle.each(words.get("ratio", words.get("size")), len(axes), "size"), strict=True):
@@ -432,11 +439,12 @@ def compare_derivative(call: Call, counts: Counter[str]) -> str:
         geometry = geometry_of(name, array.shape, words)
     except Refused as refused:
         return refusal(attempt(lambda: pg.vjp(lambda x: pool(x, **words), array)), name, refused)
+    picks = name not in ("avg_pool", "sum_pool", "adaptive_avg_pool", "global_avg_pool", "global_sum_pool")
     if name == "lp_pool":
         norms, rows = slopes(array, geometry, words.get("p", 2))
     else:
         rows = rows_of(name, array, geometry, words)
-        norms = [Fraction(n.value) for n in oracle.applied(rows, oracle.exact(array), kind)]
+        norms = [Fraction(n.value) for n in answer(name, array, geometry, words).numbers]
     dest = answer(name, array, geometry, words).shape
     g, v = drawn_like(array, dest, prod(array.shape)), drawn_like(array, array.shape, prod(array.shape) + 1)
     back = oracle.transposed(rows, prod(array.shape))
@@ -448,7 +456,8 @@ def compare_derivative(call: Call, counts: Counter[str]) -> str:
             run, wanted = (lambda: pg.jvp(lambda x: pool(x, **words), array, v)[1]), mapped(rows, dest, v)
         case "grad":
             run = lambda: pg.grad(loss, array)  # noqa: E731
-            wanted = composed([back], norms, array.shape, kind)
+            steps, start = ([back], norms) if picks else ([rows, back], oracle.exact(array))
+            wanted = composed(steps, start, array.shape, kind)
         case _:
             if name == "lp_pool":
                 raise NotACase

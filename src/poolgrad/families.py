@@ -23,6 +23,7 @@ from .geometry import (
     Words,
     draw,
     everything,
+    flag,
     is_several,
     pooled_axes,
     share_out,
@@ -106,12 +107,13 @@ def _folding(op: str, windows: Plan, how: Division) -> Linear:
 
 
 def drawn_windows(
-    op: str, x: Any, ratio: Any, size: Any, how: dict[str, Any], axes: Any, layout: Any
+    op: str, x: Any, ratio: Any, size: Any, how: dict[str, Any], axes: Any, layout: Any, return_windows: bool = False
 ) -> tuple[Words, Any]:
     """Fractional windows over the pooled axes of x."""
     problems, shape = Problems(op), shape_of(op, x)
-    several = next((len(v) for v in (ratio, size) if is_several(v)), None)
-    found = pooled_axes(problems, len(shape), axes, layout, several)
+    name, given = ("ratio", ratio) if is_several(ratio) else ("size", size)
+    found = pooled_axes(problems, len(shape), axes, layout, len(given) if is_several(given) else None, name)
+    flag(problems, "return_windows", return_windows)
     made = draw(problems, tuple(shape[d] for d in found), ratio, size, **how)
     return Words(list(made), axes=found), made
 
@@ -148,7 +150,7 @@ def fractional_max_pool(
     ([0.0, 2.0, 3.0, 5.0, 7.0, 9.0], True)
     """
     drawing = {"seed": seed, "pseudo_random": pseudo_random, "overlapping": overlapping}
-    words, made = drawn_windows("fractional_max_pool", x, ratio, size, drawing, axes, layout)
+    words, made = drawn_windows("fractional_max_pool", x, ratio, size, drawing, axes, layout, return_windows)
     geometry = understand(Problems("fractional_max_pool"), shape_of("fractional_max_pool", x), words)
     best = best_of("fractional_max_pool", x, geometry, False, Options(ties, nan, return_taps, out))
     return _with_windows(best, made, return_windows)
@@ -176,7 +178,7 @@ def fractional_avg_pool(
     [0.5, 2.5]
     """
     drawing = {"seed": seed, "pseudo_random": pseudo_random, "overlapping": overlapping}
-    words, made = drawn_windows("fractional_avg_pool", x, ratio, size, drawing, axes, layout)
+    words, made = drawn_windows("fractional_avg_pool", x, ratio, size, drawing, axes, layout, return_windows)
     geometry = understand(Problems("fractional_avg_pool"), shape_of("fractional_avg_pool", x), words)
     how = Division(True, nan=nan, dtype=dtype, rounding=rounding, out=out)
     return _with_windows(folded("fractional_avg_pool", x, geometry, how), made, return_windows)
@@ -224,6 +226,7 @@ def adaptive_avg_pool(
 
 def _over_all(op: str, x: Any, axes: Any, layout: Any, keepdims: bool, run: Callable[[Geometry], Any]) -> Any:
     shape = shape_of(op, x)
+    flag(Problems(op), "keepdims", keepdims)
     geometry = everything(Problems(op), shape, axes, layout)
     y = run(geometry)
     kept = tuple(n for d, n in enumerate(shape) if d not in geometry.axes)

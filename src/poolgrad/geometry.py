@@ -32,9 +32,9 @@ class Geometry(NamedTuple):
 
 
 def pooled_axes(
-    problems: Problems, ndim: int, axes: Ints | None, layout: str | None, count: int | None
+    problems: Problems, ndim: int, axes: Ints | None, layout: str | None, count: int | None, name: str = "window"
 ) -> tuple[int, ...]:
-    """The pooled axes in ascending order: those that are named, or all if there is a window for each.
+    """The pooled axes in ascending order: those that are named, or all if there is a window for each; `name` gave the count.
 
     >>> pooled_axes(Problems("max_pool"), 4, None, "NHWC", 2)
     (1, 2)
@@ -48,9 +48,7 @@ def pooled_axes(
     elif count is None or count == ndim:
         found = tuple(range(ndim))
     else:
-        problems.fail(
-            "window", f"{count} windows", f"{ndim}, one per axis, or axes=... or layout=... that says which axes"
-        )
+        problems.fail(name, f"{count} values", f"{ndim}, one per axis, or axes=... or layout=... that says which axes")
     if not found:
         problems.fail("x", "an array without axes to pool", "at least one pooled axis")
     return found
@@ -212,10 +210,13 @@ def draw(
 ) -> tuple[Axis, ...]:
     """The windows of `fractional_windows`, for whoever asks."""
     lengths = _integers(problems, "n", n, None, 1)
+    flag(problems, "pseudo_random", pseudo_random)
+    flag(problems, "overlapping", overlapping)
     sizes = _fraction_sizes(problems, lengths, ratio, size)
     for length, m in zip(lengths, sizes, strict=True):
         if not 1 <= m <= length:
-            problems.fail("size", m, f"1 to {length} windows over {length} cells")
+            name = "size" if ratio is None else "ratio"
+            problems.fail(name, f"{m} windows over {length} cells", f"1 to {length} windows")
     pair = _seeds(problems, seed)
     source = Philox(*pair)
     return tuple(
@@ -342,7 +343,7 @@ def _refuse(problems: Problems, window: int, d: int) -> NoReturn:
 def share_out(problems: Problems, shape: Sequence[int], size: Any, axes: Any, layout: str | None) -> Geometry:
     """The windows of adaptive pooling: so many per pooled axis; None leaves an axis as it is."""
     several = is_several(size)
-    found = pooled_axes(problems, len(shape), axes, layout, len(size) if several else None)
+    found = pooled_axes(problems, len(shape), axes, layout, len(size) if several else None, "size")
     wanted = f"one size, or {len(found)}, one per pooled axis"
     sizes = _listed(problems, "size", size, len(found), wanted) if several else [size] * len(found)
     if len(sizes) != len(found):
