@@ -81,6 +81,15 @@ def test_a_wrong_pool_is_noticed_and_its_call_made_small(pools, monkeypatch, nam
     assert np.prod([int(n) for n in shape[1].split(",") if n.strip()]) <= 8
 
 
+def test_a_pool_that_writes_to_its_input_is_noticed(pools, monkeypatch):
+    from differential import Call, Data
+
+    call = Call("max_pool", x=Data("float32", (3,)), window=1)
+    values = call.args["x"].array()
+    monkeypatch.setattr(pg, "max_pool", lambda x, window: (x.__setitem__(-1, 9), values)[1])
+    assert pools.compare(call, Counter()) == "x was written"
+
+
 @pytest.mark.parametrize("fault", ["accepted", "named otherwise"])
 def test_a_refusal_that_is_missing_or_names_another_argument_is_noticed(pools, monkeypatch, fault):
     from differential import Call, Data
