@@ -74,6 +74,7 @@ def _by_scipy(what: str, array: np.ndarray, geometry: Geometry, words: dict[str,
         array.dtype.itemsize == 8 and np.abs(array.astype(float)).max() > 2**52
     ):  # it computes in float64
         return
+    array = array.astype(np.float64) if array.dtype.kind in "iu" and array.dtype.itemsize == 8 else array
     rank = array.ndim
     pads, foot, at = [(0, 0)] * rank, [1] * rank, [slice(None)] * rank
     holes: list[Any] = [slice(None)] * rank
@@ -174,7 +175,8 @@ def unlike(what: str, got: np.ndarray, want: np.ndarray, scale: float) -> str:
         eps = 8 * 2.0 ** -FORMATS[name][0] if name in FORMATS else 0
         eps = max(eps, 1e-11)
         a, b = got.astype(np.float64), want.astype(np.float64)
-        b = np.where(np.abs(b) > float(largest(name)) if name in FORMATS else False, np.copysign(np.inf, b), b)
+        most = float(largest(name)) if name in FORMATS else np.inf
+        b = np.where(np.abs(b) > most, np.where(np.isinf(a), a, np.copysign(most, b)), b)  # rounded to either
         good = (a == b) | ((a != a) & (b != b)) | (np.abs(a - b) <= eps * scale + 1e-30)
     if np.all(good):
         return ""

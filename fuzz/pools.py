@@ -102,7 +102,7 @@ def understood(call: Call, rank: int) -> dict[str, Any]:
 def geometry_of(name: str, shape: tuple[int, ...], words: dict[str, Any]) -> Geometry:
     """Return the windows of a pool by definition."""
     if not shape:
-        raise Refused("x", "window", "size", "axes", "layout", "ratio", "n")
+        raise Refused("x", "window", "size", "axes", "layout", "ratio")
     if name in calls.ADAPTIVE:
         return oracle.adaptive(shape, words)
     if name in calls.GLOBAL:
@@ -263,12 +263,12 @@ def compare_fractional(call: Call, x: Any, array: np.ndarray, pool: Any) -> str:
     got = attempt(lambda: pool(x, **words, return_windows=True))
     try:
         if not array.ndim or call.args.get("form") == "masked":
-            raise Refused("x", "n", "axes", "layout", "ratio", "size")
+            raise Refused("x", "axes", "layout", "ratio", "size")
         several = next((len(words[n]) for n in ("ratio", "size") if isinstance(words.get(n), tuple)), None)
         axes = oracle.pooled_axes(array.ndim, words.get("axes"), words.get("layout"), several)
+        if any(not array.shape[d] for d in axes):
+            raise Refused("x")
         for d, size in zip(axes, oracle.each(words.get("ratio", words.get("size")), len(axes), "size"), strict=True):
-            if not array.shape[d]:
-                raise Refused("x", "n")
             if not 1 <= (int(array.shape[d] / size) if "ratio" in words else size) <= array.shape[d]:
                 raise Refused("ratio" if "ratio" in words else "size")
         if isinstance(got, Raised):
@@ -327,7 +327,9 @@ def drawn_like(array: np.ndarray, shape: tuple[int, ...], seed: int) -> np.ndarr
 def mapped(rows: Rows, shape: tuple[int, ...], v: np.ndarray, widened: str | None = None) -> Wanted:
     """Return the map of an array; integers that do not fit their dtype, or the `widened` one, are refused."""
     kind = oracle.kind_of(v)
-    numbers = oracle.applied(rows, oracle.exact(v), kind)
+    shares = widened == "shares"  # float64, each quotient and each sum rounded
+    numbers = oracle.applied(rows, oracle.exact(v), "float64" if shares else kind)
+    widened = "float64" if shares else widened
     if kind in FORMATS:
         return Wanted(shape, kind, numbers, [kind])
     target = widened or kind
@@ -402,6 +404,7 @@ def compare_linear(call: Call, P: Any, rows: Rows, array: np.ndarray, geometry: 
         g = drawn_like(array, geometry.dest, size)
         back = oracle.transposed(rows, size)
         text = applied(P, name, "P(v)", rows, geometry.dest, array, wide)
+        wide = "shares" if name == "averaging" and kind not in FORMATS else wide
         text = text or applied(P.T, name, "P.T(g)", back, array.shape, g, wide)
         if text:
             return text
@@ -569,8 +572,10 @@ def compare_positions(taps: Any, array: np.ndarray, geometry: Geometry, words: d
     apart = 0 not in axes or shape[0] == 1  # else positions within images do not tell the image
     if not apart:
         made = attempt(lambda: pg.Taps.from_flat(taps.flat(batch=False), plan, batch=False))
-        if text := refusal(made, "Taps.from_flat", Refused("batch", "plan", "index")):
+        if isinstance(made, Raised) and (text := refusal(made, "Taps.from_flat", Refused("batch", "plan", "index"))):
             return f"from_flat without batch: {text}"
+        if not isinstance(made, Raised) and same(made.values, taps.values.ravel().tolist(), ""):
+            return "from_flat without batch: other taps, wanted the same or a refusal that names batch"
     for back, given in (
         ("from_flat", (taps.flat(), plan)),
         ("from_flat", (taps.flat(batch=False), plan, False) if apart else (taps.flat(), plan)),

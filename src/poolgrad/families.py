@@ -114,6 +114,9 @@ def drawn_windows(
     name, given = ("ratio", ratio) if is_several(ratio) else ("size", size)
     found = pooled_axes(problems, len(shape), axes, layout, len(given) if is_several(given) else None, name)
     flag(problems, "return_windows", return_windows)
+    empty = [d for d in found if shape[d] == 0]
+    if empty:
+        problems.fail("x", f"shape {list(shape)}", f"at least one cell along axis {empty[0]}")
     made = draw(problems, tuple(shape[d] for d in found), ratio, size, **how)
     return Words(list(made), axes=found), made
 

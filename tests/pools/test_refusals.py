@@ -73,6 +73,7 @@ def test_an_error_says_what_came_and_what_was_wanted(name):
 
 
 NAMED = {  # the argument that the caller gave is the one that is blamed
+    "x": lambda: pg.fractional_max_pool(np.zeros((2, 0)), 1.5),
     "size": lambda: pg.adaptive_max_pool(x, (1, 2, 3)),
     "ratio": lambda: pg.fractional_max_pool(np.zeros(1), 2.0),
     "ratio for other axes": lambda: pg.fractional_avg_pool(x, (1.5, 1.5, 1.5)),
