@@ -20,17 +20,21 @@ import poolgrad as pg
 Array = np.ndarray
 Run = Callable[[str, dict[str, Any], Array, Array, Array], list[Array]]
 
-SHAPE = (3, 8, 61, 63)  # batch and channels first; the sizes are odd, so that padding=1 is what TensorFlow calls SAME
+SHAPE = (3, 8, 61, 64)  # batch and channels first; sizes for which padding=1 of max_pool is what TensorFlow calls SAME
 AXES = (2, 3)
 POOLS: dict[str, dict[str, Any]] = {
-    "max_pool": {"window": 3, "stride": 2, "padding": 1},
+    "max_pool": {
+        "window": 3,
+        "stride": 3,
+        "padding": 1,
+    },  # side by side: where windows overlap, raw_ops adds halves as TensorFlow does
     "min_pool": {"window": 2, "stride": 1},
     "avg_pool": {"window": 3, "stride": 2, "padding": 1},
     "sum_pool": {"window": (2, 9), "stride": (2, 3)},
     "adaptive_max_pool": {"size": (7, 5)},
     "adaptive_avg_pool": {"size": (7, 5)},
-    "fractional_max_pool": {"size": (40, 31), "seed": (3, 4), "overlapping": True},
-    "fractional_avg_pool": {"size": (40, 31), "seed": (3, 4)},
+    "fractional_max_pool": {"size": (40, 33), "seed": (3, 4), "overlapping": True},
+    "fractional_avg_pool": {"size": (40, 33), "seed": (3, 4)},
     "global_max_pool": {},
     "global_avg_pool": {},
 }
