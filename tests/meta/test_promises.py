@@ -20,7 +20,7 @@ def rows() -> list[list[str]]:
 
 
 def named(text: str) -> list[str]:
-    """What stands in code marks."""
+    """Return the texts in code marks."""
     return re.findall(r"`([^`]+)`", text)
 
 
@@ -38,7 +38,7 @@ def jobs(flow: str) -> dict[str, str]:
 
 
 def exists(name: str) -> bool:
-    """Whether a test, file, make target or job of that name exists."""
+    """Return True if a test, file, make target or job of that name exists."""
     if made := MADE.fullmatch(name):
         return made[1] in targets()
     if job := JOB.fullmatch(name):
