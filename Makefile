@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 
-.PHONY: demo studio test install lint docs bits soak sanitize fuzz coverage emulate mutate clean wheel check-wheel check-sdist reproducible lock check-workflows
+.PHONY: demo studio test install lint docs bits soak sanitize fuzz differential coverage emulate mutate clean wheel check-wheel check-sdist reproducible lock check-workflows
 
 demo studio: install
 	$(BIN)/poolgrad $@
@@ -52,6 +52,9 @@ soak: install
 
 fuzz: install .venv/tools
 	$(BIN)/python fuzz/run.py --seconds $(or $(SECONDS),60)
+
+differential: install .venv/frameworks
+	$(BIN)/python fuzz/generators.py --calls $(or $(CALLS),2000) $(GENERATORS)
 
 wheel check-wheel check-sdist reproducible lock check-workflows:
 	$(PYTHON) tools/package.py $@

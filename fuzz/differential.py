@@ -51,7 +51,7 @@ def _unaligned(a: np.ndarray) -> np.ndarray:
 
 
 def _read_only(a: np.ndarray) -> np.ndarray:
-    a = a.copy()
+    a = np.array(a)
     a.flags.writeable = False
     return a
 

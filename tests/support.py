@@ -154,7 +154,7 @@ def draw(rng: np.random.Generator, dtype: str, shape: Shape, data: str) -> np.nd
         info.min,
         info.max,
     ]
-    values = (rng.standard_normal(shape) * 10.0 ** rng.integers(-2, 3, shape)).astype(kind)
+    values = np.asarray(rng.standard_normal(shape) * 10.0 ** rng.integers(-2, 3, shape)).astype(kind)
     hit = rng.random(shape) < (0.05 if data == "wild" else 0)
     values[hit] = rng.choice(np.array(special, kind), int(hit.sum()))
     return values

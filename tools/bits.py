@@ -1,12 +1,13 @@
-"""One hash per op, whatever the threads, the instruction set, the memory layout and the run; fails if an op has two.
+"""Print one hash per op and per pool, whatever the threads, the instruction set, the memory layout, the entry point and the run.
 
-    python tools/bits.py                  # every op and dtype: some minutes
+    python tools/bits.py                  # every op, pool and dtype: some minutes
     python tools/bits.py --quick          # two dtypes an op, each setting against the plainest: what `make test` runs
-    python tools/bits.py AvgPool choose   # these ops and verbs
+    python tools/bits.py AvgPool choose max_pool   # these ops, verbs and pools
     python tools/bits.py --write          # the table goes into docs/bits.md, with date and machine
 
 A row's hash covers the op's results on all its dtypes and geometries. All NaN count as one. The verbs that no op reaches have
-rows of their own, for the layouts that verbs take.
+rows of their own, for the layouts that verbs take. The row of a pool covers its values and derivatives by every entry point:
+`pg.*`, its operators, `raw_ops`, and the adapters whose frameworks are installed. It fails if a row has two hashes.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "oracle")]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "oracle"), str(ROOT / "tools")]
 
+import bits_entries as entries  # noqa: E402
 from geometry import large  # noqa: E402
 from support import FAST, Case, arguments, draw, outputs, rng_of  # noqa: E402
 
@@ -45,8 +47,9 @@ PAGE = ROOT / "docs" / "bits.md"
 HEAD = """# The same bits
 
 One hash per op over threads, instruction sets, memory layouts and runs, by `python tools/bits.py --write` on {date}, {machine}.
-A hash covers the op's results on all its dtypes and geometries, special numbers included. The last rows are verbs that no op
-reaches; they take arrays that are contiguous already.
+A hash covers the op's results on all its dtypes and geometries, special numbers included. The rows from `choose` on are verbs that no
+op reaches; they take arrays that are contiguous already. The rows of pools, from `max_pool` on, cover values and derivatives by every
+entry point: `pg.*`, its operators, `raw_ops` for `max_pool`, and the adapters of the frameworks that are installed.
 """
 THREADS = (1, 2, 3, 7, 64)
 TAKEN = ("C", "one element on", "read-only")  # by verbs, which see what the ops have made contiguous
@@ -179,24 +182,45 @@ VERBS: dict[str, Callable[..., Any]] = {
 }
 
 
-def measure(name: str, quick: bool) -> dict[tuple[int, str, int], str]:
-    """The op's hash by threads, layout and run, at this process's instruction set."""
+def measure(name: str, quick: bool, adapters: bool = True) -> dict[tuple[int, str, int], str]:
+    """Return the hash by threads, layout and run, at this process's instruction set; a pool's layouts name the entry point too."""
+    if name in entries.POOLS:
+        return measure_pool(name, quick, adapters)
     made, found = calls(name, quick), {}
     for layout, lay in LAYOUTS.items():
         if name in VERBS and layout not in TAKEN:
             continue
-        laid = made(lay)
-        for threads in counts(layout, quick):
-            with poolgrad.threads(threads):
-                for run in range(RUNS if layout == "C" else 1):
-                    results = b"".join(digest(outputs(call())) for call in laid)
-                    found[threads, layout, run] = hashlib.sha256(results).hexdigest()[:16]
+        found.update(hashes(layout, layout, made(lay), quick))
     return found
 
 
-def of_level(level: str, names: list[str], quick: bool) -> dict[str, dict[tuple[int, str, int], str]]:
+def measure_pool(name: str, quick: bool, adapters: bool) -> dict[tuple[int, str, int], str]:
+    """Return the hashes of a pool by all entry points."""
+    made, found = entries.data(name, ("float32", "bfloat16") if quick else entries.DTYPES), {}
+    for layout, lay in LAYOUTS.items():
+        laid = [tuple(map(lay, arrays)) for arrays in made]
+        for entry in entries.entries_of(name, adapters):
+            if entries.takes(entry, layout, quick):
+                run = [partial(entries.run, entry, name, arrays) for arrays in laid]
+                found.update(hashes(f"{layout} by {entry}", layout, run, quick))
+    return found
+
+
+def hashes(label: str, layout: str, laid: list[Callable[[], Any]], quick: bool) -> dict[tuple[int, str, int], str]:
+    """Return the hash of these calls by threads and run."""
+    found = {}
+    for threads in counts(layout, quick):
+        with poolgrad.threads(threads):
+            for run in range(RUNS if layout == "C" else 1):
+                results = b"".join(digest(outputs(call())) for call in laid)
+                found[threads, label, run] = hashlib.sha256(results).hexdigest()[:16]
+    return found
+
+
+def of_level(level: str, names: list[str], quick: bool, adapters: bool) -> dict[str, dict[tuple[int, str, int], str]]:
     """All hashes of an instruction set, from a process that has it."""
-    words = [sys.executable, __file__, "--as-json", *(["--quick"] if quick else []), *names]
+    flags = [*(["--quick"] if quick else []), *([] if adapters else ["--no-adapters"])]
+    words = [sys.executable, __file__, "--as-json", *flags, *names]
     done = subprocess.run(words, env={**os.environ, "POOLGRAD_ISA": level}, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{level}: exit code {done.returncode}\n{done.stderr}")
@@ -222,15 +246,22 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", metavar="op")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--no-adapters", action="store_true", help="leave torch, JAX and autograd out")
     parser.add_argument("--as-json", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
-    names = options.names or [*OPS, *VERBS]
+    names = options.names or [*OPS, *VERBS, *entries.POOLS]
     if options.as_json:
-        json.dump({name: list(measure(name, options.quick).items()) for name in names}, sys.stdout)
+        found = {name: list(measure(name, options.quick, not options.no_adapters).items()) for name in names}
+        json.dump(found, sys.stdout)
         return 0
-    levels = {level: of_level(level, names, options.quick) for level in _core.isa_levels()}
+    first = _core.isa_levels()[0]  # the quick run imports the frameworks once
+    levels = {
+        level: of_level(level, names, options.quick, not options.quick or level == first)
+        for level in _core.isa_levels()
+    }
     lines = [
         f"threads {', '.join(map(str, THREADS))}; levels {', '.join(levels)}; layouts {', '.join(LAYOUTS)}; C {RUNS} times",
+        f"entry points of pools: {', '.join(entries.entries_of('max_pool', True))}",
         "",
         "| op | hash | settings | hashes |",
         "|---|---|---|---|",

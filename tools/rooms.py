@@ -28,7 +28,17 @@ CORE = (
     ("problem",),
     ("config", "__init__"),
 )
-POOLS = ("geometry", "operators", "choice", "taps", "autodiff", "functional", "families", "norms", "picture")  # the pythonic API
+POOLS = (
+    "geometry",
+    "operators",
+    "choice",
+    "taps",
+    "autodiff",
+    "functional",
+    "families",
+    "norms",
+    "picture",
+)  # the pythonic API
 TRACED = ("traced", "recipes")  # the pools for frameworks, written once
 ADAPTERS = ("autograd", "tensorflow")  # and the folders jax, keras: one framework each
 TOOLS = ("__main__", "cli", "demo", "panels", "png", "files")  # what a person at a terminal uses: no part of the core

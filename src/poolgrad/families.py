@@ -107,12 +107,23 @@ def _folding(op: str, windows: Plan, how: Division) -> Linear:
 
 
 def drawn_windows(
-    op: str, shape: tuple[int, ...], ratio: Any, size: Any, how: dict[str, Any], axes: Any, layout: Any
+    op: str,
+    shape: tuple[int, ...],
+    ratio: Any,
+    size: Any,
+    how: dict[str, Any],
+    axes: Any,
+    layout: Any,
+    return_windows: bool = False,
 ) -> tuple[Words, Any]:
     """Fractional windows over the pooled axes of an array of that shape."""
     problems = Problems(op)
-    several = next((len(v) for v in (ratio, size) if is_several(v)), None)
-    found = pooled_axes(problems, len(shape), axes, layout, several)
+    name, given = ("ratio", ratio) if is_several(ratio) else ("size", size)
+    found = pooled_axes(problems, len(shape), axes, layout, len(given) if is_several(given) else None, name)
+    flag(problems, "return_windows", return_windows)
+    empty = [d for d in found if shape[d] == 0]
+    if empty:
+        problems.fail("x", f"shape {list(shape)}", f"at least one cell along axis {empty[0]}")
     made = draw(problems, tuple(shape[d] for d in found), ratio, size, **how)
     return Words(list(made), axes=found), made
 
@@ -150,8 +161,7 @@ def fractional_max_pool(
     """
     drawing = {"seed": seed, "pseudo_random": pseudo_random, "overlapping": overlapping}
     x = accept("fractional_max_pool", x)
-    flag(Problems("fractional_max_pool"), "return_windows", return_windows)
-    words, made = drawn_windows("fractional_max_pool", x.shape, ratio, size, drawing, axes, layout)
+    words, made = drawn_windows("fractional_max_pool", x.shape, ratio, size, drawing, axes, layout, return_windows)
     geometry = understand(Problems("fractional_max_pool"), x.shape, words)
     best = best_of("fractional_max_pool", x, geometry, False, Options(ties, nan, return_taps, out))
     return _with_windows(best, made, return_windows)
@@ -180,8 +190,7 @@ def fractional_avg_pool(
     """
     drawing = {"seed": seed, "pseudo_random": pseudo_random, "overlapping": overlapping}
     x = accept("fractional_avg_pool", x)
-    flag(Problems("fractional_avg_pool"), "return_windows", return_windows)
-    words, made = drawn_windows("fractional_avg_pool", x.shape, ratio, size, drawing, axes, layout)
+    words, made = drawn_windows("fractional_avg_pool", x.shape, ratio, size, drawing, axes, layout, return_windows)
     geometry = understand(Problems("fractional_avg_pool"), x.shape, words)
     how = Division(True, nan=nan, dtype=dtype, rounding=rounding, out=out)
     return _with_windows(folded("fractional_avg_pool", x, geometry, how), made, return_windows)

@@ -247,8 +247,10 @@ def folding(op: str, source: Source, how: Division) -> Linear:
     operator: Linear = Folding(source.plan, divisor, source.order, exact)
     if how.nan == "ignore" and has_nan(source.array):
         there = ~np.isnan(source.array)
-        if divisor is None:
+        if how.divisor is None and how.by_count:
             counts = Folding(source.plan, 1.0, range(len(source.order))).carry(there)
+            if how.count_include_pad:  # the padding stays in the count
+                counts = counts + (per_window(source.plan, "span") - per_window(source.plan, "count"))
             operator = Folding(source.plan, counts, source.order)
         operator = Masked(operator, there.transpose(inverse(source.order)))
     operator.name = f"{op} operator"

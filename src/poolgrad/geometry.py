@@ -34,9 +34,9 @@ class Geometry(NamedTuple):
 
 
 def pooled_axes(
-    problems: Problems, ndim: int, axes: Ints | None, layout: str | None, count: int | None
+    problems: Problems, ndim: int, axes: Ints | None, layout: str | None, count: int | None, name: str = "window"
 ) -> tuple[int, ...]:
-    """The pooled axes in ascending order: those that are named, or all if there is a window for each.
+    """The pooled axes in ascending order: those that are named, or all if there is a window for each; `name` gave the count.
 
     >>> pooled_axes(Problems("max_pool"), 4, None, "NHWC", 2)
     (1, 2)
@@ -50,9 +50,7 @@ def pooled_axes(
     elif count is None or count == ndim:
         found = tuple(range(ndim))
     else:
-        problems.fail(
-            "window", f"{count} windows", f"{ndim}, one per axis, or axes=... or layout=... that says which axes"
-        )
+        problems.fail(name, f"{count} values", f"{ndim}, one per axis, or axes=... or layout=... that says which axes")
     if not found:
         problems.fail("x", "an array without axes to pool", "at least one pooled axis")
     return found
@@ -233,7 +231,8 @@ def draw(
     sizes = _fraction_sizes(problems, lengths, ratio, size)
     for length, m in zip(lengths, sizes, strict=True):
         if not 1 <= m <= length:
-            problems.fail("size", m, f"1 to {length} windows over {length} cells")
+            name = "size" if ratio is None else "ratio"
+            problems.fail(name, f"{m} windows over {length} cells", f"1 to {length} windows")
         _afford_windows(problems, "ratio" if size is None else "size", m, f"over {length} cells", _DRAWN)
     pair = _seeds(problems, seed)
     source = Philox(*pair)
@@ -392,7 +391,7 @@ def _refuse(problems: Problems, window: int, d: int) -> NoReturn:
 def share_out(problems: Problems, shape: Sequence[int], size: Any, axes: Any, layout: str | None) -> Geometry:
     """The windows of adaptive pooling: so many per pooled axis; None leaves an axis as it is."""
     several = is_several(size)
-    found = pooled_axes(problems, len(shape), axes, layout, len(size) if several else None)
+    found = pooled_axes(problems, len(shape), axes, layout, len(size) if several else None, "size")
     wanted = f"one size, or {len(found)}, one per pooled axis"
     sizes = _listed(problems, "size", size, len(found), wanted) if several else [size] * len(found)
     if len(sizes) != len(found):

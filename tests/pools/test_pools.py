@@ -138,6 +138,14 @@ def test_nan_is_left_out_of_means_and_sums_where_asked():
     assert np.array_equal(pg.avg_pool(x, 2), [NAN, NAN, 5], equal_nan=True)
 
 
+def test_nan_is_left_out_of_a_count_that_includes_padding():
+    x = np.array([1.0, NAN, 3.0])
+    assert pg.avg_pool(x, 3, nan="ignore", count_include_pad=True).tolist() == [2.0]  # as there is no padding
+    assert pg.avg_pool(x, 3, 2, padding=1, nan="ignore", count_include_pad=True).tolist() == [0.5, 1.5]
+    _, back = pg.vjp(lambda x: pg.avg_pool(x, 3, nan="ignore", count_include_pad=True), x)
+    assert back(np.ones(1)).tolist() == [0.5, 0.0, 0.5]
+
+
 @pytest.mark.parametrize(
     ("ties", "want"),
     [("first", [10, 0, 0, 0]), ("last", [0, 0, 0, 10]), ("all", [10, 0, 10, 10]), ("split", [2.5, 0, 2.5, 2.5])],

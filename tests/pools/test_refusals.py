@@ -72,6 +72,24 @@ def test_an_error_says_what_came_and_what_was_wanted(name):
     assert re.match(r"[\w ]+: [\w.]+: got .+, wanted .+", str(error.value)), error.value
 
 
+NAMED = {  # the argument that the caller gave is the one that is blamed
+    "x": lambda: pg.fractional_max_pool(np.zeros((2, 0)), 1.5),
+    "size": lambda: pg.adaptive_max_pool(x, (1, 2, 3)),
+    "ratio": lambda: pg.fractional_max_pool(np.zeros(1), 2.0),
+    "ratio for other axes": lambda: pg.fractional_avg_pool(x, (1.5, 1.5, 1.5)),
+    "pseudo_random": lambda: pg.fractional_max_pool(x, 1.5, pseudo_random="False"),
+    "overlapping": lambda: pg.fractional_avg_pool(x, 1.5, overlapping=None),
+    "return_windows": lambda: pg.fractional_max_pool(x, 1.5, return_windows="no"),
+    "keepdims": lambda: pg.global_max_pool(x, keepdims="False"),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_an_error_blames_the_argument_that_was_given(name):
+    with pytest.raises((ValueError, TypeError), match=rf"^\w+_pool: {name.split()[0]}: got .+, wanted .+"):
+        NAMED[name]()
+
+
 def test_time_does_not_depend_on_the_value_of_a_word():
     big = 2**61
     assert pg.max_pool(x, 2, stride=big).shape == (1, 1)
