@@ -283,6 +283,21 @@ PG_INLINE void store(T* p, Vec<Wide<T>, L> v) {
   }
 }
 
+/// float64 sums as float32, so that rounding those to a half type rounds the sum itself once: what is not exact becomes the neighbour
+/// whose last bit is set, which no half has.
+template <int L>
+PG_INLINE Vec<float, L> to_odd(Vec<double, L> sum) {
+  const Vec<float, L> near = __builtin_convertvector(sum, Vec<float, L>);
+  const Vec<double, L> back = __builtin_convertvector(near, Vec<double, L>);
+  const Vec<uint32_t, L> bits = bitcast<Vec<uint32_t, L>>(near);
+  using Mask = Vec<int32_t, L>;
+  const Vec<double, L> zero{};
+  const Mask differs = convert<int32_t, L, int64_t>(bitcast<Vec<int64_t, L>>((back != sum) & (sum == sum)));
+  const Mask beyond = convert<int32_t, L, int64_t>(bitcast<Vec<int64_t, L>>((sum < zero ? -back : back) > (sum < zero ? -sum : sum)));
+  const Vec<uint32_t, L> odd = (beyond ? bits - 1u : bits) | 1u;  // below infinity is the largest number, which is odd
+  return bitcast<Vec<float, L>>(differs ? odd : bits);
+}
+
 constexpr int64_t kLine = 64;  ///< bytes that memory moves at once
 
 /// Moves whole lines to memory past the caches, where there is a way to; `to` begins a line.

@@ -14,7 +14,7 @@ import numpy as np
 
 from . import verbs
 from .arrays import Array, as_array, ready
-from .errors import Problems, brief
+from .errors import Problems, brief, out_of_memory
 from .geometry import phases
 from .rules import Mean, Share
 from .verbs import Astray
@@ -100,7 +100,10 @@ def apply(operator: Linear, v: Any, out: Array | None = None) -> Any:
     assert array is not None
     if array.shape != operator.source:
         problems.fail("v", f"shape {list(array.shape)}", list(operator.source))
-    return put(problems, operator.forth(array), out)
+    try:
+        return put(problems, operator.forth(array), out)
+    except MemoryError as error:
+        out_of_memory(operator.name, "v", error)
 
 
 def put(problems: Problems, result: Array, out: Array | None) -> Array:
@@ -361,14 +364,14 @@ class Indexing(Linear):
         return self._follow(verbs.gather, v)
 
     def back(self, g: Array) -> Array:
-        """The sum of what was sent to each position."""
-        return self._follow(verbs.scatter, g)
+        """The sum of what was sent to each position; halves are added in float64 and rounded once."""
+        return self._follow(verbs.scatter, g, True)
 
-    def _follow(self, verb: Any, array: Array) -> Array:
+    def _follow(self, verb: Any, array: Array, *more: bool) -> Array:
         problems = Problems(self.name)
         try:
             result: Array = verb(
-                _Shapes(self.source, self.dest), self.items, False, ready(problems, "v", array), self.index
+                _Shapes(self.source, self.dest), self.items, False, ready(problems, "v", array), self.index, *more
             )
         except Astray as astray:
             value, at = self.index.reshape(-1)[astray.at], np.unravel_index(astray.at, self.dest)

@@ -159,8 +159,10 @@ def picking(windows: Plan, taps: Any) -> Linear:
         problems.fail("taps", f"dtype {array.dtype}", "integers", TypeError)
     if array.shape != windows.dest:
         problems.fail("taps", f"shape {list(array.shape)}", f"{list(windows.dest)}, one per window")
-    if array.dtype != wanted and array.size and not 0 <= array.min() <= array.max() <= np.iinfo(wanted).max:
-        problems.fail("taps", "a tap outside its window", "the number of a cell of the window")
+    if array.dtype != wanted:
+        array = array.copy()  # nobody changes it between the check and the conversion
+        if array.size and not 0 <= array.min() <= array.max() <= np.iinfo(wanted).max:
+            problems.fail("taps", "a tap outside its window", "the number of a cell of the window")
     operator = Picking(windows, np.ascontiguousarray(array, wanted), range(array.ndim))
     operator.name = "picking"
     return operator
@@ -194,6 +196,9 @@ def unpooling(where: Taps | Any, shape: Sequence[int] | None = None, reduce: Red
     if reduce == "sum":
         return picking.T
     assert flat is not None
+    if not isinstance(where, Taps):  # from the beginning of the array
+        parts = np.arange(items) * (prod(picking.source) // items)
+        flat = flat + parts.repeat(flat.size // items).reshape(flat.shape)
     last = np.full(int(np.prod(picking.source)), -1)
     last[flat.reshape(-1)] = np.arange(flat.size)  # of equal positions the last one stays
     return Masked(picking.T, last[flat] == np.arange(flat.size).reshape(flat.shape))
@@ -211,12 +216,11 @@ def _indexing(problems: Problems, where: Any, shape: Sequence[int] | None, items
     size = prod(shape)
     if items < 1 or size % items or index.size % items:
         problems.fail("items", items, "a number that divides both arrays")
-    index = index.astype(np.int64, copy=False)
-    base = np.arange(items).repeat(index.size // items).reshape(index.shape) * (size // items)
+    index = index.astype(np.int64)  # a copy, which nobody changes once it is checked
     if index.size and not (index.min() >= 0 and index.max() < size // items):
         wrong = np.argwhere((index < 0) | (index >= size // items))[0]
         problems.fail("taps", f"{index[tuple(wrong)]} at {wrong.tolist()}", f"positions from 0 to {size // items - 1}")
-    return Indexing(shape, index, items), index + base
+    return Indexing(shape, index, items), index
 
 
 def unpool(
