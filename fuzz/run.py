@@ -1,6 +1,6 @@
-"""All random tests, one after the other: the core under libFuzzer, the native border, verbs and raw_ops against the reference.
+"""All random tests, one after the other: the core under libFuzzer, the native border, verbs and raw_ops against the reference, races.
 
-    python fuzz/run.py --seconds 60 [--jobs 2] [core] [border] [verbs] [ops]
+    python fuzz/run.py --seconds 60 [--jobs 2] [core] [border] [verbs] [ops] [races]
 
 Each runs that long on that many processes. Counts come at the end; any crash or difference makes it fail. New inputs of the
 core that reach something new stay in build/fuzz/corpus; `--keep` takes the smallest set that reaches as much into fuzz/corpus.
@@ -121,7 +121,7 @@ def script(name: str, seconds: float, jobs: int, *more: str) -> int:
 def main() -> int:
     """Runs what was asked for; 1 if anything failed, 2 if a compiler is missing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="*", help="core, border, verbs, ops; all unless given")
+    parser.add_argument("what", nargs="*", help="core, border, verbs, ops, races; all unless given")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--tensorflow", default="", help="a Python that has it: ops are compared with it as well")
@@ -131,7 +131,7 @@ def main() -> int:
     try:
         if given.keep:
             return keep()
-        for what in given.what or ["core", "border", "verbs", "ops"]:
+        for what in given.what or ["core", "border", "verbs", "ops", "races"]:
             if what == "core":
                 status |= core(given.seconds, given.jobs)
             else:

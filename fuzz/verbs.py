@@ -166,7 +166,20 @@ def unlike(got: Any, want: Any) -> str:
         return difference(got, want)
 
 
-NAMES = ("fold", "spread", "select", "argmax", "route", "recall", "near", "choose", "pick", "place", "gather", "scatter")
+NAMES = (
+    "fold",
+    "spread",
+    "select",
+    "argmax",
+    "route",
+    "recall",
+    "near",
+    "choose",
+    "pick",
+    "place",
+    "gather",
+    "scatter",
+)
 NEW = (
     "choose",
     "pick",

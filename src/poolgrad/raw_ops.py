@@ -58,7 +58,9 @@ class _Runner:
 
     def _checked(self, *args: Any) -> Any:
         op, problems = self.op, Problems(self.op.name)
-        args = tuple(_own(value) if p.kind not in _ELEMENTS else value for p, value in zip(op.params, args, strict=True))
+        args = tuple(
+            _own(value) if p.kind not in _ELEMENTS else value for p, value in zip(op.params, args, strict=True)
+        )
         given = {p.name: value for p, value in zip(op.params, args, strict=True)}
         arrays, wrapped = self._as_arrays(given, problems)
         attrs = {p.name: given[p.name] for p in op.params if p.kind not in ARRAYS}
