@@ -60,16 +60,13 @@ int64_t pick_piece(const Plan& plan, const T* v, const Tap* given, T* out, Piece
   if constexpr (sizeof(Tap) == 1)
     if (blends(plan)) {
       TapRows<T, Tap> rows(plan);
-      Scratch<Tap> taps(out_row);
       int64_t wrong = -1;
       each_row(plan, piece, [&](int64_t i, int64_t u, int64_t j0, int64_t j1) {
         if (wrong >= 0) return;
         const int64_t row = (i * per + u) * out_row;
         rows.seek(u);
-        take_taps(given + row + j0 * plan.inner, (j1 - j0) * plan.inner, taps.get() + j0 * plan.inner);
-        const int64_t lane = rows.astray(taps.get(), j0, j1);
-        if (lane >= 0) wrong = row + lane;
-        else rows.blend(v + i * size, taps.get(), out + row, j0, j1);
+        const int64_t lane = rows.blend(v + i * size, given + row, out + row, j0, j1);
+        if (lane >= 0) wrong = row + rows.astray(given + row, lane, j1);
       });
       return wrong;
     }
@@ -99,12 +96,12 @@ PG_INLINE int64_t each_position(const Index* index, int64_t n, int64_t m, int64_
   return -1;
 }
 
-/// out[index[k]] += g[k], from 0, as each_position visits them; halves round at each addition, or once, as a sum of float64.
+/// out[index[k]] += g[k], from 0, as each_position visits them; halves round at each addition, or are added in float32 and round once.
 template <class T, class Index>
 int64_t scatter_items(const T* g, const Index* index, T* out, int64_t n, int64_t m, int64_t total, bool absolute, Reached r) {
   if constexpr (is_half<T>)
     if (r.once) {
-      Scratch<double> sums(r.hi - r.lo);
+      Scratch<float> sums(r.hi - r.lo);
       clear(sums.get(), r.hi - r.lo);
       const int64_t wrong = each_position(index, n, m, total, absolute, r, [&](uint64_t to, int64_t k) { sums.get()[to] += load<1>(g + k)[0]; });
       round_sums(sums.get(), out + r.lo, r.hi - r.lo);

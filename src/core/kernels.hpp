@@ -19,7 +19,7 @@ struct Arrays {
 struct Reached {
   int64_t i0, i1, lo, hi;
   bool skip;          ///< positions elsewhere are another task's
-  bool once = false;  ///< halves are added up in float64 and rounded at the end, not at each addition
+  bool once = false;  ///< halves are added up in float32 and rounded at the end, not at each addition
 };
 
 struct Verbs {

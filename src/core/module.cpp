@@ -266,7 +266,7 @@ int64_t gather(int64_t items, bool absolute, nb::handle v, nb::handle index, nb:
 /// By images, each in its own task; where there are few, or a position leaves its image, by stretches of the result. Halves round at each
 /// addition, or once: their sums then are in working memory, so no task has too many of them.
 int64_t scatter(int64_t items, bool absolute, nb::handle g, nb::handle index, nb::handle out, bool once) {
-  constexpr int64_t kMostSums = 1 << 22;
+  constexpr int64_t kMostSums = 1 << 23;
   const Indexed k = indexed(items, g, index, out, true);
   if (k.total == 0 && k.m == 0) return -1;
   const int threads = k.bytes < kWorthThreads ? 1 : thread_limit.load();

@@ -85,21 +85,20 @@ struct Strip {
   const T *x, *y, *g;
   T* dx;
   const void* taps = nullptr;
-  bool shared = false;  ///< the taps are the caller's, who may write them meanwhile
-  bool far = false;     ///< dx had better go past the caches
+  bool far = false;  ///< dx had better go past the caches
 
   int64_t rows() const { return plan.rank == 1 ? 1 : (last - first) * plan.rows_per_slab(); }
   int64_t row() const { return (plan.rank == 1 ? last - first : plan.last().m) * plan.inner; }
 };
 
-/// Whether so many windows may share a cell that halves have to be added up in float64 to be rounded once: two halves round alike.
+/// Whether so many windows may share a cell that it matters where halves are rounded: the sum of two rounds alike.
 template <class T>
 bool crowds(const Plan& transposed) {
   return is_half<T> && Rows::capacity(transposed) * transposed.last().widest > 2;
 }
 
 /// dx by asking for each cell which of the windows that cover it chose it: no zero fill, one write per cell. Halves round at each
-/// addition, or once.
+/// addition, or are added in float32 and round once.
 template <class T>
 void ask(const Strip<T>& s, const uint8_t* taps, bool once) {
   const Plan backward = strip(s.transposed, s.a, s.b, s.first);
@@ -122,12 +121,9 @@ void ask(const Strip<T>& s, const uint8_t* taps, bool once) {
       if constexpr (is_half<T>)
         if (once)
           return reduce<T, Order::rows>(
-              w, lanes, [](auto lane, int64_t, int64_t) { return Vec<double, decltype(lane)::count>{}; },
-              [=](auto lane, auto& sum, int64_t at, int64_t k) {
-                constexpr int L = decltype(lane)::count;
-                sum += convert<double, L, float>(where_tap<L, float>(chosen + at, code[k], load<L>(g + at)));
-              },
-              [dx](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(dx + c, to_odd<decltype(lane)::count>(sum)); });
+              w, lanes, [](auto lane, int64_t, int64_t) { return Vec<float, decltype(lane)::count>{}; },
+              [=](auto lane, auto& sum, int64_t at, int64_t k) { sum += where_tap<decltype(lane)::count, float>(chosen + at, code[k], load<decltype(lane)::count>(g + at)); },
+              [dx](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(dx + c, sum); });
       add_up<T, Order::rows>(
           w, lanes,
           [=](auto lane, int64_t at, int64_t k) {
@@ -164,15 +160,14 @@ int64_t hand_out(const Strip<T>& s) {
   const Plan forward = strip(s.plan, s.first, s.last, s.origin);
   const int64_t row = s.row(), rows = s.rows();
   const uint8_t* given = static_cast<const uint8_t*>(s.taps);
-  Scratch<uint8_t> own(s.shared ? rows * row : 0);
+  Scratch<uint8_t> own(rows * row);  // others may write those that were given
   TapRows<T, uint8_t> finder(forward);
   for (int64_t u = 0; u < rows; ++u) {
-    if (s.shared) take_taps(given + u * row, row, own.get() + u * row);
     finder.seek(u);
-    const int64_t lane = finder.astray((s.shared ? own.get() : given) + u * row, 0, forward.last().m);
+    const int64_t lane = finder.take(given + u * row, own.get() + u * row, 0, forward.last().m);
     if (lane >= 0) return u * row + lane;
   }
-  ask(s, s.shared ? own.get() : given, crowds<T>(s.transposed));
+  ask(s, own.get(), crowds<T>(s.transposed));
   return -1;
 }
 
@@ -197,10 +192,10 @@ int64_t place_piece(const Plan& plan, const Tap* taps, const T* g, T* dx, Piece 
   return wrong;
 }
 
-/// The same for halves of which several may share a cell: strip by strip, in float64, rounded at the end.
+/// The same for halves of which several may share a cell: strip by strip, in float32, rounded at the end.
 template <class T, class Tap>
 int64_t place_once(const Plan& plan, const Tap* taps, const T* g, T* dx, Piece p) {
-  constexpr int64_t kNear = 256 << 10, kWidth = sizeof(double);  // bytes of sums at a time
+  constexpr int64_t kNear = 128 << 10, kWidth = sizeof(float);  // bytes of sums at a time
   const Axis& axis = plan.axis[0];
   const int64_t slab = plan.source_slab(), item = axis.n * slab;
   const bool whole = p.h0 == 0 && p.h1 == axis.n && item * kWidth <= kNear;  // items, not strips of them
@@ -210,8 +205,8 @@ int64_t place_once(const Plan& plan, const Tap* taps, const T* g, T* dx, Piece p
   const int64_t group = places.items() ? places.items() : 1, many = whole ? kNear / (item * kWidth * group + 1) * group + group : 1;
   const int64_t rows = kNear / (slab * kWidth + 1), cells = whole ? axis.n : rows > 4 * axis.widest ? rows : 4 * axis.widest;
   const auto least = [](int64_t a, int64_t b) { return a < b ? a : b; };
-  Scratch<double> sums(whole ? least(many, p.i1 - p.i0) * item : least(cells, p.h1 - p.h0) * slab);
-  double* const to = sums.get();
+  Scratch<float> sums(whole ? least(many, p.i1 - p.i0) * item : least(cells, p.h1 - p.h0) * slab);
+  float* const to = sums.get();
   for (int64_t i = p.i0; i < p.i1; i += many)
     for (int64_t a = p.h0; a < p.h1; a += cells) {
       const int64_t end = least(i + many, p.i1), b = least(a + cells, p.h1), begin = i * item + a * slab, size = whole ? (end - i) * item : (b - a) * slab;
@@ -370,7 +365,6 @@ int64_t route_piece(const Plan& plan, const Plan& transposed, const T* x, const 
       int64_t wrong;
       if (group == 1) {
         s.far = far;
-        s.shared = true;
         wrong = go(s);
       } else {
         Tile<T> tx(taps ? 0 : (x1 - x0) * slab, group), tg((last - first) * d_slab, group), td((b - a) * slab, group);

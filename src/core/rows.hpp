@@ -40,24 +40,17 @@ void clear(T* p, int64_t count) {
   }
 }
 
-/// float64 sums, each rounded once to a half type.
+/// float32 sums, each rounded to a half type.
 template <class T>
-void round_sums(const double* sums, T* to, int64_t count) {
+void round_sums(const float* sums, T* to, int64_t count) {
   for (int64_t i = 0; i < count; i += kManySteps) {
     const int64_t here = count - i < kManySteps ? count - i : kManySteps;
-    for_lanes<double>(here, [&](auto lane, auto many, int64_t first) {
+    for_lanes<float>(here, [&](auto lane, auto many, int64_t first) {
       constexpr int L = decltype(lane)::count, N = decltype(many)::count;
-      for (int64_t c = i + first; c < i + first + N * L; c += L) store<L>(to + c, to_odd<L>(load<L>(sums + c)));
+      for (int64_t c = i + first; c < i + first + N * L; c += L) store<L>(to + c, load<L>(sums + c));
     });
     checkpoint(meter(), here);
   }
-}
-
-/// Copies taps that others may write meanwhile: only the copy is checked and used.
-template <class Tap>
-PG_INLINE void take_taps(const Tap* given, int64_t count, Tap* own) {
-  std::memcpy(own, given, static_cast<size_t>(count) * sizeof(Tap));
-  asm volatile("" : : "r"(own) : "memory");  // the compiler must not go back to what was given
 }
 
 /// Element offset of each tap within a row: a table, or a constant step.

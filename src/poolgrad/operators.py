@@ -364,7 +364,7 @@ class Indexing(Linear):
         return self._follow(verbs.gather, v)
 
     def back(self, g: Array) -> Array:
-        """The sum of what was sent to each position; halves are added in float64 and rounded once."""
+        """The sum of what was sent to each position; halves are added in float32 and rounded once."""
         return self._follow(verbs.scatter, g, True)
 
     def _follow(self, verb: Any, array: Array, *more: bool) -> Array:

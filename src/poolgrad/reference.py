@@ -153,25 +153,17 @@ def pick(plan: Plan, v: Array, taps: Array) -> Array:
     return np.where(where < 0, np.zeros((), v.dtype), v.reshape(-1)[where] if v.size else np.zeros((), v.dtype))
 
 
-def _round(sums: Array, dtype: np.dtype[Any]) -> Array:
-    """float64 sums in a half type, rounded once: by way of float32, whose last bit is set where it is not exact."""
-    near = sums.astype(np.float32)
-    inexact, beyond = (near != sums) & (sums == sums), np.abs(near.astype(np.float64)) > np.abs(sums)
-    odd = (near.view(np.uint32) - beyond) | 1
-    return np.where(inexact, odd, near.view(np.uint32)).astype(np.uint32).view(np.float32).astype(dtype)
-
-
 def _add_at(shape: tuple[int, ...], where: Array, g: Array, once: bool) -> Array:
-    """An array of that shape: at each flat position the sum of g there, in order; halves in float64, if they round once."""
+    """An array of that shape: at each flat position the sum of g there, in order; halves in float32, if they round once."""
     wide = once and g.dtype.name in ("float16", "bfloat16")
-    dx = np.zeros(prod(shape), np.float64 if wide else g.dtype)
+    dx = np.zeros(prod(shape), np.float32 if wide else g.dtype)
     np.add.at(dx, where, g.astype(dx.dtype))
-    return (_round(dx, g.dtype) if wide else dx).reshape(shape)
+    return dx.astype(g.dtype).reshape(shape)
 
 
 @np.errstate(all="ignore")
 def place(plan: Plan, g: Array, taps: Array) -> Array:
-    """dx[j] = sum of g[i] over the windows i whose tap is j: the transpose of pick. Halves are added in float64, rounded once."""
+    """dx[j] = sum of g[i] over the windows i whose tap is j: the transpose of pick. Halves are added in float32, rounded once."""
     where = _followed(plan, taps)
     return _add_at(plan.source, where[where >= 0], g[where >= 0], once=True)
 
@@ -213,7 +205,7 @@ def _absolute(plan: Plan, items: int, absolute: bool, index: Array) -> Array:
 def scatter(plan: Plan, items: int, absolute: bool, g: Array, index: Array, once: bool = False) -> Array:
     """dx[index[k]] += g[k]; positions count from their image, or from the array's beginning if absolute.
 
-    Halves round at each addition, as in TensorFlow; once, they are added in float64 and rounded at the end.
+    Halves round at each addition, as in TensorFlow; once, they are added in float32 and rounded at the end.
     """
     return _add_at(plan.source, _absolute(plan, items, absolute, index), g.reshape(-1), once)
 

@@ -111,5 +111,7 @@ for name, call in calls.items():
 def test_where_memory_runs_out_op_and_argument_are_named():
     done = python("-c", SCARCE)
     lines = done.stdout.strip().splitlines()
-    assert [line.split(":")[0] for line in lines] == ["MaxPool", "max_pool", "avg_pool", "sum_pool", "unpool"], done.stdout + done.stderr
+    assert [line.split(":")[0] for line in lines] == ["MaxPool", "max_pool", "avg_pool", "sum_pool", "unpool"], (
+        done.stdout + done.stderr
+    )
     assert all(": got " in line and "wanted " in line for line in lines), done.stdout
