@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "fuzz")]
 
 import workers  # noqa: E402
+from boundaries import boundaries  # noqa: E402
 from guarded_ops import guarded  # noqa: E402
 from support import dtype_of  # noqa: E402
 
@@ -83,6 +84,8 @@ def axis(rng: Rng) -> tuple[int, np.ndarray, np.ndarray, np.ndarray | None]:
         start = np.arange(-int(rng.integers(k)), n, s)
         stop = np.minimum(start + k, n)
         return n, np.minimum(np.maximum(start, 0), stop), stop, np.full(len(start), k) if rarely(rng, 0.5) else None
+    if n and rng.random() < 0.5:
+        return n, *boundaries(rng, n), None
     m = int(rng.integers(0, 6))
     start = np.sort(rng.integers(0, n + 1, m))
     stop = np.maximum(start, np.sort(rng.integers(0, n + 1, m)))
@@ -213,7 +216,8 @@ def indexed(rng: Rng, verb: str, n: int, m: int, t: Any, where: Any) -> None:
     v, out, index = arrays(rng, (m if verb == "scatter" else n, t), (n if verb == "scatter" else m, t), (m, where))
     if isinstance(index, np.ndarray) and index.flags.writeable and index.dtype.kind == "i" and rng.random() < 0.8:
         index[...] = rng.integers(0, max(n, 1), index.shape)
-    getattr(_core, verb)(items, bool(rng.random() < 0.5), v, index, out)
+    once = (bool(rng.random() < 0.5),) if verb == "scatter" else ()
+    getattr(_core, verb)(items, bool(rng.random() < 0.5), v, index, out, *once)
 
 
 def tapped(rng: Rng, verb: str, made: Any, n: int, m: int, t: Any) -> None:

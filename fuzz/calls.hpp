@@ -100,7 +100,7 @@ inline int64_t by_index(const Verbs& verbs, const Call& c, const Arrays& a, cons
     const int64_t parts = how.cuts;
     parallel_for(parts, how.threads, nullptr, [&](int64_t p) {
       wrong.report(
-          verbs.scatter(a, c.wide, n, m, c.source, c.absolute, {0, items, c.source / parts * p, p + 1 < parts ? c.source / parts * (p + 1) : c.source, true}));
+          verbs.scatter(a, c.wide, n, m, c.source, c.absolute, {0, items, c.source / parts * p, p + 1 < parts ? c.source / parts * (p + 1) : c.source, true, c.given}));
     });
   }
   calls.fetch_add(1, std::memory_order_relaxed);

@@ -184,11 +184,32 @@ inline AxisData raw(Bytes& in) {
   return d;
 }
 
+/// Windows as a caller may spell them: as many of one cell as there are cells, the same ones again, late ones, two far apart, with
+/// empty ones between them.
+inline AxisData spelled(Bytes& in, int64_t most) {
+  AxisData d{in.between(1, most), {}, {}, {}};
+  const auto add = [&](int64_t start, int64_t stop) {
+    start = std::max(start, d.start.empty() ? 0 : d.start.back());
+    d.start.push_back(std::min(start, d.n));
+    d.stop.push_back(std::min(std::max({stop, start, d.stop.empty() ? 0 : d.stop.back()}), d.n));
+  };
+  const int64_t kind = in.below(5);
+  int64_t at = kind == 2 ? d.n / 2 : 0;
+  if (kind == 3) return {d.n, {0, d.n - 1}, {1, d.n}, {}};
+  for (int64_t k = 0; k < d.n; ++k) {
+    const int64_t start = std::min(at, d.n - 1), cells = kind == 0 ? 1 : kind == 4 && in.below(3) == 0 ? 0 : in.between(1, 3);
+    for (int64_t times = kind == 1 ? in.between(1, 3) : 1; times > 0; --times) add(start, start + cells);
+    at += in.below(3);
+  }
+  return d;
+}
+
 inline AxisData axis(Bytes& in, int64_t most) {
   switch (in.below(8)) {
     case 0: return rising(in, most);
     case 1: return bordered(in, most);
     case 2: return in.rarely() ? raw(in) : AxisData{most, {0}, {most}, {}};
+    case 3: return spelled(in, most);
     default: return clipped(in, most);
   }
 }

@@ -1,6 +1,6 @@
-"""All random tests, one after the other: the core under libFuzzer, the native border, verbs and raw_ops against the reference.
+"""All random tests, one after the other: the core under libFuzzer, the native border, verbs and raw_ops against the reference, races.
 
-    python fuzz/run.py --seconds 60 [--jobs 2] [core] [border] [verbs] [ops]
+    python fuzz/run.py --seconds 60 [--jobs 2] [core] [border] [verbs] [ops] [races]
 
 Each runs that long on that many processes. Counts come at the end; any crash or difference makes it fail. New inputs of the
 core that reach something new stay in build/fuzz/corpus; `--keep` takes the smallest set that reaches as much into fuzz/corpus.
@@ -124,7 +124,7 @@ def main() -> int:
     parser.add_argument(
         "what",
         nargs="*",
-        help="core, border, verbs, ops, which run unless others are given; or a generator, such as jax_adapter",
+        help="core, border, verbs, ops, races, which run unless others are given; or a generator, such as jax_adapter",
     )
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
@@ -135,7 +135,7 @@ def main() -> int:
     try:
         if given.keep:
             return keep()
-        for what in given.what or ["core", "border", "verbs", "ops"]:
+        for what in given.what or ["core", "border", "verbs", "ops", "races"]:
             if what == "core":
                 status |= core(given.seconds, given.jobs)
             else:

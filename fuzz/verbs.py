@@ -2,8 +2,8 @@
 
     python fuzz/verbs.py --seconds 60 [--jobs 2] [--seed 1] [--op place]
 
-Windows come from makers, from sequences, or rise as they like, empty ones among them. Each call goes the fast way, the generic
-one, and the fast one on several threads.
+Windows come from makers, from sequences, from boundaries of every kind, empty ones among them. Each call goes the fast way, the
+generic one, and the fast one on several threads. The reference walks every axis, also those that the plan leaves out.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "fuzz")]
 
 import workers  # noqa: E402
+from boundaries import boundaries  # noqa: E402
 from support import difference, draw, plain_verbs  # noqa: E402
 
 import poolgrad  # noqa: E402
@@ -45,13 +46,15 @@ def pick(rng: Rng, values: Any) -> Any:
 def axis(rng: Rng, most: int) -> Axis:
     """Windows over an axis."""
     n, how = int(rng.integers(1, most + 1)), rng.random()
-    if how < 0.6:
+    if how < 0.5:
         k, s = int(rng.integers(1, min(n, 9) + 3)), int(rng.integers(1, 4))
         m = windows.same_length(n, s)
         return windows.clip(n, k, s, max(windows.same_pad(n, k, s), 0), m)
-    if how < 0.8:
+    if how < 0.7:
         inner = np.sort(rng.choice(np.arange(1, n), int(rng.integers(0, n)), replace=False))
         return windows.edges(n, [0, *inner.tolist(), n], overlapping=bool(rng.random() < 0.5))
+    if how < 0.9:
+        return Axis(n, *boundaries(rng, n))
     m = int(rng.integers(1, 6))
     start = np.sort(rng.integers(0, n + 1, m))
     return Axis(n, start, np.maximum(start, np.sort(rng.integers(0, n + 1, m))))
@@ -67,6 +70,14 @@ def plan(rng: Rng) -> tuple[tuple[int, ...], dict[int, Axis]]:
         if inner == 0:
             return plan(rng)
     return (outer, *(a.length for a in axes), inner), {d + 1: a for d, a in enumerate(axes)}
+
+
+def spelled(shape: tuple[int, ...], axes: dict[int, Axis]) -> Plan:
+    """The plan with all these axes, none of them taken for one that is not pooled."""
+    made = Plan(shape, axes)
+    for name, value in (("outer", shape[0]), ("inner", shape[-1]), ("axes", tuple(axes.values()))):
+        object.__setattr__(made, name, value)
+    return made
 
 
 def widest(axes: tuple[Axis, ...]) -> int:
@@ -87,7 +98,7 @@ def call(rng: Rng, made: Plan, name: str) -> Made | None:
     dtype = pick(rng, types.get(name, REALS))
     whole = dtype in INTEGERS
     source, dest = (partial(draw, rng, dtype, shape, data) for shape in (made.source, made.dest))
-    if name in ("argmax", "route") and empties(made.axes):
+    if (name in ("argmax", "route") and empties(made.axes)) or (name in ("gather", "scatter") and not prod(made.dest)):
         return None
     match name:
         case "fold":
@@ -108,7 +119,19 @@ def call(rng: Rng, made: Plan, name: str) -> Made | None:
             return name, (1e-5, source(), dest(), dest())
         case "choose":
             return name, (source(),)
+    if name in ("gather", "scatter"):
+        return positions(rng, made, name, source() if name == "gather" else dest())
     return name, ((source if name == "pick" else dest)(), taps(rng, made))
+
+
+def positions(rng: Rng, made: Plan, name: str, array: np.ndarray) -> Made:
+    """Positions in their image or in the array, now and then one outside; halves round at each addition or once."""
+    absolute, each = bool(rng.random() < 0.5), prod(made.source[1:])
+    index = rng.integers(0, prod(made.source) if absolute else each, made.dest).astype(pick(rng, ("int32", "int64")))
+    if rng.random() < 0.2:
+        index.reshape(-1)[int(rng.integers(index.size))] = pick(rng, (-1, each, prod(made.source), 2**31 - 1))
+    once = (bool(rng.random() < 0.5),) if name == "scatter" else ()
+    return name, (made.source[0], absolute, array, index, *once)
 
 
 def taps(rng: Rng, made: Plan) -> np.ndarray:
@@ -143,7 +166,20 @@ def unlike(got: Any, want: Any) -> str:
         return difference(got, want)
 
 
-NAMES = ("fold", "spread", "select", "argmax", "route", "recall", "near", "choose", "pick", "place")
+NAMES = (
+    "fold",
+    "spread",
+    "select",
+    "argmax",
+    "route",
+    "recall",
+    "near",
+    "choose",
+    "pick",
+    "place",
+    "gather",
+    "scatter",
+)
 NEW = (
     "choose",
     "pick",
@@ -156,7 +192,7 @@ NEW = (
 def one(rng: Rng, names: tuple[str, ...], counts: Counter[str]) -> str:
     """One plan and a call on it, every way; what is wrong."""
     shape, axes = plan(rng)
-    made = Plan(shape, axes)
+    made = spelled(shape, axes)
     found = call(rng, made, pick(rng, names))
     if found is None:
         counts["nobody's promise"] += 1

@@ -48,7 +48,7 @@ Dtype dtype_of(PyArrayObject* a, const char* name) {
 /// An array as the kernels want it: contiguous, aligned, native byte order, of a known number of elements.
 struct Checked {
   char* data;
-  int64_t bytes;
+  int64_t elements, bytes;
   Dtype dtype;
 };
 
@@ -59,9 +59,10 @@ Checked check(nb::handle object, const char* name, int64_t elements, bool writte
     throw nb::value_error((std::string(name) + ": must be C-contiguous, aligned and in native byte order").c_str());
   if (written && !PyArray_ISWRITEABLE(a)) throw nb::value_error((std::string(name) + ": must be writable").c_str());
   const Dtype dtype = dtype_of(a, name);
-  if (elements >= 0 && PyArray_SIZE(a) != elements)
-    throw nb::value_error((std::string(name) + ": has " + std::to_string(PyArray_SIZE(a)) + " elements, the plan has " + std::to_string(elements)).c_str());
-  return {static_cast<char*>(PyArray_DATA(a)), PyArray_NBYTES(a), dtype};
+  const auto size = static_cast<int64_t>(PyArray_SIZE(a));
+  if (elements >= 0 && size != elements)
+    throw nb::value_error((std::string(name) + ": has " + std::to_string(size) + " elements, the plan has " + std::to_string(elements)).c_str());
+  return {static_cast<char*>(PyArray_DATA(a)), size, size * static_cast<int64_t>(PyArray_ITEMSIZE(a)), dtype};
 }
 
 void same_type(const Checked& a, const Checked& b, const char* name) {
@@ -73,13 +74,19 @@ void apart(const Checked& out, const Checked& other) {
     throw nb::value_error("out: shares memory with another array");
 }
 
+/// MemoryError, which says what there is no memory for.
+[[noreturn]] void scarce(const std::string& what) {
+  PyErr_SetString(PyExc_MemoryError, (what + ", wanted no more than the memory there is").c_str());
+  throw nb::python_error();
+}
+
 /// A new array of that shape with the dtype of another; large ones on kept memory.
 nb::object new_array(const std::vector<int64_t>& shape, PyArray_Descr* descr) {
   npy_intp dims[NPY_MAXDIMS];
   int64_t bytes = PyDataType_ELSIZE(descr);
   for (size_t i = 0; i < shape.size(); ++i) {
     dims[i] = static_cast<npy_intp>(shape[i]);
-    if (__builtin_mul_overflow(bytes, shape[i], &bytes)) throw std::bad_alloc();
+    if (__builtin_mul_overflow(bytes, shape[i], &bytes)) scarce("out: got a result whose bytes 64 bits cannot count");
   }
   const int rank = static_cast<int>(shape.size());
   Py_INCREF(reinterpret_cast<PyObject*>(descr));
@@ -91,9 +98,9 @@ nb::object new_array(const std::vector<int64_t>& shape, PyArray_Descr* descr) {
   void* block;
   try {
     block = take_block(static_cast<size_t>(bytes));
-  } catch (...) {
+  } catch (const std::bad_alloc&) {
     Py_DECREF(reinterpret_cast<PyObject*>(descr));
-    throw;
+    scarce("out: got a result of " + std::to_string(bytes) + " bytes");
   }
   nb::object array = nb::steal(PyArray_NewFromDescr(&PyArray_Type, descr, rank, dims, nullptr, block, NPY_ARRAY_CARRAY, nullptr));
   PyObject* owner = array.is_valid() ? PyCapsule_New(block, nullptr, nullptr) : nullptr;
@@ -129,7 +136,7 @@ Borrowed int64_vector(nb::handle object, const char* name) {
   if (PyArray_NDIM(a) != 1) throw nb::value_error((std::string(name) + ": must have one dimension").c_str());
   const Checked c = check(object, name, -1, false);
   if (c.dtype != Dtype::i64) throw nb::type_error((std::string(name) + ": must be int64").c_str());
-  return {nb::borrow(object), reinterpret_cast<const int64_t*>(c.data), static_cast<int64_t>(PyArray_SIZE(a))};
+  return {nb::borrow(object), reinterpret_cast<const int64_t*>(c.data), c.elements};
 }
 
 /// A copy, which nobody can change once it is checked.

@@ -24,6 +24,8 @@ bool tried(Reason* reason, F&& f) {
   try {
     f();
     return true;
+  } catch (const std::bad_alloc&) {
+    std::snprintf(reason->text, sizeof reason->text, "x: got a call that needs too much memory, wanted no more than there is");
   } catch (const std::exception& e) {
     std::snprintf(reason->text, sizeof reason->text, "%s", e.what());
   } catch (...) {
@@ -48,11 +50,14 @@ void run(const Plan& plan, int64_t bytes, F&& f, bool apart = false) {
 void* make_plan(int64_t outer, int64_t inner, int rank, const int64_t* n, const int64_t* m, const int64_t* start, const int64_t* stop, Reason* reason) {
   OwnedPlan* made = nullptr;
   tried(reason, [&] {
+    if (rank < 1 || rank > kMaxRank) throw std::invalid_argument("x: got " + std::to_string(rank) + " pooled axes and axes between them, wanted 1 to " + std::to_string(kMaxRank));
     std::vector<AxisData> axes;
     for (int a = 0; a < rank; ++a) {
-      axes.push_back({n[a], {start, start + m[a]}, {stop, stop + m[a]}, {}});
-      start += m[a];
-      stop += m[a];
+      const int64_t windows = m[a];
+      if (windows < 0) throw std::invalid_argument("windows: got a negative number of them");
+      axes.push_back({n[a], {start, start + windows}, {stop, stop + windows}, {}});
+      start += windows;
+      stop += windows;
     }
     made = new OwnedPlan(outer, inner, std::move(axes), false);
   });

@@ -12,24 +12,39 @@ inline int64_t run_end(int64_t k, int64_t end) {
   return end - k < kRun ? end : k + kRun;
 }
 
+/// A position as it is now. Others may write it meanwhile: the compiler must not read it again after it was checked.
+template <class Index>
+PG_INLINE int64_t position(const Index* at) {
+  return __atomic_load_n(at, __ATOMIC_RELAXED);
+}
+
 /// Cells [k0, k1): out[k] = v[index[k]]; positions count from the image's first cell, or from the array's if absolute.
 /// Returns the first k whose position is outside the array, or -1.
 template <class T, class Index>
 int64_t gather_items(const T* v, const Index* index, T* out, int64_t n, int64_t m, int64_t total, bool absolute, int64_t k0, int64_t k1) {
-  constexpr int64_t kBlock = 64;  // checked, then read: two loops without a way out
+  constexpr int kAtOnce = 8;
   checkpoint(meter(), 8 * (k1 - k0));
   for (int64_t k = k0; k < k1;) {
-    const int64_t image = absolute ? 0 : k / m, next = absolute ? k1 : (image + 1) * m;
-    int64_t stop = k + kBlock;
-    if (stop > next) stop = next;
-    if (stop > k1) stop = k1;
+    const int64_t image = absolute ? 0 : k / m, next = absolute ? k1 : (image + 1) * m, stop = next < k1 ? next : k1;
     const T* from = v + image * n;
     const auto room = static_cast<uint64_t>(total - image * n);
-    bool inside = true;
-    for (int64_t c = k; c < stop; ++c) inside &= static_cast<uint64_t>(static_cast<int64_t>(index[c])) < room;
-    for (int64_t c = k; !inside && c < stop; ++c)
-      if (static_cast<uint64_t>(static_cast<int64_t>(index[c])) >= room) return c;
-    for (; k < stop; ++k) out[k] = from[index[k]];
+    for (; k + kAtOnce <= stop; k += kAtOnce) {
+      uint64_t at[kAtOnce];
+      bool inside = true;
+#pragma GCC unroll 8
+      for (int i = 0; i < kAtOnce; ++i) {
+        at[i] = static_cast<uint64_t>(position(index + k + i));
+        inside &= at[i] < room;
+      }
+      if (!inside) break;
+#pragma GCC unroll 8
+      for (int i = 0; i < kAtOnce; ++i) out[k + i] = from[at[i]];
+    }
+    for (; k < stop; ++k) {  // the last few, or the first that are not all inside
+      const auto at = static_cast<uint64_t>(position(index + k));
+      if (at >= room) return k;
+      out[k] = from[at];
+    }
   }
   return -1;
 }
@@ -50,9 +65,8 @@ int64_t pick_piece(const Plan& plan, const T* v, const Tap* given, T* out, Piece
         if (wrong >= 0) return;
         const int64_t row = (i * per + u) * out_row;
         rows.seek(u);
-        const int64_t lane = rows.astray(given + row, j0, j1);
-        if (lane >= 0) wrong = row + lane;
-        else rows.blend(v + i * size, given + row, out + row, j0, j1);
+        const int64_t lane = rows.blend(v + i * size, given + row, out + row, j0, j1);
+        if (lane >= 0) wrong = row + rows.astray(given + row, lane, j1);
       });
       return wrong;
     }
@@ -62,25 +76,40 @@ int64_t pick_piece(const Plan& plan, const T* v, const Tap* given, T* out, Piece
   return follow(places, plan, given, piece, [&](int64_t place, int64_t from, int64_t) { out[place] = v[from]; });
 }
 
-/// Images [i0, i1): out[index[k]] += g[k] in ascending order of k, for the cells [lo, hi) of the array, which are zeroed
-/// before. A position outside them is skipped if others see to it. Returns the first k that is outside the array, or
-/// outside [lo, hi) and not to be skipped; else -1.
-template <class T, class Index>
-int64_t scatter_items(const T* g, const Index* index, T* out, int64_t n, int64_t m, int64_t total, bool absolute, Reached r) {
-  clear(out + r.lo, r.hi - r.lo);
+/// Images [i0, i1): add(index[k] + base - lo, k) in ascending order of k, for the positions in [lo, hi). One outside them is skipped if
+/// others see to it. Returns the first k that is outside the array, or outside [lo, hi) and not to be skipped; else -1.
+template <class Index, class Add>
+PG_INLINE int64_t each_position(const Index* index, int64_t n, int64_t m, int64_t total, bool absolute, Reached r, Add&& add) {
   const auto room = static_cast<uint64_t>(r.hi - r.lo);
   for (int64_t i = r.i0; i < r.i1; ++i) {
     const int64_t base = absolute ? 0 : i * n;
     for (int64_t k = i * m, end = k; end < (i + 1) * m;) {
       end = run_end(k, (i + 1) * m);
       for (; k < end; ++k) {
-        const int64_t at = index[k];
-        if (at >= 0 && static_cast<uint64_t>(at) + static_cast<uint64_t>(base - r.lo) < room) out[base + at] = sum_of(out[base + at], g[k]);
+        const int64_t at = position(index + k);
+        const uint64_t to = static_cast<uint64_t>(at) + static_cast<uint64_t>(base - r.lo);
+        if (at >= 0 && to < room) add(to, k);
         else if (!r.skip || at < 0 || at >= total - base) return k;
       }
     }
   }
   return -1;
+}
+
+/// out[index[k]] += g[k], from 0, as each_position visits them; halves round at each addition, or are added in float32 and round once.
+template <class T, class Index>
+int64_t scatter_items(const T* g, const Index* index, T* out, int64_t n, int64_t m, int64_t total, bool absolute, Reached r) {
+  if constexpr (is_half<T>)
+    if (r.once) {
+      Scratch<float> sums(r.hi - r.lo);
+      clear(sums.get(), r.hi - r.lo);
+      const int64_t wrong = each_position(index, n, m, total, absolute, r, [&](uint64_t to, int64_t k) { sums.get()[to] += load<1>(g + k)[0]; });
+      round_sums(sums.get(), out + r.lo, r.hi - r.lo);
+      return wrong;
+    }
+  clear(out + r.lo, r.hi - r.lo);
+  T* const cells = out + r.lo;
+  return each_position(index, n, m, total, absolute, r, [&](uint64_t to, int64_t k) { cells[to] = sum_of(cells[to], g[k]); });
 }
 
 }  // namespace poolgrad::PG_ISA

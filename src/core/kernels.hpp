@@ -18,7 +18,8 @@ struct Arrays {
 /// What one task of a scatter reads and owns: images [i0, i1), cells [lo, hi).
 struct Reached {
   int64_t i0, i1, lo, hi;
-  bool skip;
+  bool skip;          ///< positions elsewhere are another task's
+  bool once = false;  ///< halves are added up in float32 and rounded at the end, not at each addition
 };
 
 struct Verbs {

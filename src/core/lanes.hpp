@@ -80,6 +80,17 @@ PG_INLINE Vec<W, L> all(W value) {
   return Vec<W, L>{} + value;
 }
 
+/// Whether a lane of a mask of bytes is set.
+template <int L, class Mask>
+PG_INLINE bool any(Mask mask) {
+  static_assert(sizeof mask == L);
+  using Part = std::conditional_t<L % 8 == 0, uint64_t, uint8_t>;
+  Part parts[sizeof mask / sizeof(Part)], found = 0;
+  std::memcpy(parts, &mask, sizeof mask);
+  for (const Part part : parts) found = static_cast<Part>(found | part);
+  return found != 0;
+}
+
 /// Lane by lane to another type. Integers grow twofold at a time: GCC 12 takes a longer step lane by lane, and these by halves.
 template <class To, int L, class From>
 PG_INLINE Vec<To, L> convert(Vec<From, L> v) {
@@ -240,22 +251,26 @@ PG_INLINE Vec<W, L> larger(Vec<W, L> best, Vec<W, L> v) {
 
 /// v where a tap is the given one, else 0.
 template <int L, class W>
-PG_INLINE Vec<W, L> where_tap(const uint8_t* taps, uint8_t tap, Vec<W, L> v) {
+PG_INLINE Vec<W, L> where_tap(Vec<uint8_t, L> taps, uint8_t tap, Vec<W, L> v) {
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
   const __m128i wanted = _mm_set1_epi8(static_cast<char>(tap));
   if constexpr (L == 16 && sizeof(W) == 4) {
-    const __mmask16 mine = _mm_cmpeq_epi8_mask(_mm_loadu_si128(reinterpret_cast<const __m128i*>(taps)), wanted);
+    const __mmask16 mine = _mm_cmpeq_epi8_mask(bitcast<__m128i>(taps), wanted);
     return bitcast<Vec<W, L>>(_mm512_maskz_mov_ps(mine, bitcast<__m512>(v)));
   }
   if constexpr (L == 8 && sizeof(W) == 8) {
-    const __mmask16 mine = _mm_cmpeq_epi8_mask(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(taps)), wanted);
+    const __mmask16 mine = _mm_cmpeq_epi8_mask(_mm_cvtsi64_si128(bitcast<long long>(taps)), wanted);
     return bitcast<Vec<W, L>>(_mm512_maskz_mov_pd(static_cast<__mmask8>(mine & 0xff), bitcast<__m512d>(v)));
   }
 #endif
   using Count = typename UintOf<sizeof(W)>::type;
+  return convert<Count, L, uint8_t>(taps) == static_cast<Count>(tap) ? v : Vec<W, L>{};
+}
+template <int L, class W>
+PG_INLINE Vec<W, L> where_tap(const uint8_t* taps, uint8_t tap, Vec<W, L> v) {
   Vec<uint8_t, L> here;
   std::memcpy(&here, taps, sizeof here);
-  return convert<Count, L, uint8_t>(here) == static_cast<Count>(tap) ? v : Vec<W, L>{};
+  return where_tap<L, W>(here, tap, v);
 }
 
 // ---- memory

@@ -140,7 +140,7 @@ bool is_whole(nb::handle x) {
   const Verbs* verbs = level->verbs(in.dtype);
   if (!verbs->whole || !in.bytes) return true;
   constexpr int64_t kBytes = 1 << 18;
-  const int64_t width = in.bytes / static_cast<int64_t>(PyArray_SIZE(reinterpret_cast<PyArrayObject*>(x.ptr())));
+  const int64_t width = in.bytes / in.elements;
   const int threads = in.bytes < kWorthThreads ? 1 : thread_limit.load();
   std::atomic<bool> nan{false};
   unlocked([&](Ask ask) {
@@ -229,7 +229,7 @@ nb::object follow(const OwnedPlan& plan, nb::handle v, nb::handle taps, nb::hand
 struct Indexed {
   Arrays arrays;
   const Verbs* verbs;
-  bool wide;
+  bool wide, half;
   int64_t n, m, total, bytes;
 };
 
@@ -238,11 +238,10 @@ Indexed indexed(int64_t items, nb::handle v, nb::handle index, nb::handle out, b
   same_type(cv, co, "out");
   apart(co, cv);
   apart(co, ci);
-  const auto size = [](nb::handle h) { return static_cast<int64_t>(PyArray_SIZE(reinterpret_cast<PyArrayObject*>(h.ptr()))); };
-  if (size(index) != size(index_like_v ? v : out)) throw nb::value_error("index: must have one position per cell");
-  const int64_t source = size(index_like_v ? out : v), dest = size(index);
+  const int64_t source = (index_like_v ? co : cv).elements, dest = ci.elements;
+  if (dest != (index_like_v ? cv : co).elements) throw nb::value_error("index: must have one position per cell");
   if (items < 0 || (items == 0 && (source || dest)) || (items && (source % items || dest % items))) throw nb::value_error("items: does not divide the arrays");
-  Indexed r{{}, level->verbs(cv.dtype), is_wide(ci, "index"), items ? source / items : 0, items ? dest / items : 0, source, co.bytes + cv.bytes};
+  Indexed r{{}, level->verbs(cv.dtype), is_wide(ci, "index"), cv.dtype <= Dtype::bf16, items ? source / items : 0, items ? dest / items : 0, source, co.bytes + cv.bytes};
   r.arrays.g = cv.data;
   r.arrays.index = ci.data;
   r.arrays.out = co.data;
@@ -264,20 +263,25 @@ int64_t gather(int64_t items, bool absolute, nb::handle v, nb::handle index, nb:
   return wrong.get();
 }
 
-/// By images, each in its own task; where there are few, or a position leaves its image, by stretches of the result.
-int64_t scatter(int64_t items, bool absolute, nb::handle g, nb::handle index, nb::handle out) {
+/// By images, each in its own task; where there are few, or a position leaves its image, by stretches of the result. Halves round at each
+/// addition, or once: their sums then are in working memory, so no task has too many of them.
+int64_t scatter(int64_t items, bool absolute, nb::handle g, nb::handle index, nb::handle out, bool once) {
+  constexpr int64_t kMostSums = 1 << 23;
   const Indexed k = indexed(items, g, index, out, true);
   if (k.total == 0 && k.m == 0) return -1;
   const int threads = k.bytes < kWorthThreads ? 1 : thread_limit.load();
+  once = once && k.half;
   const auto run = [&](Reached r) { return k.verbs->scatter(k.arrays, k.wide, k.n, k.m, k.total, absolute, r); };
+  const bool by_items = once ? items > 1 && items >= threads && k.n <= kMostSums : items >= threads && threads > 1;
+  const int64_t parts = once ? std::max<int64_t>(threads, (k.total + kMostSums - 1) / kMostSums) : threads;
   FirstWrong wrong;
   unlocked([&](Ask ask) {
-    if (items >= threads && threads > 1) {
+    if (by_items) {
       FirstWrong astray;
-      parallel_for(items, threads, ask, [&](int64_t i) { astray.report(run({i, i + 1, i * k.n, (i + 1) * k.n, false})); });
+      parallel_for(items, threads, ask, [&](int64_t i) { astray.report(run({i, i + 1, i * k.n, (i + 1) * k.n, false, once})); });
       if (astray.get() < 0) return;
     }
-    parallel_for(threads, threads, ask, [&](int64_t p) { wrong.report(run({0, items, k.total / threads * p, p + 1 < threads ? k.total / threads * (p + 1) : k.total, true})); });
+    parallel_for(parts, threads, ask, [&](int64_t p) { wrong.report(run({0, items, k.total / parts * p, p + 1 < parts ? k.total / parts * (p + 1) : k.total, true, once})); });
   });
   return wrong.get();
 }
@@ -289,20 +293,24 @@ nb::object make_plan(nb::handle source, nb::handle dest, int64_t outer, int64_t 
   };
   std::vector<Given> list;
   for (nb::handle item : axes) {
-    if (list.size() == static_cast<size_t>(kMaxRank)) throw nb::value_error("axes: more than 16");
+    if (list.size() == static_cast<size_t>(kMaxRank)) throw nb::value_error(("axes: got more than " + std::to_string(kMaxRank) + ", wanted at most so many").c_str());
     if (!PyTuple_Check(item.ptr()) || PyTuple_Size(item.ptr()) != 4) throw nb::type_error("axes: each must be (n, start, stop, span)");
     const nb::tuple t = nb::borrow<nb::tuple>(item);
     list.push_back({integer(t[0], "axes"), int64_vector(t[1], "start"), int64_vector(t[2], "stop"), {}});
     if (!t[3].is_none()) list.back().span = int64_vector(t[3], "span");
   }
   std::unique_ptr<OwnedPlan> plan;
-  unlocked([&](Ask ask) {
-    parallel_for(1, 1, ask, [&](int64_t) {
-      std::vector<AxisData> data;
-      for (const Given& g : list) data.push_back({g.n, copied(g.start), copied(g.stop), copied(g.span)});
-      plan = std::make_unique<OwnedPlan>(outer, inner, std::move(data), plain);
+  try {
+    unlocked([&](Ask ask) {
+      parallel_for(1, 1, ask, [&](int64_t) {
+        std::vector<AxisData> data;
+        for (const Given& g : list) data.push_back({g.n, copied(g.start), copied(g.stop), copied(g.span)});
+        plan = std::make_unique<OwnedPlan>(outer, inner, std::move(data), plain);
+      });
     });
-  });
+  } catch (const std::bad_alloc&) {
+    scarce("axes: got windows whose tables need too much");
+  }
   plan->source_shape = shape_of(source, "source", plan->source_size());
   plan->dest_shape = shape_of(dest, "dest", plan->dest_size());
   return PlanObject::make(std::move(plan));
@@ -341,6 +349,13 @@ NB_MODULE(_inner, m) {
   chosen_verbs = level->verbs;
   thread_limit = available_threads();
 
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::bad_alloc&) {
+      PyErr_SetString(PyExc_MemoryError, "x: got a call that needs too much working memory, wanted no more than the memory there is");
+    }
+  });
   PlanObject::make_type();
   m.def("Plan", &make_plan, nb::arg("source"), nb::arg("dest"), nb::arg("outer"), nb::arg("inner"), nb::arg("axes"), nb::arg("plain") = false);
   const auto out = nb::arg("out").none() = nb::none();
@@ -360,7 +375,7 @@ NB_MODULE(_inner, m) {
   m.def("go_far_from", [](int64_t bytes) { far_from = bytes < 0 ? usually_far() : bytes; });
   m.def("empty", [](nb::handle shape, nb::handle like) { return given_or_new(nb::none(), any_shape(shape, "shape"), like, "like"); });
   m.def("gather", &gather);
-  m.def("scatter", &scatter);
+  m.def("scatter", &scatter, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg("once") = false);
   m.def("get_num_threads", [] { return thread_limit.load(); });
   m.def("set_num_threads", [](int n) {
     if (n < 1 || n > 1024) throw nb::value_error(("threads: got " + std::to_string(n) + ", wanted 1 to 1024").c_str());

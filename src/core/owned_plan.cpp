@@ -92,7 +92,7 @@ Bytes fit_blocks(const Axis& axis) {
 
 OwnedPlan::OwnedPlan(int64_t outer, int64_t inner, std::vector<AxisData> axes, bool plain) : axes_(std::move(axes)) {
   if (outer < 0 || inner < 0) throw std::invalid_argument("plan: a negative size");
-  if (axes_.empty() || axes_.size() > static_cast<size_t>(kMaxRank)) throw std::invalid_argument("plan: 1 to 16 axes are pooled");
+  if (axes_.empty() || axes_.size() > static_cast<size_t>(kMaxRank)) throw std::invalid_argument("plan: got " + std::to_string(axes_.size()) + " axes, wanted 1 to 16");
   forward_.outer = transposed_.outer = outer;
   forward_.inner = transposed_.inner = inner;
   forward_.rank = transposed_.rank = static_cast<int>(axes_.size());

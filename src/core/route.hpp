@@ -91,9 +91,16 @@ struct Strip {
   int64_t row() const { return (plan.rank == 1 ? last - first : plan.last().m) * plan.inner; }
 };
 
-/// dx by asking for each cell which of the windows that cover it chose it: no zero fill, one write per cell.
+/// Whether so many windows may share a cell that it matters where halves are rounded: the sum of two rounds alike.
 template <class T>
-void ask(const Strip<T>& s, const uint8_t* taps) {
+bool crowds(const Plan& transposed) {
+  return is_half<T> && Rows::capacity(transposed) * transposed.last().widest > 2;
+}
+
+/// dx by asking for each cell which of the windows that cover it chose it: no zero fill, one write per cell. Halves round at each
+/// addition, or are added in float32 and round once.
+template <class T>
+void ask(const Strip<T>& s, const uint8_t* taps, bool once) {
   const Plan backward = strip(s.transposed, s.a, s.b, s.first);
   Rows covering(backward, false);
   RowRunner<T, 1, 0> runner(backward);
@@ -111,6 +118,12 @@ void ask(const Strip<T>& s, const uint8_t* taps) {
       const T* g = a.source[0];
       T* dx = a.out;
       const uint8_t* code = codes;
+      if constexpr (is_half<T>)
+        if (once)
+          return reduce<T, Order::rows>(
+              w, lanes, [](auto lane, int64_t, int64_t) { return Vec<float, decltype(lane)::count>{}; },
+              [=](auto lane, auto& sum, int64_t at, int64_t k) { sum += where_tap<decltype(lane)::count, float>(chosen + at, code[k], load<decltype(lane)::count>(g + at)); },
+              [dx](auto lane, auto& sum, int64_t c) { store<decltype(lane)::count>(dx + c, sum); });
       add_up<T, Order::rows>(
           w, lanes,
           [=](auto lane, int64_t at, int64_t k) {
@@ -137,7 +150,7 @@ int64_t claim(const Strip<T>& s) {
     const int64_t lane = disagreement(forward, s.x, s.y + u * row, values.get(), u, 0, forward.last().m);
     if (lane >= 0) return u * row + lane;
   }
-  ask(s, taps.get());
+  ask(s, taps.get(), false);
   return -1;
 }
 
@@ -145,14 +158,16 @@ int64_t claim(const Strip<T>& s) {
 template <class T>
 int64_t hand_out(const Strip<T>& s) {
   const Plan forward = strip(s.plan, s.first, s.last, s.origin);
-  const uint8_t* const given = static_cast<const uint8_t*>(s.taps);
+  const int64_t row = s.row(), rows = s.rows();
+  const uint8_t* given = static_cast<const uint8_t*>(s.taps);
+  Scratch<uint8_t> own(rows * row);  // others may write those that were given
   TapRows<T, uint8_t> finder(forward);
-  for (int64_t u = 0; u < s.rows(); ++u) {
+  for (int64_t u = 0; u < rows; ++u) {
     finder.seek(u);
-    const int64_t lane = finder.astray(given + u * s.row(), 0, forward.last().m);
-    if (lane >= 0) return u * s.row() + lane;
+    const int64_t lane = finder.take(given + u * row, own.get() + u * row, 0, forward.last().m);
+    if (lane >= 0) return u * row + lane;
   }
-  ask(s, given);
+  ask(s, own.get(), crowds<T>(s.transposed));
   return -1;
 }
 
@@ -175,6 +190,44 @@ int64_t place_piece(const Plan& plan, const Tap* taps, const T* g, T* dx, Piece 
     });
   }
   return wrong;
+}
+
+/// The same for halves of which several may share a cell: strip by strip, in float32, rounded at the end.
+template <class T, class Tap>
+int64_t place_once(const Plan& plan, const Tap* taps, const T* g, T* dx, Piece p) {
+  constexpr int64_t kNear = 128 << 10, kWidth = sizeof(float);  // bytes of sums at a time
+  const Axis& axis = plan.axis[0];
+  const int64_t slab = plan.source_slab(), item = axis.n * slab;
+  const bool whole = p.h0 == 0 && p.h1 == axis.n && item * kWidth <= kNear;  // items, not strips of them
+  int64_t first, last;
+  touching(axis, p.h0, p.h1, first, last);
+  Places<Tap> places(plan, whole && first == 0 && last == axis.m, Piece{p.i0, p.i1, first, last});
+  const int64_t group = places.items() ? places.items() : 1, many = whole ? kNear / (item * kWidth * group + 1) * group + group : 1;
+  const int64_t rows = kNear / (slab * kWidth + 1), cells = whole ? axis.n : rows > 4 * axis.widest ? rows : 4 * axis.widest;
+  const auto least = [](int64_t a, int64_t b) { return a < b ? a : b; };
+  Scratch<float> sums(whole ? least(many, p.i1 - p.i0) * item : least(cells, p.h1 - p.h0) * slab);
+  float* const to = sums.get();
+  for (int64_t i = p.i0; i < p.i1; i += many)
+    for (int64_t a = p.h0; a < p.h1; a += cells) {
+      const int64_t end = least(i + many, p.i1), b = least(a + cells, p.h1), begin = i * item + a * slab, size = whole ? (end - i) * item : (b - a) * slab;
+      touching(axis, a, b, first, last);
+      clear(to, size);
+      const int64_t wrong = follow(places, plan, taps, Piece{i, end, first, last}, [&](int64_t place, int64_t at, int64_t) {
+        const auto k = static_cast<uint64_t>(at - begin);
+        if (k < static_cast<uint64_t>(size)) to[k] += load<1>(g + place)[0];
+      });
+      if (wrong >= 0) return wrong;
+      round_sums(to, dx + begin, size);
+    }
+  return -1;
+}
+
+/// A piece of the transposed plan from taps that were given, one by one.
+template <class T, class Tap>
+int64_t place_given(const Plan& plan, const Plan& transposed, const Tap* taps, const T* g, T* dx, Piece p) {
+  if constexpr (is_half<T>)
+    if (crowds<T>(transposed)) return place_once(plan, taps, g, dx, p);
+  return place_piece(plan, taps, g, dx, p);
 }
 
 /// Images whose taps are found before they are followed, one by one: as many as fill vectors, 0 if those have none or too many to keep.
@@ -281,8 +334,8 @@ int64_t route_piece(const Plan& plan, const Plan& transposed, const T* x, const 
   const Axis& axis = plan.axis[0];
   const int64_t slab = plan.source_slab(), d_slab = plan.dest_slab(), item = axis.n * slab, d_item = axis.m * d_slab;
   const bool asks = claimable(plan, transposed), slide = has_keys<T> && !y && !taps && !plan.plain && keyed(plan);
-  if (taps && wide_taps(plan)) return place_piece(plan, static_cast<const uint32_t*>(taps), g, dx, p);
-  if (taps && (!asks || follows_each(plan))) return place_piece(plan, static_cast<const uint8_t*>(taps), g, dx, p);
+  if (taps && wide_taps(plan)) return place_given(plan, transposed, static_cast<const uint32_t*>(taps), g, dx, p);
+  if (taps && (!asks || follows_each(plan))) return place_given(plan, transposed, static_cast<const uint8_t*>(taps), g, dx, p);
   const bool far = goes_far<T>(transposed);
   const bool images = p.h0 == 0 && p.h1 == axis.n && p.i1 - p.i0 >= kLanes<T>;
   if (const int64_t many = images_at_once<T>(plan); many && images && !crowded(plan) && asks && !slide && !taps && !y) return find_and_place(plan, x, g, dx, p.i0, p.i1, many);

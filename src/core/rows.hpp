@@ -40,6 +40,19 @@ void clear(T* p, int64_t count) {
   }
 }
 
+/// float32 sums, each rounded to a half type.
+template <class T>
+void round_sums(const float* sums, T* to, int64_t count) {
+  for (int64_t i = 0; i < count; i += kManySteps) {
+    const int64_t here = count - i < kManySteps ? count - i : kManySteps;
+    for_lanes<float>(here, [&](auto lane, auto many, int64_t first) {
+      constexpr int L = decltype(lane)::count, N = decltype(many)::count;
+      for (int64_t c = i + first; c < i + first + N * L; c += L) store<L>(to + c, load<L>(sums + c));
+    });
+    checkpoint(meter(), here);
+  }
+}
+
 /// Element offset of each tap within a row: a table, or a constant step.
 struct Offsets {
   const int64_t* table = nullptr;

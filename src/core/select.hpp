@@ -123,7 +123,7 @@ void recall_piece(const Plan& plan, const RowArrays<T, 2, 1>& arrays, Piece piec
 /// The taps of some lanes, and what was found at them.
 template <class T, int L>
 struct Blend {
-  const uint8_t* taps;
+  Vec<uint8_t, L> taps;
   Vec<T, L> found;
 };
 
@@ -144,33 +144,64 @@ class TapRows {
     });
   }
 
-  /// out = v at the taps of this row, every cell of a window looked at: for windows of few cells.
-  void blend(const T* v_item, const uint8_t* taps, T* out, int64_t j0, int64_t j1) {
+  /// out = v at the taps of this row, every cell of a window looked at: for windows of few cells. Others may write the taps meanwhile: each is
+  /// read once, to be followed and to be checked. Returns a lane of this row before which no tap is outside its window, or -1 if none is; an
+  /// empty window has none to miss.
+  int64_t blend(const T* v_item, const uint8_t* taps, T* out, int64_t j0, int64_t j1) {
+    int64_t wrong = -1;
     runner_.run(reach_, {{v_item}, {}, out}, j0, j1, [&](const Reach& w, const auto& a, int64_t at, int64_t lanes) {
       const T* v = a.source[0];
       T* to = a.out;
       const uint8_t* here = taps + at;
+      const auto most = static_cast<uint8_t>(w.nrows * w.width - 1);
+      bool astray = false;
       reduce<T, Order::rows>(
-          w, lanes, [=](auto lane, int64_t c, int64_t) { return Blend<T, decltype(lane)::count>{here + c, {}}; },
+          w, lanes,
+          [=](auto lane, int64_t c, int64_t) {
+            Blend<T, decltype(lane)::count> s{};
+            std::memcpy(&s.taps, here + c, sizeof s.taps);
+            return s;
+          },
           [v](auto lane, auto& s, int64_t place, int64_t k) {
             constexpr int L = decltype(lane)::count;
             s.found += where_tap<L, T>(s.taps, static_cast<uint8_t>(k), load<L>(v + place));
           },
-          [to](auto lane, auto& s, int64_t c) { store<decltype(lane)::count>(to + c, s.found); });
+          [to, most, &astray](auto lane, auto& s, int64_t c) {
+            constexpr int L = decltype(lane)::count;
+            store<L>(to + c, s.found);
+            astray |= any<L>(s.taps > most);
+          });
+      if (astray && (wrong < 0 || at < wrong)) wrong = at;
     });
+    return wrong;
   }
 
-  /// The first lane of cells j0 to j1 - 1 of this row whose tap is outside its window, or -1; an empty window has none to miss.
-  int64_t astray(const Tap* taps, int64_t j0, int64_t j1) const {
+  /// The first lane from `lane` on, up to cell j1, whose tap is outside its window now; `lane` itself if others have mended it meanwhile.
+  int64_t astray(const Tap* taps, int64_t lane, int64_t j1) const {
+    for (int64_t k = lane; k < j1 * plan_.inner; ++k)
+      if (taps[k] > static_cast<Tap>(plan_.last().length(k / plan_.inner) * reach_.nrows - 1)) return k;
+    return lane;
+  }
+
+  /// Copies the taps of cells j0 to j1 - 1 of this row, which others may write meanwhile, and checks the copy. Returns the first lane whose tap
+  /// is outside its window, or -1; an empty window has none to miss.
+  int64_t take(const Tap* given, Tap* own, int64_t j0, int64_t j1) const {
     const Axis& axis = plan_.last();
     for (int64_t j = j0, end; j < j1; j = end) {
       end = alike(j, j1);
       const auto most = static_cast<Tap>(axis.length(j) * reach_.nrows - 1);
       Tap top = 0;
-      for (int64_t lane = j * plan_.inner; lane < end * plan_.inner; ++lane) top = taps[lane] > top ? taps[lane] : top;
-      for (int64_t lane = j * plan_.inner; top > most && lane < end * plan_.inner; ++lane)
-        if (taps[lane] > most) return lane;
+      for (int64_t lane = j * plan_.inner; lane < end * plan_.inner; ++lane) {
+        const Tap tap = given[lane];
+        own[lane] = tap;
+        top = tap > top ? tap : top;
+      }
+      if (top <= most) continue;
+      for (int64_t lane = j * plan_.inner; lane < end * plan_.inner; ++lane)
+        if (own[lane] > most) return lane;
+      return j * plan_.inner;
     }
+    asm volatile("" : : "r"(own) : "memory");  // the compiler must not go back to what was given
     return -1;
   }
 

@@ -59,9 +59,10 @@ def arrays_of(op: Op, given: Mapping[str, Any], problems: Problems) -> tuple[dic
         array = as_array(problems, param.name, given[param.name], _wanted(param, like), tensorflow=True)
         if array is None:
             continue
-        if array.dtype.names and len(array.dtype.names) == 1 and op.family.startswith("q"):
+        names = array.dtype.names or ()
+        if len(names) == 1 and not array.dtype[names[0]].shape and op.family.startswith("q"):
             wrapped = array.dtype
-            array = array[array.dtype.names[0]]
+            array = array[names[0]]
         arrays[param.name] = array
     return arrays, wrapped
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NoReturn
+from functools import wraps
+from typing import Any, NoReturn, TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,27 @@ class Problems:
         self.add(argument, got, wanted, kind)
         self.settle()
         raise AssertionError("unreachable")
+
+
+def out_of_memory(op: str, argument: str, error: MemoryError) -> NoReturn:
+    """Raises the error again, with op and argument named if they are not."""
+    if hasattr(error, "findings"):
+        raise error
+    got = f"a call that needs more memory than there is ({brief(str(error), 120)})"
+    Problems(op).fail(argument, got, "a smaller one", MemoryError)
+
+
+def names_memory(call: Callable[..., T]) -> Callable[..., T]:
+    """Name op and argument where call(op, x, ...) runs out of memory."""
+
+    @wraps(call)
+    def named(op: str, *args: Any, **words: Any) -> T:
+        try:
+            return call(op, *args, **words)
+        except MemoryError as error:
+            out_of_memory(op, "x", error)
+
+    return named
 
 
 def brief(value: object, limit: int = 80) -> str:

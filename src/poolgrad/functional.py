@@ -17,7 +17,7 @@ import numpy.typing as npt
 from .arrays import Array, afford, as_array, ready
 from .autodiff import Var, lift
 from .choice import Nan, Ties, best_values, extreme, has_nan, judge
-from .errors import Problems, brief
+from .errors import Problems, brief, names_memory
 from .geometry import Geometry, Ints, Padding, Windows, Words, flag, understand
 from .integers import (
     ROUNDINGS,
@@ -35,7 +35,7 @@ from .kept import SHORT, kept
 from .norms import check_power, norms, traced_norms
 from .operators import Folding, Linear, Masked, Picking, exact_sums, inverse, per_window, put
 from .taps import Taps
-from .windows import Axis, Plan
+from .windows import MOST_AXES, Axis, Plan
 
 Rounding: TypeAlias = Literal["nearest", "floor", "ceil", "toward_zero"]
 
@@ -67,7 +67,7 @@ def array_of(problems: Problems, x: Any) -> Array:
 
 def _memory_order(x: Array, axes: tuple[int, ...]) -> tuple[int, ...]:
     """The axes by falling stride if the array is contiguous that way and the pooled axes keep their order, else as they are."""
-    if x.flags.c_contiguous:
+    if x.flags.c_contiguous or 2 * len(axes) > MOST_AXES:  # in another order more axes may lie between the pooled ones
         return tuple(range(x.ndim))
     order = tuple(sorted(range(x.ndim), key=lambda d: (-x.strides[d], d)))
     kept = [d for d in order if d in axes]
@@ -96,6 +96,7 @@ def frozen(value: Any) -> Any:
     raise TypeError("no key")
 
 
+@names_memory
 def geometry_of(op: str, shape: tuple[int, ...], words: Words) -> Geometry:
     """The windows that the words describe over an array of that shape; those asked for before are remembered."""
     flag(Problems(op), "ceil_mode", words.ceil_mode)
@@ -132,6 +133,7 @@ class Options(NamedTuple):
     out: Array | None = None
 
 
+@names_memory
 def best_of(op: str, x: Any, geometry: Geometry, least: bool, options: Options) -> Any:
     """The largest or least of each window, with its taps if they are wanted."""
     problems = Problems(op)
@@ -269,6 +271,7 @@ def dtype_of(problems: Problems, value: Any) -> np.dtype[Any]:
     return dtype
 
 
+@names_memory
 def folded(op: str, x: Any, geometry: Geometry, how: Division) -> Any:
     """The sum or mean of each window."""
     problems = Problems(op)

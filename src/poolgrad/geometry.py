@@ -12,7 +12,7 @@ from .arrays import afford
 from .errors import Problems, brief
 from .kept import kept
 from .philox import Philox, sequence
-from .windows import Axis, Plan, edges, same_length, table, whole
+from .windows import Axis, Plan, TooManyAxes, edges, same_length, table, whole
 from .windows import Ints as Table
 
 Ints: TypeAlias = int | Sequence[int]
@@ -355,7 +355,14 @@ def understand(problems: Problems, shape: Sequence[int], words: Words) -> Geomet
             pooled[d] = slide(*spelled)
         except Empty as empty:
             _refuse(problems, empty.window, d)
-    return Geometry(axes, Plan(shape, pooled))
+    return Geometry(axes, _plan(problems, shape, pooled))
+
+
+def _plan(problems: Problems, shape: Sequence[int], pooled: dict[int, Axis]) -> Plan:
+    try:
+        return Plan(shape, pooled)
+    except TooManyAxes as many:
+        problems.fail("x", many.got, many.wanted)
 
 
 def _check_reach(
@@ -402,7 +409,7 @@ def share_out(problems: Problems, shape: Sequence[int], size: Any, axes: Any, la
         if shape[d] == 0 and m:
             problems.fail("x", f"shape {list(shape)}", f"at least one cell along axis {d}")
         pooled[d] = _shares(problems, "size", shape[d], m)
-    return Geometry(found, Plan(shape, pooled))
+    return Geometry(found, _plan(problems, shape, pooled))
 
 
 def everything(problems: Problems, shape: Sequence[int], axes: Any, layout: str | None) -> Geometry:
@@ -411,7 +418,7 @@ def everything(problems: Problems, shape: Sequence[int], axes: Any, layout: str 
     empty = [d for d in found if shape[d] == 0]
     if empty:
         problems.fail("x", f"shape {list(shape)}", f"at least one cell along axis {empty[0]}")
-    return Geometry(found, Plan(shape, {d: whole(shape[d]) for d in found}))
+    return Geometry(found, _plan(problems, shape, {d: whole(shape[d]) for d in found}))
 
 
 def sizes(problems: Problems, shape: Any) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from . import integers, verbs
 from .arrays import Array, afford, as_array, ready
-from .errors import Problems, brief
+from .errors import Problems, brief, out_of_memory
 from .geometry import phases
 from .kept import SHORT
 from .rules import Mean, Share
@@ -151,6 +151,8 @@ def apply(operator: Linear, v: Any, out: Array | None = None) -> Any:
         result = operator.forth(array)
     except Exception as error:
         problems.found = list(getattr(error, "findings", ()))  # of a part of this operator, which has another name
+        if isinstance(error, MemoryError) and not problems:
+            out_of_memory(operator.name, "v", error)
         if not problems:
             raise
     problems.settle()
@@ -530,18 +532,18 @@ class Indexing(Linear):
         return self._follow(verbs.gather, _as_bytes(v)).view(v.dtype)
 
     def back(self, g: Array) -> Array:
-        """The sum of what was sent to each position."""
+        """The sum of what was sent to each position; halves are added in float32 and rounded once."""
         problems = Problems(self.name)
         afford(problems, "shape", prod(self.source) * g.dtype.itemsize, f"a result of shape {list(self.source)}")
         return integers.sums_of_kind(
-            problems, "v", lambda cells: self._follow(verbs.scatter, cells), g, g.size, _WIDEN, (), "at"
+            problems, "v", lambda cells: self._follow(verbs.scatter, cells, True), g, g.size, _WIDEN, (), "at"
         )
 
-    def _follow(self, verb: Any, array: Array) -> Array:
+    def _follow(self, verb: Any, array: Array, *more: bool) -> Array:
         problems = Problems(self.name)
         try:
             result: Array = verb(
-                _Shapes(self.source, self.dest), self.items, False, ready(problems, "v", array), self.index
+                _Shapes(self.source, self.dest), self.items, False, ready(problems, "v", array), self.index, *more
             )
         except Astray as astray:
             value, at = self.index.reshape(-1)[astray.at], np.unravel_index(astray.at, self.dest)

@@ -19,7 +19,7 @@ import numpy as np
 from . import verbs as native_verbs
 from .arrays import Array, ready, whole
 from .bind import Call, arrays_of, bind
-from .errors import Problems
+from .errors import Problems, out_of_memory
 from .kept import SHORT, entries
 from .rules import Rule, Verb
 from .table import ARRAYS, OPS, REQUIRED, Kind, Op
@@ -30,6 +30,7 @@ __all__ = list(OPS)
 _CACHE_SIZE = 1024
 _LISTS = (list, tuple)
 _LONGEST_KEY = 65536  # elements of a shape or sequence that may be part of a key
+_LONGEST_COPY = 2**24  # bytes of one that are copied before it is looked at
 _CELLS = (Kind.SOURCE, Kind.DEST, Kind.INDEX)  # arrays whose elements the verbs read
 _ELEMENTS = (*_CELLS, Kind.RANGE)  # arrays of which only shape and dtype matter to bind
 
@@ -50,7 +51,16 @@ class _Runner:
 
     def __call__(self, *args: Any) -> Any:
         """The long way: every argument is looked at."""
+        try:
+            return self._checked(*args)
+        except MemoryError as error:
+            out_of_memory(self.op.name, self.op.params[0].name, error)
+
+    def _checked(self, *args: Any) -> Any:
         op, problems = self.op, Problems(self.op.name)
+        args = tuple(
+            _own(value) if p.kind not in _ELEMENTS else value for p, value in zip(op.params, args, strict=True)
+        )
         given = {p.name: value for p, value in zip(op.params, args, strict=True)}
         arrays, wrapped = arrays_of(op, given, problems)
         attrs = {p.name: given[p.name] for p in op.params if p.kind not in ARRAYS}
@@ -66,7 +76,7 @@ class _Runner:
         if self.whole:
             return outs
         outs = list(outs) if isinstance(outs, tuple) else [outs]
-        outs = [outs[0].view(wrapped), *outs[1:]] if wrapped is not None else outs
+        outs = [_wrap(outs[0], wrapped), *outs[1:]] if wrapped is not None else outs
         outs += [np.array(arrays[p.name]) for p in self.arrays if p.kind is Kind.RANGE]
         outs += [s.copy() for s in call.drawn] if op.order == 0 else []
         return self.result(*outs)
@@ -110,6 +120,22 @@ class _Runner:
         value = arrays["orig_output"].reshape(-1)[at]
         wanted = "the maximum of orig_input over that window of row_pooling_sequence and col_pooling_sequence"
         problems.fail("orig_output", f"{value} at {place}", wanted)
+
+
+def _own(value: Any) -> Any:
+    """Copy a list or a vector: another thread may change it between the check, its use, and the key that it is kept under."""
+    if value.__class__ is np.ndarray and value.nbytes <= _LONGEST_COPY:
+        return value.copy()
+    return value[:] if value.__class__ is list and len(value) <= _LONGEST_COPY else value
+
+
+def _wrap(array: Array, dtype: np.dtype[Any]) -> Array:
+    """The array as the one field of a dtype, which may have padding around it."""
+    if dtype.itemsize == array.dtype.itemsize:
+        return array.view(dtype)
+    wrapped = np.zeros(array.shape, dtype)
+    wrapped[wrapped.dtype.names[0]] = array  # type: ignore[index]
+    return wrapped
 
 
 def _bound(rule: Rule, verbs: Any, call: Call) -> Run:

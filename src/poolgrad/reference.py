@@ -153,12 +153,19 @@ def pick(plan: Plan, v: Array, taps: Array) -> Array:
     return np.where(where < 0, np.zeros((), v.dtype), v.reshape(-1)[where] if v.size else np.zeros((), v.dtype))
 
 
+def _add_at(shape: tuple[int, ...], where: Array, g: Array, once: bool) -> Array:
+    """An array of that shape: at each flat position the sum of g there, in order; halves in float32, if they round once."""
+    wide = once and g.dtype.name in ("float16", "bfloat16")
+    dx = np.zeros(prod(shape), np.float32 if wide else g.dtype)
+    np.add.at(dx, where, g.astype(dx.dtype))
+    return dx.astype(g.dtype).reshape(shape)
+
+
 @np.errstate(all="ignore")
 def place(plan: Plan, g: Array, taps: Array) -> Array:
-    """dx[j] = sum of g[i] over the windows i whose tap is j: the transpose of pick."""
-    dx, where = np.zeros(plan.source, g.dtype), _followed(plan, taps)
-    np.add.at(dx.reshape(-1), where[where >= 0], g[where >= 0])
-    return dx
+    """dx[j] = sum of g[i] over the windows i whose tap is j: the transpose of pick. Halves are added in float32, rounded once."""
+    where = _followed(plan, taps)
+    return _add_at(plan.source, where[where >= 0], g[where >= 0], once=True)
 
 
 @np.errstate(all="ignore")
@@ -195,11 +202,12 @@ def _absolute(plan: Plan, items: int, absolute: bool, index: Array) -> Array:
 
 
 @np.errstate(all="ignore")
-def scatter(plan: Plan, items: int, absolute: bool, g: Array, index: Array) -> Array:
-    """dx[index[k]] += g[k]; positions count from their image, or from the array's beginning if absolute."""
-    dx = np.zeros(plan.source, g.dtype)
-    np.add.at(dx.reshape(-1), _absolute(plan, items, absolute, index), g.reshape(-1))
-    return dx
+def scatter(plan: Plan, items: int, absolute: bool, g: Array, index: Array, once: bool = False) -> Array:
+    """dx[index[k]] += g[k]; positions count from their image, or from the array's beginning if absolute.
+
+    Halves round at each addition, as in TensorFlow; once, they are added in float32 and rounded at the end.
+    """
+    return _add_at(plan.source, _absolute(plan, items, absolute, index), g.reshape(-1), once)
 
 
 def gather(plan: Plan, items: int, absolute: bool, v: Array, index: Array) -> Array:

@@ -193,9 +193,10 @@ def picking(windows: Plan, taps: Any) -> Linear:
     array, wanted = _integers(problems, "taps", taps), np.dtype(tap_type(windows))
     if array.shape != windows.dest:
         problems.fail("taps", f"shape {list(array.shape)}", f"{list(windows.dest)}, one per window")
+    array = array.copy()  # nobody changes it between the check and its use
     if array.dtype != wanted and array.size and not 0 <= array.min() <= array.max() <= np.iinfo(wanted).max:
         problems.fail("taps", "a tap outside its window", "the number of a cell of the window")
-    operator = Picking(windows, array.astype(wanted, order="C"), range(array.ndim))
+    operator = Picking(windows, array.astype(wanted, copy=False), range(array.ndim))
     operator.name = "picking"
     return operator
 

@@ -121,7 +121,7 @@ def pick(plan: Plan, v: Array, taps: Array, out: Array | None = None) -> Array:
 
 
 def place(plan: Plan, g: Array, taps: Array, out: Array | None = None) -> Array:
-    """dx[j] = sum of g[i] over the windows i whose tap is j: the transpose of pick."""
+    """dx[j] = sum of g[i] over the windows i whose tap is j: the transpose of pick. Halves are added in float32, rounded once."""
     return _followed(_core.place(native(plan), g, taps, out))
 
 
@@ -141,10 +141,13 @@ def recall(plan: Plan, x: Array, y: Array, v: Array, out: Array | None = None) -
     return _core.recall(native(plan), x, y, v, out)
 
 
-def scatter(plan: Plan, items: int, absolute: bool, g: Array, index: Array) -> Array:
-    """dx[index[k]] += g[k]; positions count from their image, or from the array's beginning if absolute."""
+def scatter(plan: Plan, items: int, absolute: bool, g: Array, index: Array, once: bool = False) -> Array:
+    """dx[index[k]] += g[k]; positions count from their image, or from the array's beginning if absolute.
+
+    Halves round at each addition, as in TensorFlow; once, they are added in float32 and rounded at the end.
+    """
     dx = _core.empty(plan.source, g)
-    wrong = _core.scatter(items, absolute, g, index, dx)
+    wrong = _core.scatter(items, absolute, g, index, dx, once)
     if wrong >= 0:
         raise Astray(wrong)
     return dx

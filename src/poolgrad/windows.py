@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -39,14 +40,11 @@ def _check_many(m: int) -> None:
 
 
 def _frozen(values: npt.ArrayLike) -> Ints:
-    """The values, which nobody can change: a copy, unless that holds already."""
+    """Copy the values: a caller may keep a writable view even of an array that is read-only."""
     array = np.asarray(values)
     if array.dtype.kind not in "iu" and array.size:
         raise TypeError(f"Axis: start, stop: got values of dtype {array.dtype}, wanted integers")
-    array = array.astype(np.int64, copy=False)
-    if array.ndim == 1 and array.flags.owndata and not array.flags.writeable:
-        return array
-    flat = array.reshape(-1)
+    flat = array.astype(np.int64, copy=False).reshape(-1)
     return table(flat.size, lambda a, b: flat[a:b])
 
 
@@ -125,8 +123,15 @@ class Axis:
 
     @property
     def identity(self) -> bool:
-        """Whether each cell reads just itself, by a window that was not cut."""
-        return len(self) == self.length and self.step == 1 and bool((self.count == 1).all() and np.all(self.span == 1))
+        """Whether cell i reads cell i and nothing else, by a window that was not cut."""
+        if len(self) != self.length or self.step != 1 or not (self.count == 1).all() or not np.all(self.span == 1):
+            return False
+        return bool((self.start[1:] > self.start[:-1]).all())  # so many starts that rise are 0, 1, 2, ...
+
+    @property
+    def covers(self) -> bool:
+        """Whether one window covers everything, and was not cut."""
+        return len(self) == 1 and self.step == 1 and bool(self.count[0] == self.length == self.span[0])  # type: ignore[index]
 
     @property
     def tables(self) -> set[Axis]:
@@ -268,13 +273,29 @@ def same_pad(n: int, k: int, s: int) -> int:
     return total // 2 if total >= 0 else -(-total // 2)
 
 
+MOST_AXES = 16  # that the core walks through: pooled ones, and those between them
+
+
+class TooManyAxes(ValueError):
+    """More axes than the core walks through."""
+
+    def __init__(self, pooled: int, between: int) -> None:
+        self.got = f"{pooled} pooled axes" + (f" and {between} between them" if between else "")
+        self.wanted = f"at most {MOST_AXES}"
+        super().__init__(f"Plan: source: got {self.got}, wanted {self.wanted}")
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """An axis per dimension of an array, and the same as (outer, pooled axes, inner).
+    """An axis per dimension of an array, and the same as (outer, axes, inner).
+
+    Where the core would have too many axes, dimensions between two pooled ones are joined.
 
     >>> plan = Plan((2, 4, 4, 3), {1: clip(4, 2, 2, 0, 2), 2: clip(4, 2, 2, 0, 2)})
     >>> plan.dest, plan.outer, plan.inner, len(plan.axes)
     ((2, 2, 2, 3), 2, 3, 2)
+    >>> [axis.length for axis in Plan((4, 5, *[1] * 14, 6, 4), {0: whole(4), 17: whole(4)}).axes]
+    [4, 5, 6, 4]
     """
 
     source: tuple[int, ...]
@@ -295,10 +316,9 @@ class Plan:
                 )
         put(self, "by_dimension", tuple(pooled.get(d) for d in range(len(self.source))))
         kept = [d for d in sorted(pooled) if not pooled[d].identity] or sorted(pooled)[-1:] or [len(source) - 1]
-        first, last = kept[0], kept[-1]
-        put(self, "outer", _product(self.source[:first]))
-        put(self, "inner", _product(self.source[last + 1 :]))
-        put(self, "axes", tuple(pooled[d] if d in pooled else itself(source[d]) for d in range(first, last + 1)))
+        put(self, "outer", _product(self.source[: kept[0]]))
+        put(self, "inner", _product(self.source[kept[-1] + 1 :]))
+        put(self, "axes", _axes(self.source, pooled, kept))
 
     def __reduce__(self) -> tuple[Any, ...]:
         pooled = ((d, axis) for d, axis in enumerate(self.by_dimension) if axis is not None)
@@ -328,6 +348,29 @@ class Plan:
 def planned(source: tuple[int, ...], *pooled: tuple[int, Axis]) -> Plan:
     """The plan of these axes, which is made once if they are."""
     return Plan(source, dict(pooled))
+
+
+def _axes(source: tuple[int, ...], pooled: dict[int, Axis], kept: list[int]) -> tuple[Axis, ...]:
+    """The axes from the first dimension in `kept` to the last, joined where they are too many."""
+    first, last = kept[0], kept[-1]
+    if last - first < MOST_AXES:
+        return tuple(pooled[d] if d in pooled else itself(source[d]) for d in range(first, last + 1))
+    axes: list[Axis | int] = []  # a number stands for so many cells that keep their place
+    for d in range(first, last + 1):
+        axis, before = pooled.get(d), axes[-1] if axes else None
+        if d not in kept:
+            axes += [source[d]] if source[d] != 1 else []
+        elif axis is not None and axis.covers and isinstance(before, Axis) and before.covers:
+            axes[-1] = whole(before.length * axis.length)
+        else:
+            axes.append(itself(source[d]) if axis is None else axis)
+    while len(axes) > MOST_AXES:
+        pairs = [(a * b, i) for i, (a, b) in enumerate(pairwise(axes)) if isinstance(a, int) and isinstance(b, int)]
+        if not pairs:
+            raise TooManyAxes(len(kept), sum(isinstance(axis, int) for axis in axes))
+        size, i = min(pairs)
+        axes[i : i + 2] = [size]
+    return tuple(itself(axis) if isinstance(axis, int) else axis for axis in axes)
 
 
 def _product(sizes: Sequence[int]) -> int:

@@ -4,13 +4,15 @@ import importlib.util
 import re
 import shutil
 import subprocess
+import sys
+import time
 from collections import Counter
 
 import numpy as np
 import pytest
 from support import ROOT, Case, python
 
-from poolgrad import verbs
+from poolgrad import _core, verbs
 
 FUZZ = ROOT / "fuzz"
 SECONDS = "8"
@@ -41,6 +43,70 @@ def test_random_calls_of_the_native_module_raise_or_work():
     assert calls(done.stdout) > 1000
     assert re.search(r"\d worked", done.stdout)
     assert re.search(r"\d refused", done.stdout)
+
+
+def test_native_functions_survive_inputs_that_others_overwrite():
+    done = python(str(FUZZ / "races.py"), "--seconds", SECONDS, "--seed", "20")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
+    assert calls(done.stdout) > 500
+    assert re.search(r"\d refused", done.stdout)
+    assert re.search(r"\d through a mapped file", done.stdout)
+
+
+@pytest.fixture
+def races(monkeypatch):
+    monkeypatch.syspath_prepend(str(FUZZ))
+    spec = importlib.util.spec_from_file_location("fuzz_races", FUZZ / "races.py")
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "fuzz_races", module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_native_function_is_raced(races):
+    said = {"get_num_threads", "available_threads", "isa", "isa_levels", "compiler", "foreign"}  # these take nothing
+    native = {name for name in vars(_core) if not name.startswith("_")} - said
+    assert native <= set(races.CASES)
+    assert {f"foreign.{name}" for name in races._FOREIGN} <= set(races.CASES)
+    table = (ROOT / "src" / "core" / "foreign.hpp").read_text()
+    assert re.findall(r"\(\*(\w+)\)\(", table) == list(races._FOREIGN)
+
+
+def raise_unnamed():
+    raise ValueError("nothing that anybody could find")
+
+
+def test_a_race_notices_what_is_written_outside_results_and_refusals_without_a_name(races):
+    make = races.Maker(np.random.default_rng(1), None)
+    make.result((4,), np.float32)
+
+    def spill():
+        make.results[0][128 - 1] = 0
+
+    assert "written outside" in races.race(make.case("spill", spill), None, Counter())
+    made = races.Maker(np.random.default_rng(1), None)
+    assert "names nothing" in races.race(made.case("unnamed", raise_unnamed), None, Counter())
+    assert "KeyError" in races.race(made.case("other", lambda: {}["x"]), None, Counter())
+
+
+def test_arrays_lists_and_mapped_files_are_overwritten_during_a_call_and_right_after_it(races):
+    mapped = races.Mapped()
+    try:
+        for shared in (None, mapped):
+            make = races.Maker(np.random.default_rng(1), shared)
+            truth = np.arange(1000)
+            live, listed = make.input(truth), make.list([1, 2])
+            seen, end = set(), time.monotonic() + 20
+            with races.overwriting(make.racing, shared):
+                while time.monotonic() < end and len(seen) < 2:
+                    seen |= {"array"} if (live != truth).any() else set()
+                    seen |= {"list"} if listed != [1, 2] else set()
+            assert seen == {"array", "list"}
+            if shared is None:
+                assert (live == truth).all()
+            assert listed == [1, 2]
+    finally:
+        mapped.close()
 
 
 @pytest.mark.parametrize("compiler", ["c++", "clang++"])

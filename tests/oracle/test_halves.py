@@ -1,12 +1,17 @@
-"""Sums of halves round at each step as NumPy's do, at the edges of the types too."""
+"""Sums of halves round at each step as NumPy's do, at the edges of the types too; those of taps and positions round once."""
+
+from fractions import Fraction
+from math import floor, log2
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+import poolgrad
+import poolgrad as pg
 from poolgrad import reference, verbs
 from poolgrad.rules import Mean, Share
-from poolgrad.windows import Plan, clip, whole
+from poolgrad.windows import Axis, Plan, clip, whole
 
 DTYPES = [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)]
 
@@ -65,3 +70,100 @@ def test_what_is_near_is_decided_once_the_difference_is_rounded(dtype):
     assert (x.astype(float) - y.astype(float) < 0.5).sum() > (x - y < 0.5).sum()  # some are near only before
     for near in (verbs.near, reference.near):
         assert np.array_equal(near(plan, 0.5, x, y, g), (abs(x - y) < 0.5).astype(dtype))
+
+
+# ---- what is added by position or by tap rounds once
+
+
+def once(terms: list[np.ndarray], dtype: np.dtype) -> np.ndarray:
+    """The exact sum of finite halves, rounded once to even: by integers, in units of the smallest number."""
+    digits, unit = ml_dtypes.finfo(dtype).nmant, -(24 if dtype.name == "float16" else 133)
+    exact = [sum(Fraction(float(t[i])) for t in terms) for i in range(len(terms[0]))]
+    made = []
+    for value in exact:
+        size = abs(value)
+        place = unit if size == 0 else max(floor(log2(size)) - digits, unit)
+        while size and Fraction(2) ** (place + digits + 1) <= size:
+            place += 1
+        rounded = round(size / Fraction(2) ** place) * Fraction(2) ** place
+        most = Fraction(float(ml_dtypes.finfo(dtype).max))
+        number = float("inf") if rounded > most else float(rounded)
+        made.append(-number if value < 0 else number)
+    return np.array(made, np.float64).astype(np.float32).astype(dtype)
+
+
+def crowded(dtype: np.dtype) -> list[np.ndarray]:
+    """Terms that float32 adds exactly: some that cancel, some that a sum rounded at each step would lose one by one."""
+    rng = np.random.default_rng(5)
+    made = np.round(rng.standard_normal((5, 400)) * 64) / 64
+    made[0, :100], made[1, :100] = 1000, -1000
+    one = 2.0 ** (ml_dtypes.finfo(dtype).nmant + 1)
+    made[:, 100:200] = np.array([one, 1, 1, 1, 1])[:, None]
+    made[:, 200:300] = np.array([-one, -0.5, -1, 0.25, -1])[:, None]
+    return list(made.astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("inner", [1, 16])
+@np.errstate(all="ignore")
+def test_what_taps_bring_to_one_cell_is_rounded_once(dtype, threads, inner):
+    terms, times = crowded(dtype), 100 // inner
+    g = np.tile(np.stack([np.stack(terms, 1)] * inner, 2), (times, 1, 1))  # many images, 5 windows over the same cell
+    plan = Plan((400 * times, 6, inner), {1: Axis(6, range(5), [5, 5, 5, 5, 6])})
+    taps = np.broadcast_to(np.arange(4, -1, -1, dtype=np.uint8)[:, None], plan.dest).copy()
+    with poolgrad.threads(threads):
+        dx = verbs.place(plan, g, taps)
+    assert same(dx, reference.place(plan, g, taps))
+    want = np.tile(once(terms, dtype), times)
+    for c in range(inner):
+        assert same(np.ascontiguousarray(dx[:, 4, c]), want)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("items", [1, 4, 400])
+@np.errstate(all="ignore")
+def test_what_positions_bring_to_one_cell_is_rounded_once(dtype, threads, items):
+    terms, times = crowded(dtype), 100
+    size = 400 * times
+    g, each = np.tile(np.stack(terms, 1), (times, 1)), size // items
+    index = np.broadcast_to(np.arange(each)[:, None], (items, each, 5)).reshape(size, 5)
+    with poolgrad.threads(threads):
+        dx = pg.unpool(g, index, (size,), items=items)
+    assert same(dx, np.tile(once(terms, dtype), times))
+    grad = pg.vjp(lambda v: pg.unpooling(index, (size,), items=items).T(v), np.zeros(size, dtype))[1](g)
+    assert same(grad, dx)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@np.errstate(all="ignore")
+def test_all_ends_of_binades_brought_to_one_cell_are_rounded_once(dtype):
+    x = triples(dtype)
+    g = np.ascontiguousarray(x.transpose(0, 2, 1).reshape(-1, 3))
+    plan = Plan((len(g), 4), {1: Axis(4, [0, 1, 2], [3, 3, 4])})
+    taps = np.broadcast_to(np.array([2, 1, 0], np.uint8), plan.dest).copy()
+    assert same(verbs.place(plan, g, taps), reference.place(plan, g, taps))
+    index = np.full(g.shape, 2)
+    shape = Plan((len(g), 4), {1: Axis(4, [0, 1, 2], [3, 3, 4])})
+    assert same(
+        verbs.scatter(shape, len(g), False, g, index, True), reference.scatter(shape, len(g), False, g, index, True)
+    )
+    finite = np.isfinite(g.astype(np.float32)).all(1)
+    some = np.flatnonzero(finite)[:: max(1, finite.sum() // 4000)]
+    dx = verbs.place(plan, g, taps)[some, 2]
+    narrow = (
+        np.ptp(np.frexp(np.where(g[some] == 0, 1, g[some]).astype(np.float64))[1], axis=1) < 10
+    )  # float32 adds those exactly
+    assert same(np.ascontiguousarray(dx[narrow]), once([g[some, i][narrow] for i in range(3)], dtype))
+    assert narrow.sum() > 100
+
+
+@np.errstate(all="ignore")
+def test_ops_of_tensorflow_still_round_at_each_addition():
+    g = np.array([2048, 1, 1], np.float16)
+    plan = Plan((4,), {0: Axis(4, [0, 1, 2], [3, 3, 4])})
+    x = np.array([0, 0, 1, 0], np.float16)
+    assert verbs.route(plan, x, g)[2] == 2048
+    assert verbs.scatter(plan, 1, True, g, np.full(3, 2))[2] == 2048
+    assert verbs.place(plan, g, np.array([2, 1, 0], np.uint8))[2] == 2050

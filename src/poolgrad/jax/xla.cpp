@@ -72,29 +72,40 @@ struct Windows {
   int64_t source = 0, dest = 0, tap = 0;
 };
 
-/// `axes` are triples (dimension, cells, windows); `bounds` has three rows, start, stop and span, with a column per window.
+/// `axes` are triples (dimension, cells, windows); `bounds` has three rows, start, stop and span, with a column per window. Where
+/// they would be too many, dimensions between two pooled ones become one axis.
 std::shared_ptr<const Windows> make(Numbers dims, Numbers axes, const int32_t* bounds, size_t columns) {
   auto w = std::make_shared<Windows>();
   const size_t first = static_cast<size_t>(axes[0]), last = static_cast<size_t>(axes[axes.size() - 3]);
   for (size_t d = 0; d < first; ++d) w->outer *= dims[d];
   for (size_t d = last + 1; d < dims.size(); ++d) w->inner *= dims[d];
-  size_t at = 0, column = 0;
-  for (size_t d = first; d <= last; ++d) {
-    const bool pooled = static_cast<size_t>(axes[at]) == d;
-    if (pooled && axes[at + 1] != dims[d]) throw Wrong{"windows: they are over axes of another length"};
-    const int64_t m = pooled ? axes[at + 2] : dims[d];
+  constexpr size_t kMost = 16;
+  const auto keep = [&](int64_t cells) {
+    w->n.push_back(cells);
+    w->m.push_back(cells);
+    for (int64_t i = 0; i < cells; ++i) {
+      w->start.push_back(i);
+      w->stop.push_back(i + 1);
+      w->span.push_back(1);
+    }
+  };
+  size_t column = 0, d = first;
+  for (size_t at = 0; at < axes.size(); at += 3, ++d) {
+    int64_t between = 1;
+    for (; d < static_cast<size_t>(axes[at]); ++d) {
+      if (last - first < kMost) keep(dims[d]);
+      else between *= dims[d];
+    }
+    if (between != 1) keep(between);
+    const int64_t m = axes[at + 2];
+    if (axes[at + 1] != dims[d]) throw Wrong{"windows: they are over axes of another length"};
+    if (m < 0 || static_cast<uint64_t>(m) > columns - column) throw Wrong{"windows: there are fewer of them than the result has cells"};
     w->n.push_back(dims[d]);
     w->m.push_back(m);
-    if (pooled && column + static_cast<size_t>(m) > columns) throw Wrong{"windows: there are fewer of them than the result has cells"};
-    for (int64_t i = 0; i < m; ++i) {
-      const size_t c = column + static_cast<size_t>(i);
-      w->start.push_back(pooled ? bounds[c] : i);
-      w->stop.push_back(pooled ? bounds[columns + c] : i + 1);
-      w->span.push_back(pooled ? bounds[2 * columns + c] : 1);
-    }
-    if (pooled) {
-      column += static_cast<size_t>(m);
-      at += 3;
+    for (const size_t end = column + static_cast<size_t>(m); column < end; ++column) {
+      w->start.push_back(bounds[column]);
+      w->stop.push_back(bounds[columns + column]);
+      w->span.push_back(bounds[2 * columns + column]);
     }
   }
   Reason reason;
@@ -109,16 +120,18 @@ std::shared_ptr<const Windows> windows_of(Numbers dims, Numbers axes, const ffi:
   if (axes.size() == 0 || axes.size() % 3 || bounds.element_type() != ffi::DataType::S32 || bounds.element_count() % 3) throw Wrong{"windows: unknown form"};
   for (size_t i = 0; i < axes.size(); i += 3)
     if (axes[i] < 0 || static_cast<size_t>(axes[i]) >= dims.size() || (i && axes[i] <= axes[i - 3])) throw Wrong{"windows: unknown axes"};
-  const auto* rows = static_cast<const int32_t*>(bounds.untyped_data());
+  // The boundaries are read once: an array of NumPy's may lie there, which another thread writes. Plan and key are of the same numbers.
+  std::vector<int32_t> rows(bounds.element_count());
+  if (!rows.empty()) std::memcpy(rows.data(), bounds.untyped_data(), bounds.size_bytes());
   const auto text = [](const void* data, size_t bytes) { return std::string(static_cast<const char*>(data), bytes); };
-  const std::string key = text(dims.begin(), dims.size() * 8) + '|' + text(axes.begin(), axes.size() * 8) + '|' + text(rows, bounds.size_bytes());
+  const std::string key = text(dims.begin(), dims.size() * 8) + '|' + text(axes.begin(), axes.size() * 8) + '|' + text(rows.data(), bounds.size_bytes());
   static std::mutex lock;
   static std::map<std::string, std::shared_ptr<const Windows>> kept;
   {
     const std::lock_guard guard(lock);
     if (const auto found = kept.find(key); found != kept.end()) return found->second;
   }
-  auto made = make(dims, axes, rows, bounds.element_count() / 3);
+  auto made = make(dims, axes, rows.data(), rows.size() / 3);
   const std::lock_guard guard(lock);
   if (kept.size() >= 256) kept.clear();
   kept.emplace(key, made);
