@@ -43,6 +43,9 @@ def as_array(
     except _Masked:
         problems.add(name, "a list of arrays with masked cells", _UNMASKED)
         return None
+    except integers.Misfit as error:
+        problems.add(name, brief(value), error)
+        return None
     except Exception as error:
         kind = MemoryError if isinstance(error, MemoryError) else TypeError
         problems.add(name, f"{brief(value)} ({type(error).__name__}: {brief(str(error), 120)})", _ARRAYS, kind)

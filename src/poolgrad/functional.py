@@ -225,12 +225,12 @@ class Division(NamedTuple):
 
     @property
     def what(self) -> str:
-        """What errors call a result."""
+        """The word for a result in errors."""
         return "mean" if self.by_count else "sum"
 
 
 def divisor_of(problems: Problems, plan: Plan, how: Division) -> Array | Ratio | None:
-    """What sums are divided by, exactly: a number, one per window, or None for the cells that a window has."""
+    """Return the exact divisor of sums: a number, one per window, or None for the cells that a window has."""
     flag(problems, "count_include_pad", how.count_include_pad)
     if how.divisor is not None:
         return ratio_of(problems, how.divisor)
@@ -333,7 +333,8 @@ def avg_pool(
 ) -> Any:
     """y[i] = the mean of x over window i: over its true cells, or by another divisor.
 
-    Half types are summed in a wider type and rounded once. Integers give float64, or `dtype`, rounded as `rounding` says.
+    Half types are summed in a wider type and rounded once. Integers give float64, each mean rounded once. With an integer
+    `dtype`, means of floats, too, are rounded as `rounding` says; those that `dtype` does not hold are refused.
     `nan="ignore"` leaves NaN out of sum and count.
 
     >>> avg_pool(np.array([[1.0, 2.0], [3.0, 6.0]]), 2).tolist()
@@ -362,7 +363,9 @@ def sum_pool(
     dtype: npt.DTypeLike | None = None,
     out: Array | None = None,
 ) -> Any:
-    """y[i] = the sum of x over window i; integers are summed in 64 bits.
+    """y[i] = the sum of x over window i; sums of integers are int64 (uint64 for uint64), exact or refused.
+
+    An integer `dtype` must hold the sums, which are rounded to nearest if they are floats.
 
     >>> sum_pool(np.array([1, 2, 3, 4]), 3, stride=1).tolist()
     [6, 9]

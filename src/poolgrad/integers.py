@@ -30,6 +30,10 @@ _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 # ---- lists
 
 
+class Misfit(ValueError):
+    """A list has numbers that its dtype does not hold; the text says what is wanted."""
+
+
 def tensorflow_list(array: Array, value: object) -> Array:
     """Return what TensorFlow makes of a list that NumPy made `array` of: int32, or int64 where values need it; Python's floats are float32.
 
@@ -44,7 +48,7 @@ def tensorflow_list(array: Array, value: object) -> Array:
     if array.dtype.kind in "iu" and _fits(array, np.int64):
         return array.astype(np.int32 if _fits(array, np.int32) else np.int64)
     if array.dtype.kind in "iuf" or (array.dtype == object and _leaf_kind(value) is int):
-        raise OverflowError("integers that do not fit int64")
+        raise Misfit("integers that int64 holds")
     return array
 
 
@@ -52,14 +56,14 @@ def fit_list(array: Array, like: np.dtype[Any]) -> Array:
     """Return a list's array as `like` if that is of its kind; refuse numbers that `like` does not hold."""
     if array.dtype.kind in "iu" and like.kind in "iu":
         if not _fits(array, like):
-            raise OverflowError(f"integers that do not fit {like.name}")
+            raise Misfit(f"integers that {like.name} holds")
         return array.astype(like)
     if array.dtype.kind not in "iuf" or like.kind in "iu":
         return tensorflow_list(array, array.tolist()) if array.dtype.kind in "iuf" else array
     with np.errstate(over="ignore"):
         made = array.astype(like)
     if np.any(np.isinf(made) & np.isfinite(array)):
-        raise OverflowError(f"numbers beyond the range of {like.name}")
+        raise Misfit(f"numbers within the range of {like.name}")
     return made
 
 
@@ -70,7 +74,7 @@ def _leaf_kind(value: object) -> type:
 
 
 def _holds_huge_integers(array: Array, value: object) -> bool:
-    """Whether NumPy made floats of integers, some negative and some beyond int64."""
+    """Return True if NumPy made floats of integers, some negative and some beyond int64."""
     return bool(array.size and float(array.max()) >= 2.0**63 and _leaf_kind(value) is int)
 
 
@@ -158,7 +162,7 @@ def _first(wrong: Array) -> tuple[int, ...]:
 
 
 def _outside(sums: Sums, dtype: np.dtype[Any]) -> Array | None:
-    """Which sums the dtype does not hold; None if it holds all."""
+    """Return a mask of the sums that the dtype does not hold; None if it holds all."""
     lowest, top = _limits(dtype)
     if -sums.most >= lowest and sums.most <= top:
         return None
@@ -241,7 +245,7 @@ def _most_of(by: Array | Ratio) -> int:
 
 
 def _far(sums: Sums, limit: int) -> Array | None:
-    """Which sums are further from 0 than the limit; None if none is."""
+    """Return a mask of the sums further from 0 than the limit; None if there are none."""
     if sums.most <= limit:
         return None
     far = (sums.low > limit) | (sums.low < -limit)
@@ -279,7 +283,7 @@ def _picked(sums: Sums, by: Array | Ratio, where: Array) -> tuple[Sums, Array | 
 
 
 def _divides_in_parts(by: Array | Ratio) -> bool:
-    """Whether vectors of 64-bit integers can divide by it."""
+    """Return True if vectors of 64-bit integers can divide by it."""
     if isinstance(by, Ratio):
         return by.bottom == 1 and abs(by.top) < 2**31
     return by.dtype != object and int(by.max(initial=1)) < 2**31
@@ -320,7 +324,7 @@ def _long_quotients(sums: Sums, by: Array | Ratio, odd: bool) -> Array:
 
 
 def _bits(values: Array) -> Array:
-    """How many bits integers that are not negative have, or one more."""
+    """Return the number of bits of integers that are not negative, or one more."""
     return np.frexp(values.astype(np.float64))[1].astype(np.int64)
 
 

@@ -229,7 +229,7 @@ def along(values: Array, d: int, rank: int) -> Array:
 
 
 def per_window(plan: Plan, what: Literal["count", "span"]) -> Array:
-    """How many cells each window has, or had before it was cut, in a shape that broadcasts against the result.
+    """Return the number of cells of each window, now or before it was cut, in a shape that broadcasts against the result.
 
     Python's integers where one could be beyond 2**53: spans may count any padding. Short tables are kept with the plan.
     """
@@ -355,7 +355,7 @@ class Picking(Ordered):
 
 
 def _as_bytes(array: Array) -> Array:
-    """Booleans as bytes, which the core reads; other arrays as they are."""
+    """Return booleans as bytes, which the core reads, and other arrays unchanged."""
     return array.view(np.uint8) if array.dtype == np.bool_ else array
 
 

@@ -31,7 +31,7 @@ def _geometry(name: str, shape: tuple[int, ...], words: dict[str, Any]) -> Geome
 
 
 def _ranks(x: Array, plan: Plan, nan: Nan) -> dict[str, Array]:
-    """Where x has NaN, integers in the order in which the pool ranks the cells, and the largest of each window."""
+    """Return integers in the order in which the pool ranks the cells of x, and the largest of each window; nothing if x has no NaN."""
     x = np.ascontiguousarray(x)
     if nan == "tf" or not has_nan(x):
         return {}

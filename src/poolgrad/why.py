@@ -205,7 +205,7 @@ class _Facts:
         return number(self.subject.arrays[part.pin][cell])
 
     def _nan(self, cell: Cell) -> bool:
-        """Whether the cell that decides is NaN."""
+        """Return True if the cell that decides is NaN."""
         part = self.subject.of("x")
         return part is not None and bool(self.subject.arrays[part.pin][cell] != self.subject.arrays[part.pin][cell])
 

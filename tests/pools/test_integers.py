@@ -325,7 +325,7 @@ def test_integers_are_exact_or_refused(check, dtype):
     assert results(dtype, check)
 
 
-# ---- what a caller is told
+# ---- errors, casts and lists
 
 
 def refused(call: Callable[[], Any], *words: str) -> None:
@@ -461,7 +461,7 @@ def test_a_divisor_that_is_no_finite_number_is_refused_by_name(divisor):
 
 
 def table() -> str:
-    """What comes out, per dtype and pool, over all samples."""
+    """Return the table of outcomes, per dtype and pool, over all samples."""
     rows: dict[str, dict[str, str]] = {}
     for dtype, check in product(DTYPES, CHECKS):
         for pool, found in results(dtype, check).items():
