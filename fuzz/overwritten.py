@@ -32,14 +32,17 @@ class Mapped:
 
     HEAD, ROOM = 64, 1 << 22
 
-    def __init__(self) -> None:
-        self.folder = tempfile.TemporaryDirectory()
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = tempfile.TemporaryDirectory(dir=folder)
         path = Path(self.folder.name) / "mapped"
         path.write_bytes(bytes(self.HEAD + 2 * self.ROOM))
         self.head, self.live, self.good = parts(path)
         search = os.pathsep.join(filter(None, sys.path))
-        command = [sys.executable, str(Path(__file__).resolve()), str(path)]
-        self.writer = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": search})
+        command = [sys.executable, str(Path(__file__).resolve()), str(path), str(os.getpid())]
+        # Without this process's output: whoever reads that would wait for both to end.
+        self.writer = subprocess.Popen(
+            command, env={**os.environ, "PYTHONPATH": search}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         self.used = 0
 
     def take(self, nbytes: int) -> tuple[np.ndarray, np.ndarray] | None:
@@ -70,10 +73,10 @@ def parts(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return head, live, whole[Mapped.HEAD + Mapped.ROOM :]
 
 
-def write_forever(path: Path) -> None:
+def write_forever(path: Path, parent: int) -> None:
     """The other process: overwrites what is in use, until it is told to end or its parent is gone."""
     head, live, good = parts(path)
-    rng, parent = np.random.default_rng(), os.getppid()
+    rng = np.random.default_rng()
     noise = [
         rng.integers(0, 256, Mapped.ROOM, np.uint8),
         np.zeros(Mapped.ROOM, np.uint8),
@@ -101,6 +104,7 @@ class Racing:
     def write(self, turn: int) -> None:
         """Something wrong, then the truth again."""
         self.live[...] = self.bad[turn % len(self.bad)]
+        time.sleep(0)  # so that others see it: Python hands its lock over
         self.live[...] = self.good
 
 
@@ -110,6 +114,7 @@ class RacingList(Racing):
     def write(self, turn: int) -> None:
         """Something wrong, then the truth again."""
         self.live[:] = self.bad[turn % len(self.bad)]
+        time.sleep(0)
         self.live[:] = self.good
 
 
@@ -211,4 +216,4 @@ def overwriting(racing: list[Racing], mapped: Mapped | None) -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    write_forever(Path(sys.argv[1]))
+    write_forever(Path(sys.argv[1]), int(sys.argv[2]))

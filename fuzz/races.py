@@ -467,7 +467,7 @@ def run(given: Any, progress: workers.Progress) -> Counter[str]:
     counts: Counter[str] = Counter()
     names = tuple(given.op or (*CASES, *3 * OFTEN))
     sys.setswitchinterval(1e-4)
-    mapped, end, number = Mapped(), time.monotonic() + given.seconds, given.first
+    mapped, end, number = Mapped(Path(given.note).parent), time.monotonic() + given.seconds, given.first
     try:
         while time.monotonic() < end and not counts["failed"]:
             progress.at(number, counts["calls"])

@@ -34,6 +34,13 @@ bool tried(Reason* reason, F&& f) {
   return false;
 }
 
+/// Refuses windows of more cells than taps can number.
+void check_taps(const OwnedPlan& plan) {
+  int64_t cells = 1;
+  for (int a = 0; a < plan.forward().rank && cells <= UINT32_MAX; ++a) cells *= std::max<int64_t>(plan.forward().axis[a].widest, 1);
+  if (cells > UINT32_MAX) throw std::invalid_argument("windows: got one with more cells than uint32 can number");
+}
+
 const OwnedPlan& plan_of(const void* plan) { return *static_cast<const OwnedPlan*>(plan); }
 
 int64_t tap_bytes(const OwnedPlan& plan) {
@@ -93,6 +100,7 @@ bool follow(const void* plan, int dtype, const void* v, const void* taps, void* 
     a.g = v;
     a.index = taps;
     a.out = out;
+    check_taps(p);
     const Verbs* verbs = chosen_verbs(Dtype(dtype));
     FirstWrong wrong;
     run(back ? p.transposed() : p.forward(), std::max(p.source_size(), p.dest_size()) * kWidth[dtype], [&](Piece piece) {
@@ -196,6 +204,7 @@ bool choose(const void* plan, int dtype, Choice choice, const void* x, void* y, 
   const OwnedPlan& p = plan_of(plan);
   const auto type = Dtype(dtype);
   return tried(reason, [&] {
+    check_taps(p);
     switch (type) {
       case Dtype::f16: return choose_float<uint16_t>(p, type, Dtype::i16, choice, x, y, taps, {0x7C00});
       case Dtype::bf16: return choose_float<uint16_t>(p, type, Dtype::i16, choice, x, y, taps, {0x7F80});

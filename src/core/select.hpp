@@ -154,6 +154,7 @@ class TapRows {
       T* to = a.out;
       const uint8_t* here = taps + at;
       const auto most = static_cast<uint8_t>(w.nrows * w.width - 1);
+      Vec<uint8_t, kLanes<T>> top{};
       bool astray = false;
       reduce<T, Order::rows>(
           w, lanes,
@@ -166,11 +167,13 @@ class TapRows {
             constexpr int L = decltype(lane)::count;
             s.found += where_tap<L, T>(s.taps, static_cast<uint8_t>(k), load<L>(v + place));
           },
-          [to, most, &astray](auto lane, auto& s, int64_t c) {
+          [to, most, &top, &astray](auto lane, auto& s, int64_t c) {
             constexpr int L = decltype(lane)::count;
             store<L>(to + c, s.found);
-            astray |= any<L>(s.taps > most);
+            if constexpr (L == kLanes<T>) top = s.taps > top ? s.taps : top;
+            else astray |= any<L>(s.taps > most);
           });
+      astray |= any<kLanes<T>>(top > most);
       if (astray && (wrong < 0 || at < wrong)) wrong = at;
     });
     return wrong;
@@ -185,18 +188,25 @@ class TapRows {
 
   /// Copies the taps of cells j0 to j1 - 1 of this row, which others may write meanwhile, and checks the copy. Returns the first lane whose tap
   /// is outside its window, or -1; an empty window has none to miss.
-  int64_t take(const Tap* given, Tap* own, int64_t j0, int64_t j1) const {
+  int64_t take(const uint8_t* given, uint8_t* own, int64_t j0, int64_t j1) const {
     const Axis& axis = plan_.last();
     for (int64_t j = j0, end; j < j1; j = end) {
       end = alike(j, j1);
-      const auto most = static_cast<Tap>(axis.length(j) * reach_.nrows - 1);
-      Tap top = 0;
-      for (int64_t lane = j * plan_.inner; lane < end * plan_.inner; ++lane) {
-        const Tap tap = given[lane];
-        own[lane] = tap;
-        top = tap > top ? tap : top;
-      }
-      if (top <= most) continue;
+      const auto most = static_cast<uint8_t>(axis.length(j) * reach_.nrows - 1);
+      const int64_t begin = j * plan_.inner;
+      Vec<uint8_t, kBytes> top{};
+      bool astray = false;
+      for_lanes<uint8_t, true>((end - j) * plan_.inner, [&](auto lane, auto many, int64_t first) {
+        constexpr int L = decltype(lane)::count, N = decltype(many)::count;
+        for (int64_t c = begin + first; c < begin + first + N * L; c += L) {
+          Vec<uint8_t, L> taps;
+          std::memcpy(&taps, given + c, sizeof taps);
+          std::memcpy(own + c, &taps, sizeof taps);
+          if constexpr (L == kBytes) top = taps > top ? taps : top;
+          else astray |= any<L>(taps > most);
+        }
+      });
+      if (!astray && !any<kBytes>(top > most)) continue;
       for (int64_t lane = j * plan_.inner; lane < end * plan_.inner; ++lane)
         if (own[lane] > most) return lane;
       return j * plan_.inner;
