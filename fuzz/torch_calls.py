@@ -103,7 +103,7 @@ class Case:
             self.words["indices"] = self._indices(call.args["index"])
 
     def _indices(self, how: Any) -> Any:
-        """Return indices for `max_unpool`: `how` is (kind, seed), or a value to pass as it is."""
+        """Return indices for `max_unpool`: `how` is (kind, seed), or the value itself."""
         if not isinstance(how, tuple):
             return _value(how)
         sizes = self._unpooled()

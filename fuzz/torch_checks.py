@@ -114,10 +114,10 @@ def derivatives(case: Case, linear: Linear, counts: Counter[str], beside_torch: 
         "jvp": (linear.forward(v), v, False),
         "jvp of backward": (linear.backward(c), c, True),
     }
-    got = _derived(case, pool, g, c, v, w)
+    got = {what: run() for what, run in _derived(case, pool, g, c, v, w).items()}
     for what, (value, argument, transposed) in wanted.items():
         counts[what] += 1
-        if text := linear.close(f"{case.name}: {what}", got[what](), value, argument, transposed):
+        if text := linear.close(f"{case.name}: {what}", got[what], value, argument, transposed):
             return text
     if not beside_torch:
         return ""
@@ -126,7 +126,7 @@ def derivatives(case: Case, linear: Linear, counts: Counter[str], beside_torch: 
         own, error = attempt(theirs[what])
         if error is None:
             counts[f"{what} beside torch"] += 1
-            if text := linear.close(f"{case.name}: {what} beside torch", got[what](), own, argument, transposed):
+            if text := linear.close(f"{case.name}: {what} beside torch", got[what], own, argument, transposed):
                 return text
     return ""
 

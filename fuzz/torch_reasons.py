@@ -1,4 +1,4 @@
-"""Where poolgrad.torch and torch differ on purpose. Each reason is a sentence of docs/torch.md; a test compares them."""
+"""List the documented differences between poolgrad.torch and torch. Each reason is a sentence of docs/torch.md; a test compares them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ REASONS = {
     "large": "torch refuses sizes beyond 32 bits; poolgrad takes sizes of up to 62 bits.",
 }
 
-# Which documented difference a refusal of torch's is, by its text. The oracle is then the loop over windows.
+# Texts of torch's refusals, with the reason for which poolgrad takes the call. The loop over windows is then the oracle.
 OURS_ALONE = [
     (r"not implemented for|could not infer output dtype", "dtype"),
     (
@@ -58,7 +58,7 @@ OURS_ALONE = [
     (r"without overflow|Overflow when unpacking|Storage size calculation overflowed", "large"),
 ]
 
-# Which documented difference a refusal of ours is.
+# Texts of poolgrad's refusals, with the reason for which torch takes the call.
 TORCHS_ALONE = [
     (r"^lp_pool\dd: input: got dtype torch\.(u?int\d+|bool)", "lp dtype"),
     (r"^lp_pool\dd: norm_type: got (-|inf|nan|True|False|0)", "lp norm"),
