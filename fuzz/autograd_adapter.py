@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from typing import Any
 
+import adapters
 import autograd
 import autograd.numpy as anp
 import numpy as np
@@ -25,7 +26,7 @@ class Autograd:
     """The pools of autograd; `traced` takes a derivative inside of another function's."""
 
     def _run(self, call: Call, x: Any, **more: Any) -> Any:
-        return getattr(pool, call.name)(x, **pooled.words(call), **more)
+        return getattr(pool, call.name)(x, **adapters.words(call), **more)
 
     def value(self, call: Call, x: Array, traced: bool) -> Array:
         """Return the pooled array."""
@@ -84,7 +85,7 @@ def draw(rng: Rng) -> Call:
 def compare(call: Call, counts: Counter[str]) -> str:
     """Return how the pool and its meaning differ."""
     with np.errstate(all="ignore"):
-        return pooled.check(call, RUNNER, counts)
+        return adapters.check(call, RUNNER, counts)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from typing import Any
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
+import adapters
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,7 +37,7 @@ class Jax:
     """The pools of JAX on NumPy arrays."""
 
     def _run(self, call: Call, x: Any, **more: Any) -> Any:
-        return getattr(pool, call.name)(x, **pooled.words(call), **more)
+        return getattr(pool, call.name)(x, **adapters.words(call), **more)
 
     def value(self, call: Call, x: Array, traced: bool) -> Array:
         """Return the pooled array."""
@@ -120,13 +121,13 @@ def _lax(call: Call, x: Array) -> str:
 
     want, pull = jax.vjp(theirs, jnp.asarray(x))
     got, mine = jax.vjp(lambda a: RUNNER._run(call, a), jnp.asarray(x))
-    g = pooled.small(3, want.shape, x.dtype)
+    g = adapters.small(3, want.shape, x.dtype)
     loose = 256 if call.name == "sum_pool" else 0
     for what, a, b in (("value", got, want), ("gradient", mine(g)[0], pull(g)[0])):
         scale = loose * (
             1 + np.abs(np.asarray(b, np.float64)).max(initial=0) + float(np.abs(x.astype(np.float64)).max(initial=0))
         )
-        if text := pooled.near(np.asarray(a), np.asarray(b), np.full(b.shape, scale), x.dtype):
+        if text := adapters.near(np.asarray(a), np.asarray(b), np.full(b.shape, scale), x.dtype):
             return f"lax, {what}: {text}"
     return ""
 
@@ -157,13 +158,13 @@ def compare(call: Call, counts: Counter[str]) -> str:
     """Return how the pool and its meaning differ."""
     _setting(call)
     with np.errstate(all="ignore"):
-        if text := pooled.check(call, RUNNER, counts):
+        if text := adapters.check(call, RUNNER, counts):
             return text
         if call.args.get("way") != "lax":
             return ""
         try:
             return _lax(call, call.args["x"].array())
-        except pooled.REFUSALS:
+        except adapters.REFUSALS:
             return ""
 
 

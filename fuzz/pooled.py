@@ -1,18 +1,14 @@
-"""Random calls of the pools, and what each means: the cells of every window, one by one, and the pool's matrix.
-
-A framework is compared with these in `check`, by its `Runner`: values, both derivatives, the second order, maps and taps.
-"""
+"""Random calls of the pools, and what each means: the cells of every window, one by one, and the pool's matrix."""
 
 from __future__ import annotations
 
 import sys
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from math import fsum, prod
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -30,7 +26,6 @@ ADAPTIVE = ("adaptive_max_pool", "adaptive_avg_pool")
 GLOBAL = ("global_max_pool", "global_min_pool", "global_avg_pool", "global_sum_pool")
 NAMES = (*SLIDING, *SLIDING[:4], *FRACTIONAL, *ADAPTIVE, *GLOBAL)
 LAYOUTS = {3: ("NWC", "NCW"), 4: ("NHWC", "NCHW"), 5: ("NDHWC", "NCDHW")}
-REFUSALS = (ValueError, TypeError, NotImplementedError, MemoryError, RuntimeError)
 
 Array = np.ndarray[Any, Any]
 
@@ -45,7 +40,7 @@ def draw(rng: Rng, dtypes: Sequence[str], ways: Sequence[str]) -> Call:
     shape = tuple(int(n) for n in rng.integers(1, 7 if rank < 4 else 5, rank))
     dtype = pick(rng, [d for d in dtypes if name != "lp_pool" or np.dtype(_dtype(d)).kind not in "iub"])
     kind = pick(
-        rng, ("ties", "distinct", "plain", "nan") if _folds(name) else ("ties", "distinct", "plain", "nan", "wild")
+        rng, ("ties", "distinct", "plain", "nan") if folds(name) else ("ties", "distinct", "plain", "nan", "wild")
     )
     kind = "ties" if name == "lp_pool" or dtype == "bool" else kind
     given: dict[str, Any] = {"x": Data(dtype, shape, kind, int(rng.integers(1000)))}
@@ -71,7 +66,8 @@ def _dtype(name: str) -> Any:
     return ml_dtypes.bfloat16 if name == "bfloat16" else name
 
 
-def _folds(name: str) -> bool:
+def folds(name: str) -> bool:
+    """Return True for sums and means, False for pools that choose a cell."""
     return not ("max" in name or "min" in name)
 
 
@@ -124,7 +120,7 @@ def _draw_rules(rng: Rng, name: str, given: dict[str, Any]) -> None:
     if rng.random() < 0.3:
         given["nan"] = pick(rng, ("ignore", "tf", "propagate"))
     if (
-        not _folds(name)
+        not folds(name)
         and "fractional" not in name
         and "adaptive" not in name
         and "global" not in name
@@ -148,6 +144,7 @@ class Refused(Exception):
 
 
 def axes_of(call: Call) -> tuple[int, ...]:
+    """Return the pooled axes."""
     shape, given = call.args["x"].shape, call.args
     if "layout" in given:
         return tuple(d for d, letter in enumerate(given["layout"]) if letter not in "NC")
@@ -226,7 +223,7 @@ def meaning(call: Call, x: Array) -> Meaning:
         chosen.append(max(weights, key=lambda c: weights[c]) if weights else 0)
         for c, weight in weights.items():
             matrix[row, c] = weight
-    kind = object if x.dtype.kind in "iub" or _folds(call.name) else x.dtype
+    kind = object if x.dtype.kind in "iub" or folds(call.name) else x.dtype
     y = np.empty(prod(shape), kind)
     y[:] = values
     return Meaning(y.reshape(shape), matrix, chosen, terms)
@@ -234,7 +231,7 @@ def meaning(call: Call, x: Array) -> Meaning:
 
 def _window(call: Call, x: Array, cells: list[int], span: int) -> tuple[Any, dict[int, float]]:
     """Return the value of a window and the weights of its cells."""
-    if _folds(call.name):
+    if folds(call.name):
         return _fold(call, x, cells, span)
     return _choice(call, x, cells)
 
@@ -284,186 +281,3 @@ def _fold(call: Call, x: Array, cells: list[int], span: int) -> tuple[Any, dict[
     if not divisor:
         return float("nan"), {}
     return fsum(float(x[c]) for c in there) / divisor, dict.fromkeys(there, 1.0 / divisor)
-
-
-# ---- comparing
-
-
-class Runner(Protocol):
-    """A framework: the pools on NumPy arrays, each function returning NumPy arrays or raising what the pool raises."""
-
-    def value(self, call: Call, x: Array, traced: bool) -> Array:
-        """Return the pooled array."""
-
-    def pull(self, call: Call, x: Array, g: Array, traced: bool) -> Array:
-        """Return the gradient of the pooled array's product with g."""
-
-    def push(self, call: Call, x: Array, v: Array, traced: bool) -> Array:
-        """Return the derivative along v."""
-
-    def second(self, call: Call, x: Array, h: Array, v: Array, traced: bool) -> Array:
-        """Return the derivative along v of the gradient of the sum of h times the squares."""
-
-    def mapped(self, call: Call, xs: Array, axis: int, grad: bool) -> Array:
-        """Return the pools, or the gradients of their sums, of the arrays along an axis of xs, side by side along axis 0."""
-
-    def taps(self, call: Call, x: Array, traced: bool) -> list[Array]:
-        """Return maxima, their flat positions, and the maxima put back."""
-
-    def dtype(self, op: str, dtype: Any) -> Any:
-        """Return the dtype of the pooled array."""
-
-
-def words(call: Call) -> dict[str, Any]:
-    """Return the arguments of the pool but for x."""
-    return {n: v for n, v in call.args.items() if n not in ("x", "way", "traced", "x64", "route")}
-
-
-def near(got: Array, want: Array, slack: Array, dtype: Any) -> str:
-    """Return where numbers are further apart than the slack, in units of the type, or a text."""
-    if got.shape != want.shape or got.dtype != dtype:
-        return f"got {got.dtype.name}{list(got.shape)}, wanted {np.dtype(dtype).name}{list(want.shape)}"
-    if np.dtype(dtype).kind in "iub":
-        bad = np.array([int(a) != int(b) for a, b in zip(got.reshape(-1), want.reshape(-1), strict=True)]).reshape(
-            got.shape
-        )
-    else:
-        eps = float(ml_dtypes.finfo(dtype).eps)
-        a, b = got.astype(np.float64), want.astype(np.float64)
-        if want.dtype == object:  # numbers that are not rounded yet
-            slack = np.maximum(slack, np.abs(b))
-        with np.errstate(all="ignore"):
-            bad = ~((a == b) | ((a != a) & (b != b)) | (np.abs(a - b) <= eps * slack))
-    if not bad.any():
-        return ""
-    at = tuple(map(int, np.argwhere(bad)[0])) if bad.ndim else ()
-    return f"at {list(at)} got {got[at]!r}, wanted {want[at]!r} ({int(bad.sum())} of {bad.size})"
-
-
-def _fits(y: Array, dtype: Any) -> bool:
-    limits = np.iinfo(dtype)
-    return all(limits.min <= int(v) <= limits.max for v in y.reshape(-1))
-
-
-def small(seed: int, shape: tuple[int, ...], dtype: Any) -> Array:
-    return np.random.default_rng(seed).integers(-3, 4, shape).astype(dtype)
-
-
-def _squeezed(call: Call, y: Array) -> Array:
-    return y.squeeze(axes_of(call)) if call.args.get("keepdims") is False else y
-
-
-def check(call: Call, runner: Runner, counts: Counter[str]) -> str:
-    """Return how the framework's answer differs from the meaning of the call."""
-    x, way, traced = call.args["x"].array(), call.args.get("way", "value"), call.args.get("traced", False)
-    if way == "map":
-        return _check_map(call, runner, counts)
-    try:
-        means = meaning(call, x)
-    except Refused:
-        return _refusal(call, lambda: runner.value(call, x, traced), counts)
-    counts[way] += 1
-    y = _squeezed(call, means.y)
-    dtype = runner.dtype(call.name, x.dtype)
-    if np.dtype(dtype).kind in "iu" and not _fits(y, dtype):
-        return _refusal(call, lambda: runner.value(call, x, traced), counts)
-    folds = _folds(call.name) and x.dtype.kind not in "iub"
-    x64 = np.abs(np.nan_to_num(x.astype(np.float64), posinf=0, neginf=0)) if folds else np.zeros(x.shape)
-    scale = (np.abs(means.matrix) @ x64.reshape(-1)).reshape(y.shape) * means.terms if folds else np.zeros(y.shape)
-    if call.name == "lp_pool":
-        scale = 64 * np.abs(y.astype(np.float64)) + 1e-3
-    if text := near(runner.value(call, x, traced), y, scale, dtype):
-        return f"value: {text}"
-    if x.dtype.kind in "iub" or call.name == "lp_pool" or way == "value":
-        return ""
-    return _check_way(call, runner, means, x, way, traced)
-
-
-def _check_way(call: Call, runner: Runner, means: Meaning, x: Array, way: str, traced: bool) -> str:
-    m, shape, slack = means.matrix, _squeezed(call, means.y).shape, means.terms + 4
-    g, v = small(1, shape, x.dtype), small(2, x.shape, x.dtype)
-    if way == "pull":
-        want = (m.T @ g.reshape(-1).astype(np.float64)).reshape(x.shape)
-        scale = (np.abs(m).T @ np.abs(g.reshape(-1).astype(np.float64))).reshape(x.shape)
-        return _told("gradient", near(runner.pull(call, x, g, traced), want, slack * scale, x.dtype))
-    if way == "push":
-        want = (m @ v.reshape(-1).astype(np.float64)).reshape(shape)
-        if call.args.get("nan") == "ignore" and _folds(call.name):  # a mean of no number changes by no number
-            want = np.where(np.reshape(means.y != means.y, shape), np.nan, want)
-        scale = (np.abs(m) @ np.abs(v.reshape(-1).astype(np.float64))).reshape(shape)
-        return _told("tangent", near(runner.push(call, x, v, traced), want, slack * scale, x.dtype))
-    if way == "second" and x.dtype.itemsize > 2 and np.isfinite(x.astype(np.float64)).all():
-        mv = m @ v.reshape(-1).astype(np.float64)
-        want = (m.T @ (2 * g.reshape(-1) * mv)).reshape(x.shape)
-        scale = (np.abs(m).T @ (2 * np.abs(g.reshape(-1)) * (np.abs(m) @ np.abs(v.reshape(-1))))).reshape(x.shape)
-        return _told("second order", near(runner.second(call, x, g, v, traced), want, 4 * slack * scale, x.dtype))
-    if way == "taps" and _one_tap(call):
-        return _check_taps(call, runner, means, x, traced)
-    return ""
-
-
-def _one_tap(call: Call) -> bool:
-    return (
-        not _folds(call.name)
-        and call.args.get("ties", "first") in ("first", "last")
-        and call.name in ("max_pool", "min_pool")
-    )
-
-
-def _check_taps(call: Call, runner: Runner, means: Meaning, x: Array, traced: bool) -> str:
-    y, flat, back = runner.taps(call, x, traced)
-    shape = means.y.shape
-    want = np.zeros(x.size, x.dtype)
-    with np.errstate(all="ignore"):
-        for row, c in enumerate(means.chosen):
-            want[c] += means.y.reshape(-1)[row]
-    if np.reshape(flat, -1).tolist() != means.chosen:
-        return f"positions: got {np.reshape(flat, -1).tolist()[:20]}, wanted {means.chosen[:20]}"
-    loose = np.full(
-        x.shape, 8 * float(np.abs(np.nan_to_num(want.astype(np.float64), posinf=0, neginf=0)).max(initial=0))
-    )
-    return _told("maxima", near(y, means.y, np.zeros(shape), x.dtype)) or _told(
-        "put back", near(back, want.reshape(x.shape), loose, x.dtype)
-    )
-
-
-def _check_map(call: Call, runner: Runner, counts: Counter[str]) -> str:
-    data = call.args["x"]
-    axis = data.seed % (len(data.shape) + 1)
-    shape = (*data.shape[:axis], 2, *data.shape[axis:])
-    xs = replace(data, shape=shape).array()
-    parts = [np.ascontiguousarray(xs.take(i, axis)) for i in range(2)]
-    try:
-        means = [meaning(call, part) for part in parts]
-    except Refused:
-        return ""
-    counts["map"] += 1
-    dtype = runner.dtype(call.name, xs.dtype)
-    if np.dtype(dtype).kind in "iu" and not all(_fits(m.y, dtype) for m in means):
-        return ""
-    real = xs.dtype.kind not in "iub" and call.name != "lp_pool"
-    want = np.stack([_squeezed(call, m.y) for m in means])
-    loose = np.full(want.shape, 1e3 if _folds(call.name) else 0.0) * (
-        1 + np.abs(np.nan_to_num(want.astype(np.float64)))
-    )
-    if text := near(runner.mapped(call, xs, axis, False), want, loose, dtype):
-        return f"map over axis {axis}: {text}"
-    if not real:
-        return ""
-    sums = np.stack([m.matrix.sum(0).reshape(data.shape) for m in means])
-    return _told(
-        f"gradients mapped over axis {axis}", near(runner.mapped(call, xs, axis, True), sums, 64 * (1 + sums), xs.dtype)
-    )
-
-
-def _told(what: str, text: str) -> str:
-    return f"{what}: {text}" if text else ""
-
-
-def _refusal(call: Call, run: Callable[[], Any], counts: Counter[str]) -> str:
-    try:
-        got = run()
-    except REFUSALS as error:
-        counts["refused"] += 1
-        return "" if f"{call.name}: " in str(error) else f"the refusal does not name the pool: {error}"
-    return f"a call that has no result gave {np.asarray(got).reshape(-1)[:8].tolist()}"

@@ -13,6 +13,7 @@ from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any
 
+import adapters
 import deviations
 import numpy as np
 import peer
@@ -147,7 +148,7 @@ class _Adapter:
     """`poolgrad.tensorflow` in the other process."""
 
     def _ask(self, way: str, call: Call, **more: Any) -> Any:
-        found = tensorflow().ask(way, {"op": call.name, "words": pooled.words(call), **more})
+        found = tensorflow().ask(way, {"op": call.name, "words": adapters.words(call), **more})
         if isinstance(found, str):
             raise ValueError(found)
         return found
@@ -214,7 +215,7 @@ def _compare_nn(call: Call) -> str:
     size = 64 * (1 + float(np.abs(x).max(initial=0)))  # tf.nn adds in float32, one by one
     for what, want, got in zip(("value", "gradient"), found[:2], found[2:], strict=True):
         loose = np.full(want.shape, 0.0 if call.name == "max_pool" else size)
-        if text := pooled.near(got, want, loose, x.dtype):
+        if text := adapters.near(got, want, loose, x.dtype):
             return f"tf.nn, {what}: {text}"
     return ""
 
@@ -231,10 +232,12 @@ def compare(call: Call, counts: Counter[str]) -> str:
         if call.name in OPS:
             return compare_op(call, counts)
         if call.args.get("way") != "nn":
-            return pooled.check(call, ADAPTER, counts)
+            return adapters.check(call, ADAPTER, counts)
         counts["tf.nn"] += 1
         return _compare_nn(call)
 
 
 if __name__ == "__main__":
+    if "--note" in sys.argv:  # a worker, whose clock starts once TensorFlow has been imported
+        tensorflow().ask("AvgPool", {})
     sys.exit(main("tensorflow", __doc__ or "", draw, compare))

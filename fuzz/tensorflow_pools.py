@@ -19,7 +19,7 @@ def _call(f: Callable[..., Any], traced: bool, *arrays: Array) -> Any:
 
 
 def value(op: str, words: dict[str, Any], x: Array, traced: bool, raw: bool = False) -> Array:
-    """Return the pooled array, of a tensor or of the array as it lies."""
+    """Return the pooled array, of a tensor or of the NumPy array itself."""
     if raw:
         return np.asarray(getattr(pool, op)(x, **words).numpy())
     found: Array = _call(lambda a: getattr(pool, op)(a, **words), traced, x).numpy()

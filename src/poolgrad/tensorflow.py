@@ -189,7 +189,7 @@ class Taps(Chosen):
 
 
 def _pool(op: str) -> Callable[..., Any]:
-    """Return the pool of that name, which AutoGraph calls as it is."""
+    """Return the pool of that name, marked so that AutoGraph does not convert it."""
     made: Callable[..., Any] = tf.autograph.experimental.do_not_convert(pool(_BACKEND, op))
     return made
 

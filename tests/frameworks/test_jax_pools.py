@@ -245,7 +245,7 @@ def test_foreign_byte_orders_are_pooled(dtype):
 def test_sums_that_no_type_of_jax_holds_are_refused(traced):
     run = (jax.jit if traced else lambda f: f)(lambda x: pool.sum_pool(x, 2))
     assert run(jnp.array([2**30, 2**30 - 1], jnp.int32)).tolist() == [2**31 - 1]
-    with pytest.raises((ValueError, RuntimeError), match=r"sum_pool: .*2147483648.*int32"):
+    with pytest.raises((ValueError, RuntimeError), match=r"sum_pool: .*2147483648"):
         run(jnp.array([2**30, 2**30], jnp.int32))
 
 
