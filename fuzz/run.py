@@ -124,7 +124,7 @@ def main() -> int:
     parser.add_argument(
         "what",
         nargs="*",
-        help="core, border, verbs, ops, races, which run unless others are given; or a generator, such as jax_adapter",
+        help="core, border, verbs, ops, races, pages, which run unless others are given; or a generator, such as jax_adapter",
     )
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
@@ -135,7 +135,7 @@ def main() -> int:
     try:
         if given.keep:
             return keep()
-        for what in given.what or ["core", "border", "verbs", "ops", "races"]:
+        for what in given.what or ["core", "border", "verbs", "ops", "races", "pages"]:
             if what == "core":
                 status |= core(given.seconds, given.jobs)
             else:

@@ -174,7 +174,7 @@ def _swept(filters: Picture, lines: Picture) -> Picture:
 
 
 class _Guesses:
-    """What the filters of the lines guess for a cell: (left * of_left + up * of_up) >> half, or Paeth's choice."""
+    """Guess cells by the filters of their lines: (left * of_left + up * of_up) >> half, or Paeth's choice."""
 
     def __init__(self, filters: Picture) -> None:
         kinds = filters[:, None]

@@ -37,6 +37,12 @@ def test_random_calls_of_the_verbs_equal_the_reference():
     assert calls(done.stdout) > 1000
 
 
+def test_random_requests_to_the_studio_are_served_or_refused_in_time_and_little_memory():
+    done = python(str(FUZZ / "pages.py"), "--seconds", SECONDS, "--seed", "20")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
+    assert calls(done.stdout) > 200
+
+
 def test_random_calls_of_the_native_module_raise_or_work():
     done = python(str(FUZZ / "border.py"), "--seconds", SECONDS, "--seed", "20")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]

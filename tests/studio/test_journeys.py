@@ -26,6 +26,8 @@ from hands import (
 )
 from support import python
 
+from poolgrad.studio.command import door
+
 REPAIRED = {"0,1,1,1,0": "3", "0,1,1,1,1": "4", "1,1,1,1,0": "5", "1,1,1,1,1": "6"}
 INSERT = "Insert MaxPool3D and connect it"
 
@@ -263,3 +265,12 @@ def test_10_an_enuspace_page_opens_and_runs(page, tmp_path):
     select(page, ids["MaxPool"])
     everything(page)
     assert shown(page, f"{ids['MaxPool']}.output", (2, 1, 1, 2)).ravel().tolist() == [7, 8, 15, 16]
+
+
+def test_9_the_file_that_a_browser_is_opened_with_leads_to_the_studio(watch, address):
+    page = watch.context.new_page()
+    watch.follow(page)
+    with door(address) as path:
+        page.goto(path.as_uri())
+        page.get_by_label("Status").get_by_text("ran").wait_for()
+    assert page.url == address

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import base64
+import gc
 import io
 import json
 import pickle
 import random
+import threading
+import tracemalloc
 from typing import Any
 
 import numpy as np
 import pytest
+from support import ROOT, python
 
 from poolgrad import png
-from poolgrad.graph import service
+from poolgrad.graph import data, enuspace, service
 from poolgrad.studio import page
 from poolgrad.studio.command import opening
-from poolgrad.studio.guard import LARGEST_BODY, Reply
-from poolgrad.studio.routes import ROUTES, App
+from poolgrad.studio.guard import LARGEST_BODY, Refused, Reply
+from poolgrad.studio.routes import ROUTES, App, Contents, weight
 
 PORT, TOKEN = 8765, "the-token"
 OURS = {"Host": f"127.0.0.1:{PORT}", "X-Poolgrad-Token": TOKEN}
@@ -280,3 +284,151 @@ def test_what_is_no_json_object_is_said_to_be_none(app, body):
     status, _, _ = reply = app("POST", "/api/run", OURS, body)
     assert status == 400
     assert said(reply)
+
+
+# ---- what is remembered, and what waits for what
+
+
+def many(number: int) -> Any:
+    """Contents that are no text: numbers, lists, objects, deep and wide."""
+    kind, size = number % 5, 60_000
+    if kind == 0:
+        return [number + i + 0.5 for i in range(size)]
+    if kind == 1:
+        return [[] for _ in range(size)]
+    if kind == 2:
+        return {f"{number}-{i}": i for i in range(size // 2)}
+    if kind == 3:
+        return [{"a": [number, {"b": None}]} for _ in range(size // 4)]
+    deep: Any = number
+    for _ in range(200):
+        deep = {"deep": deep, "wide": [1.5] * 100}
+    return deep
+
+
+def test_contents_of_any_kind_are_weighed_whole():
+    for number in range(5):
+        value = many(number)
+        gc.collect()
+        tracemalloc.start()
+        copy = json.loads(json.dumps(value))
+        gc.collect()
+        held = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        assert 0.7 * held < weight(copy) < 3 * held + 1000, number  # what occurs twice counts twice
+
+
+def test_contents_of_any_kind_are_forgotten_when_there_are_too_many(monkeypatch):
+    app = App(TOKEN, PORT, {})
+    app.contents = Contents(2_000_000)
+    for number in range(60):
+        graph = {**small(), "data": {f"k{number}-{i}": {"a": many(number), "name": "x"} for i in range(3)}}
+        assert ask(app, "/api/check", {"graph": graph})[0] == 200
+        assert app.contents.held <= 2_000_000
+        assert app.contents.held == sum(app.contents.weights.values())
+        assert app.contents.entries.keys() == app.contents.weights.keys()
+    assert app.contents.entries
+
+
+MEMORY = """
+import json, sys
+from support import rss
+from test_requests import many, small, ask
+from poolgrad.studio.routes import App
+from poolgrad.graph import service
+app = App("the-token", 8765, {})
+def request(number):
+    data = {f"k{number}": {"a": [many(5 * number + i) for i in range(5)]}}
+    assert ask(app, "/api/check", {"graph": {**small(), "data": data}})[0] == 200
+for number in range(12): request(number)
+before = rss()
+app.contents.most = app.contents.held
+for number in range(12, 42): request(number)
+print((rss() - before) >> 20)
+"""
+
+
+def test_thirty_requests_with_contents_of_any_kind_take_no_more_memory_than_the_limit():
+    done = python("-c", f"import sys; sys.path.insert(0, {str(ROOT / 'tests' / 'studio')!r})\n{MEMORY}")
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 100
+
+
+def test_entries_that_are_sent_again_are_counted_once(app):
+    contents = Contents(10_000)
+    for _ in range(100):
+        contents.complete({"data": {"k": {"npy_base64": "a" * 5000}}})
+    assert contents.held == contents.weights["k"] < 6000
+    assert contents.complete({"data": {"k": {}}})["data"]["k"]["npy_base64"] == "a" * 5000
+    contents.complete({"data": {"l": {"npy_base64": "b" * 7000}}})
+    with pytest.raises(Refused, match="the contents of k are no longer here"):
+        contents.complete({"data": {"k": {}}})
+
+
+def photograph(side: int) -> bytes:
+    """A PNG file that takes long to decode."""
+    return png.encode(np.random.default_rng(0).integers(0, 256, (side, side, 3), np.uint8).cumsum(1).astype(np.uint8))
+
+
+@pytest.mark.parametrize("what", ["upload", "run", "check", "import"])
+def test_a_file_is_decoded_while_others_run(what, monkeypatch):
+    app = App(TOKEN, PORT, {})
+    raw = photograph(20)
+    made = service.embed("x.png", raw)
+    graph = {**service.new_graph(), "data": made["data"]}
+    graph["pages"][0]["nodes"] = [{"id": "x", **made["node"]}]
+    decoding, go_on = threading.Event(), threading.Event()
+
+    def slow(data: bytes) -> Any:
+        decoding.set()
+        assert go_on.wait(20)
+        return np.zeros((20, 20, 3), np.uint8)
+
+    def loads(*args: Any, **more: Any) -> Any:
+        decoding.set()
+        assert go_on.wait(20)
+        return {}
+
+    monkeypatch.setattr(data, "_KEPT", {})
+    monkeypatch.setattr(png, "decode", slow)
+    if what == "import":
+        monkeypatch.setattr(enuspace, "_listed", lambda found: loads() or enuspace._refuse("nothing", "a page"))
+    calls = {
+        "upload": ("/api/upload?name=x.png", raw),
+        "run": ("/api/run", {"graph": graph}),
+        "check": ("/api/check", {"graph": graph}),
+        "import": ("/api/import", {"files": {"a.json": base64.b64encode(b'{"object": []}').decode()}}),
+    }
+    answers = []
+    slow_one = threading.Thread(target=lambda: answers.append(ask(app, *calls[what])[0]))
+    slow_one.start()
+    assert decoding.wait(20)
+    others = threading.Thread(target=serves, args=(app,), daemon=True)
+    others.start()
+    others.join(10)
+    waited = others.is_alive()
+    go_on.set()
+    slow_one.join(20)
+    assert not waited
+    assert answers == [400 if what == "import" else 200]
+
+
+def test_a_page_may_not_ask_for_more_than_the_server_has(app):
+    graph = service.new_graph()
+    graph["pages"][0]["nodes"] = [{"id": f"r{i}", "op": "Random", "text": {"shape": "60000000"}} for i in range(5)]
+    status, _, body = ask(app, "/api/run", {"graph": graph})
+    assert status == 200
+    found = json.loads(body)
+    assert {p["node"] for p in found["problems"]} == {"r1", "r2", "r3", "r4"}
+    assert "wanted at most 268435456 bytes on a page" in found["problems"][0]["sentence"]
+
+
+@pytest.mark.parametrize(
+    "body", [b"[" + b"[]," * 2**20, b'{"a":' * 2**20, b"1," * 2**21], ids=["lists", "objects", "numbers"]
+)
+def test_a_body_of_too_many_values_is_not_even_parsed(app, body, monkeypatch):
+    monkeypatch.setattr("poolgrad.studio.guard.json.loads", None)
+    status, _, _ = reply = app("POST", "/api/run", OURS, body)
+    monkeypatch.undo()
+    assert status == 413
+    assert "commas, colons and brackets" in said(reply)

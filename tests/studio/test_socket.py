@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import http.client
 import json
 import os
@@ -9,11 +10,16 @@ import random
 import re
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
+from urllib.request import url2pathname
 
 import pytest
 
@@ -163,3 +169,79 @@ def test_the_command_refuses_in_one_line(words, why):
 def test_a_taken_port_is_said_to_be_taken():
     with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(ValueError, match="--port"):
         serve({}, other.getsockname()[1])
+
+
+# ---- the secret
+
+
+BROWSER = """#!{python}
+import pathlib, sys, time, urllib.parse, urllib.request
+here = pathlib.Path(__file__).parent
+url = sys.argv[-1]
+text = urllib.request.urlopen(url).read().decode() if url.startswith("file:") else url
+(here / "seen.txt").write_text(url + "\\n" + text)
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/cmdline"), reason="command lines as Linux shows them")
+def test_no_command_line_or_environment_of_any_process_holds_the_token(tmp_path):
+    browser = tmp_path / "browser"
+    browser.write_text(BROWSER.format(python=sys.executable))
+    browser.chmod(0o755)
+    words = [sys.executable, "-m", "poolgrad", "studio"]
+    environment = {**os.environ, "BROWSER": f"{browser} %s", "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        found = re.search(r"http://127\.0\.0\.1:(\d+)/#token=(\S+)", process.stdout.readline())
+        assert found
+        seen = tmp_path / "seen.txt"
+        for _ in range(200):
+            if seen.exists() and seen.read_text().count("\n"):
+                break
+            time.sleep(0.05)
+        opened, _, text = seen.read_text().partition("\n")
+        lines = everything_that_others_see()
+        file = Path(url2pathname(urlsplit(opened).path))
+        modes = [stat.S_IMODE(path.stat().st_mode) for path in (file.parent, file) if opened.startswith("file:")]
+        for pid in browsers(str(browser)):
+            os.kill(pid, signal.SIGKILL)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=20)
+    assert err == ""
+    assert opened.startswith("file:///")
+    assert any(str(browser) in line for line in lines), "the browser was running"
+    assert not [line for line in lines if found[2] in line]
+    assert f"http://127.0.0.1:{found[1]}/#token={found[2]}" in html.unescape(text)
+    assert modes == [0o700, 0o600]
+    assert not file.parent.exists()
+
+
+def everything_that_others_see() -> list[str]:
+    """The command line of every process."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found.append(path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace"))
+    return found
+
+
+def browsers(name: str) -> list[int]:
+    """The processes of the browser that this test started."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if name.encode() in path.read_bytes().split(b"\0"):
+                found.append(int(path.parent.name))
+    return found
+
+
+def test_the_studio_runs_where_no_browser_can_be_opened(tmp_path):
+    words = [sys.executable, "-m", "poolgrad", "studio"]
+    environment = {**os.environ, "BROWSER": str(tmp_path / "none"), "PATH": str(tmp_path), "DISPLAY": ""}
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        found = re.search(r"http://127\.0\.0\.1:(\d+)/#token=(\S+)", process.stdout.readline())
+        assert found
+        assert status(int(found[1]), found[2]) == 200
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (0, "")

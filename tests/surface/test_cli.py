@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -139,12 +141,24 @@ REFUSED = [
         "MaxPool: ksize: got [1, 0, 2, 1], wanted positive",
     ),
     (["run", "MaxPool", "input=x.npy", *SIZES, "-o", "y.txt"], "ends in .npy or .npz"),
-    (["run", "MaxPool", "input=x.npy", *SIZES, "-o", "nowhere/y.npy"], "nowhere"),
+    (
+        ["run", "MaxPool", "input=x.npy", *SIZES, "-o", "nowhere/y.npy"],
+        "-o: got 'nowhere/y.npy', wanted a file that can",
+    ),
     (["run", "FractionalMaxPool", "value=x.npy", "pooling_ratio=1,2,2,1", "overlapping=maybe"], "wanted true or false"),
     (["try", "max x=1x4x4x1 k=2y2"], "column 15"),
     (["try", "max x=1x4x4x1 k=2x2", "--data", "-1"], "--data"),
     (["try", "max x=1x4x4x1 k=2x2", "--data", "one"], "invalid int"),
-    (["demo", "-o", "nowhere/demo.png"], "nowhere"),
+    (["demo", "-o", "nowhere/demo.png"], "-o: got 'nowhere/demo.png', wanted a file that can be written (no such file"),
+    (["check", "none.json"], "file: got 'none.json', wanted a page that can be read (no such file or directory)"),
+    (["check", "wrong.json"], "file: 'wrong.json': "),
+    (["run", "example:seed-003-repaired", "--page", "q"], "page: got 'q', wanted 'seed 003 repaired'"),
+    (["run", "example:seed-003-repaired", "zz=x.npy"], "'zz': got 'zz=x.npy', wanted placeholder=file.npy"),
+    (["explain", "example:seed-003-repaired", "zz", "0,0"], "block: seed 003 repaired: got 'zz'"),
+    (["explain", "example:seed-003-repaired", "dx", "0,0"], "cell: got [0, 0]"),
+    (["explain", "example:seed-003-repaired", "dx", "a"], "cell: at character 1: got 'a'"),
+    (["export", "example:seed-003-repaired"], "-o: got nothing"),
+    (["studio", "none.json"], "file: got 'none.json'"),
     (["ops", "AvgPoolgrad"], "did you mean 'AvgPoolGrad'?"),
     (["oops"], "there is no command 'oops'; did you mean 'ops'?"),
     (["ops", "--long"], "unrecognized arguments"),
@@ -156,6 +170,7 @@ def test_what_is_wrong_is_said_in_one_line(
     words: list[str], wanted: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("text.npy").write_text("no array")
+    Path("wrong.json").write_text("{}")
     Path("short.npy").write_bytes(Path("x.npy").read_bytes()[:-1])
     np.save("pickle.npy", np.array([{}], object), allow_pickle=True)
     assert wanted in refused(capsys, *words)
@@ -223,14 +238,160 @@ def test_config_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
         assert f"examples:\n  poolgrad {command.name}" in capsys.readouterr().out
 
 
-def test_a_reader_that_leaves_early_is_no_error() -> None:
+PRINTING = [["ops"], ["--help"], [], ["--version"], ["run", "--help"], ["bench", "--help"], ["run", "example:seed-003-repaired"],
+            ["run", "MaxPool", "input=x.npy", *SIZES, "-o", "y.npy"], ["export", "example:seed-003-repaired", "--to", "html"]]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", PRINTING, ids=" ".join)
+def test_a_reader_that_leaves_early_is_no_error(words: list[str], folder: Path) -> None:
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "wb") as closed:
         done = subprocess.run(
-            [sys.executable, "-m", "poolgrad.cli", "ops"], stdout=closed, stderr=subprocess.PIPE, check=False
+            [sys.executable, "-m", "poolgrad", *words], stdout=closed, stderr=subprocess.PIPE, check=False
         )
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a shell that closes streams")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(("words", "code"), [("ops", 0), ("--version", 0), ("check example:seed-003-as-pictured", 1), ("run MaxPol", 2), ("oops", 2)])  # fmt: skip
+def test_a_command_without_streams_ends_with_its_status_and_without_a_traceback(
+    words: str, code: int, closed: str, folder: Path
+) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m poolgrad {words} {closed}"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
+@pytest.mark.parametrize("words", [["ops"], ["run", "example:seed-003-repaired"]], ids=" ".join)
+def test_output_that_cannot_be_written_is_said_in_one_line(words: list[str]) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "poolgrad", *words], stdout=full, stderr=subprocess.PIPE, check=False, text=True
+        )
+    assert (done.returncode, done.stderr) == (2, "poolgrad: output: got no space left on device, wanted to write it\n")
+
+
+def test_python_m_poolgrad_is_the_command(folder: Path) -> None:
+    for words in (["--version"], ["ops", "MaxPool"], ["run", "MaxPol"], ["oops"]):
+        module, script = (
+            subprocess.run([sys.executable, "-m", name, *words], capture_output=True, text=True, check=False)
+            for name in ("poolgrad", "poolgrad.cli")
+        )
+        assert (module.returncode, module.stdout, module.stderr) == (script.returncode, script.stdout, script.stderr)
+        assert "__main__" not in module.stdout + module.stderr
+
+
+# ---- files that are whole or not there
+
+
+def listed(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+WRITERS: dict[str, Callable[[], int]] = {
+    "y.npy": lambda: main(["run", "MaxPool", "input=x.npy", *SIZES, "-o", "y.npy"]),
+    "y.npz": lambda: main(["run", "MaxPoolWithArgmax", "input=x.npy", *SIZES, "-o", "y.npz"]),
+    "page.npz": lambda: main(["run", "example:seed-003-repaired", "-o", "page.npz"]),
+    "page.py": lambda: main(["export", "example:seed-003-repaired", "-o", "page.py"]),
+    "page.html": lambda: main(["export", "example:seed-003-repaired", "-o", "page.html"]),
+    "page.json": lambda: main(["check", "example:seed-003-as-pictured", "--repair", "page.json"]),
+    "demo.png": lambda: main(["demo", "-o", "demo.png"]),
+}
+
+
+class Broken(Exception):
+    pass
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("fault", [OSError(28, "No space left on device"), Broken(), KeyboardInterrupt()], ids=repr)
+def test_a_file_whose_writing_fails_stays_as_it_was(
+    name: str, fault: BaseException, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(name).write_text("the old file")
+    before = listed(folder)
+
+    def fail(*_: object) -> None:
+        raise fault
+
+    monkeypatch.setattr(os, "fsync", fail)  # when all is written, but not yet in its place
+    if isinstance(fault, OSError):
+        assert WRITERS[name]() == 2
+        argument = "--repair" if name == "page.json" else "-o"
+        wanted = f"{argument}: got '{name}', wanted a file that can be written (no space left on device)"
+        assert wanted in capsys.readouterr().err
+    else:
+        with pytest.raises(type(fault)):
+            WRITERS[name]()
+    assert Path(name).read_text() == "the old file"
+    assert listed(folder) == before
+
+
+def test_none_of_several_files_is_replaced_if_one_cannot_be_written(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("y.npy").write_text("the old file")
+    Path("y.argmax.npy").mkdir()
+    before = listed(folder)
+    assert main(["run", "MaxPoolWithArgmax", "input=x.npy", *SIZES, "-o", "y.npy"]) == 2
+    assert "-o: got 'y.argmax.npy', wanted a file that can be written (is a directory)" in capsys.readouterr().err
+    assert Path("y.npy").read_text() == "the old file"
+    assert listed(folder) == before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links and modes as on POSIX")
+def test_modes_and_links_stay_what_they_are(folder: Path) -> None:
+    old = os.umask(0o027)
+    try:
+        assert WRITERS["y.npy"]() == 0
+        assert stat.S_IMODE(os.stat("y.npy").st_mode) == 0o640
+    finally:
+        os.umask(old)
+    os.chmod("y.npy", 0o604)
+    Path("sub").mkdir()
+    Path("y.npy").rename("sub/real.npy")
+    Path("y.npy").symlink_to("sub/real.npy")
+    assert WRITERS["y.npy"]() == 0
+    assert Path("y.npy").is_symlink()
+    assert stat.S_IMODE(os.stat("sub/real.npy").st_mode) == 0o604
+    assert np.load("y.npy").shape == (1, 2, 2, 2)
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="a user for whom modes count")
+def test_a_file_that_may_not_be_written_is_not_replaced_and_one_in_a_closed_folder_is_written(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("y.npy").write_text("the old file")
+    os.chmod("y.npy", 0o444)
+    assert WRITERS["y.npy"]() == 2
+    assert "permission denied" in capsys.readouterr().err
+    assert Path("y.npy").read_text() == "the old file"
+    os.chmod("y.npy", 0o644)
+    os.chmod(folder, 0o555)
+    try:
+        assert WRITERS["y.npy"]() == 0
+    finally:
+        os.chmod(folder, 0o755)
+    assert np.load("y.npy").shape == (1, 2, 2, 2)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes that have a name")
+def test_a_pipe_is_written_to_and_stays_a_pipe(folder: Path) -> None:
+    os.mkfifo("page.json")
+    done = subprocess.Popen(
+        [sys.executable, "-m", "poolgrad", "export", "example:seed-003-repaired", "-o", "page.json"],
+        stdout=subprocess.DEVNULL,
+    )
+    assert json.loads(Path("page.json").read_bytes())["format"] == "poolgrad-graph"
+    assert done.wait(60) == 0
+    assert stat.S_ISFIFO(os.stat("page.json").st_mode)
+    assert main(["export", "example:seed-003-repaired", "--to", "json", "-o", os.devnull]) == 0
 
 
 # ---- pictures

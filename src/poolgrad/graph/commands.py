@@ -63,7 +63,10 @@ def opened(options: Options) -> tuple[Graph, Page, Path]:
     except OSError as error:
         why = (error.strerror or type(error).__name__).lower()
         raise ValueError(f"file: got {brief(str(path))}, wanted a page that can be read ({why})") from None
-    graph, notes = enuspace.load(given)
+    try:
+        graph, notes = enuspace.load(given)
+    except GraphError as error:
+        raise GraphError(f"file: {brief(str(path))}: {error}", error.problems) from None
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
     return graph, graph.page(options.page), path.parent
@@ -206,7 +209,11 @@ def explain(options: Options) -> int:
         cell = ints(options.cell)
     except TextError as error:
         raise ValueError(f"cell: {error}") from None
-    print(scope.explain(options.block, cell, options.pin))
+    try:
+        output = scope.output(options.block)
+    except GraphError as error:
+        raise GraphError(f"block: {error}") from None
+    print(scope.explain(output, cell, options.pin))
     return 0
 
 
@@ -228,7 +235,9 @@ def export_page(options: Options) -> int:
     graph, page, folder = opened(options)
     kind = options.to or _KINDS.get(Path(options.output or "").suffix)
     if kind is None:
-        raise ValueError(f"-o: got {brief(options.output)}, wanted a name that ends in {', '.join(_KINDS)}, or --to")
+        raise ValueError(
+            f"-o: got {brief(options.output) if options.output else 'nothing'}, wanted a name that ends in {', '.join(_KINDS)}, or --to"
+        )
     if kind == "npz" and not options.output:
         raise ValueError("-o: got nothing, wanted a name: .npz is not text")
     if kind != "json":

@@ -131,7 +131,7 @@ def _used(element: ET.Element) -> _Block:
 
 
 def _place(name: str, transform: str) -> tuple[float, float] | None:
-    """Where a block stands, by the first translate(x, y) of its transform; as in SVG, y is 0 if it is missing."""
+    """Return the place of a block: the first translate(x, y) of its transform. As in SVG, y is 0 if it is missing."""
     moved = _MOVED.search(transform)
     if not moved:
         return None
@@ -143,7 +143,7 @@ def _place(name: str, transform: str) -> tuple[float, float] | None:
 
 
 def _byte(place: str, pin: ET.Element) -> int | None:
-    """Where the cells of a pin begin in the .dat file, if it says so."""
+    """Return the byte of the .dat file at which the cells of a pin begin, or None if it names none."""
     for key, word in pin.attrib.items():
         if ("pos" in key or "offset" in key) and word.strip():
             if not re.fullmatch("[0-9]{1,11}", word.strip()):

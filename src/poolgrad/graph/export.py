@@ -86,7 +86,7 @@ def _variables(page: Page) -> dict[str, str]:
 
 
 def _reserved(name: str) -> bool:
-    """Whether a variable of that name would change what the script does: Python may give any __name__ a meaning."""
+    """Return True if a variable of that name would change the script. Python may give any __name__ a meaning."""
     return name in _TAKEN or name.startswith("__")
 
 

@@ -126,7 +126,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a page may ask for where others type it: the studio's server sets them, your own scripts have none."""
+    """Bound the work of a page that comes from outside. The studio's server sets limits; your own scripts have none."""
 
     nbytes: int  # of all arrays of a page
     cells: int  # that all windows of a block read

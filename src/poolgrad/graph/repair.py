@@ -56,7 +56,7 @@ class _View:
 
     @cached_property
     def users(self) -> Counter[str]:
-        """How many wires come from each block."""
+        """Count the wires from each block."""
         return Counter(source.partition(".")[0] for source, _ in self.page.wires)
 
     @cached_property

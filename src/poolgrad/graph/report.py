@@ -21,6 +21,7 @@ from .session import Ran, Run, inputs_of
 
 Array = npt.NDArray[Any]
 MOST_LINKED = 2**20  # cells of all windows of a block
+_PART = 2**20  # cells that are counted at a time
 _SHOWN = 20  # windows that a conservation line names
 _AXES = {4: "NHWC", 5: "NDHWC"}
 
@@ -40,17 +41,36 @@ def numbers(array: Array) -> Json:
 
 
 def statistics(array: Array) -> Json:
-    """Size, extremes and sum of the finite cells, and how many are zero, NaN or infinite."""
+    """Size, extremes and sum of the finite cells, and how many are zero, NaN or infinite; a large array goes in parts."""
+    flat = array.reshape(-1)
+    parts = [_part(flat[start : start + _PART]) for start in range(0, max(flat.size, 1), _PART)]
+
+    def over(key: str) -> list[Any]:
+        return [part[key] for part in parts if part[key] is not None]
+
+    sums = over("sum")
+    total = sum(sums[1:], sums[0]) if sums else None
+    return {
+        "size": int(array.size),
+        "min": min(over("min"), default=None),
+        "max": max(over("max"), default=None),
+        "sum": total if total is not None and math.isfinite(total) else None,
+        "zeros": sum(over("zeros")),
+        "nan": sum(over("nan")),
+        "inf": sum(over("inf")),
+    }
+
+
+def _part(array: Array) -> Json:
     wide = array.astype(np.float64) if array.dtype.kind not in "iu" else array
     good = np.isfinite(wide) if array.dtype.kind not in "iu" else np.ones(array.shape, bool)
     some = wide[good]
     with np.errstate(all="ignore"):
         total = float(some.sum(dtype=np.float64)) if some.size else None
     return {
-        "size": int(array.size),
         "min": _plain(some.min()) if some.size else None,
         "max": _plain(some.max()) if some.size else None,
-        "sum": total if total is not None and math.isfinite(total) else None,
+        "sum": total,
         "zeros": int((wide == 0).sum()),
         "nan": int((wide != wide).sum()),
         "inf": int(np.isinf(wide).sum()) if array.dtype.kind not in "iu" else 0,
@@ -181,7 +201,7 @@ class Linked:
         self.room = None if limits is None else limits.links
 
     def more(self, count: int) -> bool:
-        """Whether there is room for so many; if so, it is taken."""
+        """Take room for so many cells; return False if there is less."""
         if self.room is None or count > self.room:
             return self.room is None
         self.room -= count

@@ -1,4 +1,4 @@
-"""What is known about the blocks of a page before anything runs."""
+"""Facts about the blocks of a page, found before anything runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OK, FAILED, BLOCKED, UNKNOWN = "ok", "failed", "blocked", "unknown"
 
 @dataclass(frozen=True)
 class Spec:
-    """What is known of an array before anything runs; nothing at all if dtype is None."""
+    """Type, shape and perhaps value of an array that was not computed yet; nothing is known if dtype is None."""
 
     dtype: str | None = None
     shape: tuple[int, ...] | None = None
@@ -27,7 +27,7 @@ class Spec:
 
     @property
     def known(self) -> bool:
-        """Whether shape and type are known."""
+        """Return True if shape and type are known."""
         return self.dtype is not None and self.shape is not None
 
     @property
@@ -48,7 +48,7 @@ class Spec:
 
 @dataclass
 class Seen:
-    """What was found out about one block."""
+    """Facts about one block."""
 
     block: Block | None = None
     status: str = OK
@@ -59,7 +59,7 @@ class Seen:
 
 @dataclass
 class Checked:
-    """What was found out about a page."""
+    """Facts about a page."""
 
     seen: dict[str, Seen] = field(default_factory=dict)
     order: list[str] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Checked:
     guessed: int = 0  # names that were compared with all known ones
 
     def spec(self, end: str) -> Spec:
-        """What is known of `node.pin`."""
+        """Return the facts about `node.pin`."""
         node, _, pin = end.partition(".")
         return self.seen[node].outputs.get(pin, Spec()) if node in self.seen else Spec()
 

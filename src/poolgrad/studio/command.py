@@ -46,7 +46,8 @@ def opening(file: str | None) -> dict[str, Any]:
         side = path.with_suffix(".dat")
         beside = {side.name: side.read_bytes()} if path.suffix == ".svg" and side.is_file() else {}
     except OSError as error:
-        raise ValueError(f"file: got {brief(file)}, wanted one that can be read ({error.strerror})") from None
+        why = (error.strerror or type(error).__name__).lower()
+        raise ValueError(f"file: got {brief(file)}, wanted one that can be read ({why})") from None
     if path.suffix.lower() in (".npy", ".png"):
         made = service.embed(path.name, data)
         graph = service.new_graph()

@@ -1,0 +1,366 @@
+"""Random requests to the studio's server: damaged graphs, enuSpace pages, pictures, arrays and bodies.
+
+    python fuzz/pages.py --seconds 60 [--jobs 2] [--seed 1 --first 42 --calls 1]
+
+Every answer must be a result or a refusal that says what is wrong, after at most a second of processor time and with at most
+200 MB of memory. A failure prints the request and how to repeat it.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import io
+import json
+import random
+import re
+import resource
+import struct
+import sys
+import time
+import zlib
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "fuzz")]
+
+import workers  # noqa: E402
+from support import rss  # noqa: E402
+
+from poolgrad import png  # noqa: E402
+from poolgrad.graph import service  # noqa: E402
+from poolgrad.graph.blocks import BLOCKS  # noqa: E402
+from poolgrad.studio.routes import App  # noqa: E402
+
+SECONDS, BYTES = 1.0, 200 * 2**20  # that a request may take
+ANSWERS = (200, 400, 404, 409, 413)
+TOKEN, PORT = "the-token", 8765
+HEADERS = {"Host": f"127.0.0.1:{PORT}", "X-Poolgrad-Token": TOKEN}
+ENUSPACE = ROOT / "tests" / "data" / "enuspace"
+
+NUMBERS = ["0", "-1", "1.5", "1.2.3", "1e999", "-1e-999", "nan", "inf", "--1", "1e", ".", "2147483647", "-2147483648", "4294967296",
+           "9223372036854775807", "18446744073709551616", "9" * 400, "0" * 50 + "1", "0x10", "1_000", "\u00b2", "\u0661", "+1", "1f", ""]  # fmt: skip
+WORDS = ["", " ", "x", "x.output", "print", "class", "__name__", "SAME", "VALID", "EXPLICIT", "NHWC", "NCHW_VECT_C", "DT_FLOAT", "DT_STRING",
+         "\x00", "\ud800", "é" * 200, "a" * 3000, "[" * 3000, "(" * 99 + ")" * 99, "sha256:" + "0" * 64, "../../etc/passwd", "<script>",
+         "ones", "arange(1,1e9)", "random(normal,", "fill(1e400)", "[99999][99999][99999]", "[1]" * 70, "{{1,2},{3}}", "1;2;;3", "1" * 3000 + "x",
+         "Attrs()." * 300, "data_format_ = NHWC; data_format_ = NHWC", "explicit_paddings_ = {0,0,2147483646,2147483646,0,0,0,0};",
+         "normal(0,1)", "integers(5,1)", "uniform(-1e300,1e300)"]  # fmt: skip
+JUNK: list[Any] = [
+    None,
+    True,
+    False,
+    0,
+    -1,
+    1.5,
+    10**30,
+    1e308,
+    [],
+    [[]],
+    {},
+    {"a": 1},
+    ["x.output", "x.input"],
+    [1, 2, 3],
+    *NUMBERS,
+    *WORDS,
+]
+
+
+# ---- damage
+
+
+def damaged(draw: random.Random, good: bytes) -> bytes:
+    """Bytes cut, flipped, doubled, or strewn with others."""
+    data = bytearray(good)
+    for _ in range(draw.randint(1, 5)):
+        at = draw.randrange(len(data) + 1)
+        match draw.randrange(5):
+            case 0:
+                del data[at:]
+            case 1 if data:
+                data[at % len(data)] ^= 1 << draw.randrange(8)
+            case 2:
+                data[at:at] = draw.choice(
+                    [b"\0", b"[" * 2000, b"{}", b"\xff\xfe", b"1e999", b'"', b"NaN", draw.randbytes(8)]
+                )
+            case 3:
+                data[at:at] = data[: draw.randrange(60)] * draw.choice([1, 1, 100])
+            case _:
+                del data[at : at + draw.randrange(20)]
+    return bytes(data)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every place inside a JSON value."""
+    found = [path] if path else []
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        found += places(inner, (*path, key))
+    return found
+
+
+def twisted(draw: random.Random, value: Any, mild: float = 0) -> Any:
+    """A JSON value with some of its parts replaced, left out, renamed or repeated; `mild` is the share of texts of blocks."""
+    value = copy.deepcopy(value)
+    for _ in range(draw.randint(1, 4)):
+        found = places(value)
+        if draw.random() < mild:
+            found = [path for path in found if "text" in path[:-1]] or found
+        if not found:
+            return value
+        *path, last = draw.choice(found)
+        inside = value
+        for key in path:
+            inside = inside[key]
+        old = inside[last]
+        match draw.randrange(6):
+            case _ if isinstance(old, str) and draw.random() < max(mild, 0.4):
+                inside[last] = reworded(draw, old)
+            case 2 if isinstance(inside, dict):
+                inside[str(draw.choice(JUNK))[:300]] = inside.pop(last)
+            case 3:
+                del inside[last]
+            case 4 if isinstance(inside, list) and len(inside) < 1000:
+                inside += [copy.deepcopy(old)] * draw.choice([1, 2, 300])
+            case _:
+                inside[last] = copy.deepcopy(draw.choice(JUNK))
+    return value
+
+
+def reworded(draw: random.Random, text: str) -> str:
+    """A text with a number or a few characters replaced."""
+    if draw.random() < 0.3:
+        return draw.choice([*NUMBERS, *WORDS, *BLOCKS])
+    numbers = [found.span() for found in re.finditer(r"[-+]?[0-9.]+", text)]
+    if numbers and draw.random() < 0.6:
+        start, stop = draw.choice(numbers)
+        return text[:start] + draw.choice([*NUMBERS, str(draw.randrange(9)), "1" + ",1" * 70]) + text[stop:]
+    parts = text.split(",")
+    parts[draw.randrange(len(parts))] = draw.choice([*NUMBERS, *WORDS[:12], str(draw.randrange(100))])
+    return (
+        ",".join(parts)
+        if draw.random() < 0.7
+        else damaged(draw, text.encode("utf-8", "replace")).decode("utf-8", "replace")
+    )
+
+
+# ---- files
+
+
+def picture(draw: random.Random) -> bytes:
+    """A PNG file with right checksums and any filters, in which nothing or one thing is wrong."""
+    fault = draw.choice(["none", "none", "lines", "claim", "header", "body", "chunk", "pieces", "raw"])
+    channels = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
+    colour = draw.choice([0, 2, 2, *(channels if fault == "header" else ())])
+    width, height = (draw.choice([1, 2, 17, 64, draw.randint(1, 400)]) for _ in range(2))
+    kinds = draw.choice([[3], [4], [0, 1, 2], [0, 1, 2, 3, 4], range(6 if fault == "lines" else 5)])
+    lines = b"".join(bytes([draw.choice(kinds)]) + draw.randbytes(width * channels[colour]) for _ in range(height))
+    if fault == "lines":
+        lines += bytes(draw.choice([0, 1, 1000, 2**24]))
+    if fault == "claim":
+        width, height = (draw.choice([0, 1, 2**14, 2**14 + 1, 2**23, 2**31, 2**32 - 1, width]) for _ in range(2))
+    extra = (
+        draw.choice([(8, colour, 0, 0, 1), (16, colour, 0, 0, 0), (1, 3, 1, 1, 1)])
+        if fault == "header"
+        else (8, colour, 0, 0, 0)
+    )
+    body = zlib.compress(lines, 1)
+    body = damaged(draw, body) if fault == "body" else body
+    pieces = [body[i : i + 7] for i in range(0, len(body), 7)] if fault == "pieces" else [body]
+    chunks = [
+        (b"IHDR", struct.pack(">IIBBBBB", width, height, *extra)),
+        *((b"IDAT", piece) for piece in pieces),
+        (b"IEND", b""),
+    ]
+    if fault == "chunk":
+        strange = draw.choice([b"PLTE", b"tEXt", b"IHDR", b"IEND", b"ABCD", b"tRNS"])
+        chunks.insert(draw.randrange(len(chunks)), (strange, draw.randbytes(draw.choice([0, 9, 13]))))
+    raw = b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+        for name, content in chunks
+    )
+    return damaged(draw, raw) if fault == "raw" else raw
+
+
+def array(draw: random.Random) -> bytes:
+    """A .npy file with a damaged or strange header."""
+    dtype = draw.choice(["<f4", ">f8", "<i8", "|u1", "<f2", "<c8", "|b1", "<U3", "<M8[s]", "|V2"])
+    shape = tuple(draw.choice([0, 1, 2, 3, 5]) for _ in range(draw.randrange(5)))
+    file = io.BytesIO()
+    np.save(file, np.zeros(shape, dtype))
+    raw = file.getvalue()
+    if draw.random() < 0.5:
+        header = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': ({draw.choice(NUMBERS)},), }}".encode(
+            "utf-8", "replace"
+        )
+        raw = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + bytes(64)
+    return damaged(draw, raw) if draw.random() < 0.5 else raw
+
+
+def enuspace(draw: random.Random) -> dict[str, bytes]:
+    """A page of enuSpace whose numbers, names or bytes are wrong."""
+    if draw.random() < 0.4:
+        whole = json.loads((ENUSPACE / "avgpool.json").read_text("utf-8"))
+        return {"p.json": json.dumps(twisted(draw, whole)).encode(draw.choice(["utf-8", "utf-16"]))}
+    text = (ENUSPACE / "seed004.svg").read_bytes().decode("utf-16")
+    for _ in range(draw.randint(1, 4)):
+        parts = text.split('"')
+        inside = range(1, len(parts), 2)
+        numbered = [i for i in inside if any(letter.isdigit() for letter in parts[i])]
+        at = draw.choice(numbered if numbered and draw.random() < 0.8 else inside)
+        parts[at] = (
+            reworded(draw, parts[at]).replace("<", "").replace("&", "") if draw.random() < 0.8 else draw.choice(WORDS)
+        )
+        text = '"'.join(parts)
+    raw = text.replace("\x00", "").encode(draw.choice(["utf-16", "utf-8"]), "replace")
+    raw = damaged(draw, raw) if draw.random() < 0.2 else raw
+    return {"p.svg": raw} | ({"p.dat": draw.randbytes(draw.randrange(200))} if draw.random() < 0.7 else {})
+
+
+# ---- requests
+
+Request = tuple[str, bytes]
+
+
+def graphs(draw: random.Random) -> dict[str, Any]:
+    """A page to damage: an example, or one block of any kind with the texts it begins with."""
+    if draw.random() < 0.6:
+        return dict(draw.choice(service.examples())["graph"])
+    graph = service.new_graph()
+    x = {
+        "id": "x",
+        "op": "Const",
+        "text": {"val": "arange(1,33)", "shape": draw.choice(["[1][4][4][2]", "[1][2][4][4][1]"])},
+    }
+    block = BLOCKS[draw.choice(list(BLOCKS))]
+    node = {"id": "y", "op": block.op, "text": {pin.name: pin.default for pin in block.pins if pin.default}}
+    wires = [["x.output", f"y.{pin.name}"] for pin in block.pins if pin.kind != "text" and draw.random() < 0.7]
+    graph["pages"][0] |= {"nodes": [x, node], "wires": wires}
+    return graph
+
+
+def of_graph(draw: random.Random) -> Request:
+    """A damaged graph, to be checked, run, exported or differentiated."""
+    graph = graphs(draw)
+    whole = {
+        "graph": graph,
+        "page": None,
+        "kind": draw.choice(["json", "python", "html", "npz"]),
+        "y": "y.output",
+        "x": "x.output",
+    }
+    route = draw.choice(["/api/run", "/api/run", "/api/check", "/api/export", "/api/gradients"])
+    whole = (
+        twisted(draw, whole)
+        if draw.random() < 0.2
+        else {**whole, "graph": twisted(draw, graph, draw.choice([0, 0.9, 1]))}
+    )
+    body = json.dumps(whole).encode()
+    return route, damaged(draw, body) if draw.random() < 0.15 else body
+
+
+def of_file(draw: random.Random) -> Request:
+    """An uploaded file."""
+    if draw.random() < 0.6:
+        return "/api/upload?name=" + draw.choice(["a.png", "a.png", "a.png", "a.PNG", "a.npy"]), picture(draw)
+    return "/api/upload?name=" + draw.choice(["a.npy", "a.npy", "a.png", "", "a", "%00.npy"]), array(draw)
+
+
+def of_data(draw: random.Random) -> Request:
+    """A graph that holds a damaged file under its right hash, or a right one under a wrong hash."""
+    import hashlib
+
+    raw, key, op = draw.choice([(picture(draw), "png_base64", "Image"), (array(draw), "npy_base64", "File")])
+    ref = f"sha256:{hashlib.sha256(raw).hexdigest()}"
+    graph = service.new_graph()
+    text = {"file": ref} | (
+        {"dtype": draw.choice(["DT_FLOAT", "DT_UINT8", "DT_INT8", "DT_HALF"])} if op == "Image" else {}
+    )
+    graph["pages"][0]["nodes"] = [{"id": "x", "op": op, "text": text}]
+    entry: Any = {key: base64.b64encode(raw).decode()}
+    graph["data"] = {
+        ref: twisted(draw, {**entry, "name": "a", "more": [1, {"a": 2}]}) if draw.random() < 0.3 else entry
+    }
+    return draw.choice(["/api/run", "/api/check"]), json.dumps({"graph": graph}).encode()
+
+
+def of_import(draw: random.Random) -> Request:
+    """Files to be imported."""
+    files = {name: base64.b64encode(raw).decode() for name, raw in enuspace(draw).items()}
+    whole: Any = {"files": files}
+    return "/api/import", json.dumps(twisted(draw, whole) if draw.random() < 0.1 else whole).encode()
+
+
+KINDS: dict[str, Callable[[random.Random], Request]] = {
+    "graph": of_graph,
+    "file": of_file,
+    "data": of_data,
+    "import": of_import,
+}
+
+
+def drawn(seed: int, number: int) -> tuple[str, Request]:
+    """One request, and its kind."""
+    draw = random.Random(f"{seed}:{number}")
+    kind = draw.choice(["graph", "graph", "graph", "file", "data", "import", "import"])
+    return kind, KINDS[kind](draw)
+
+
+# ---- running
+
+
+def wrong(app: App, request: Request, limit: float = SECONDS) -> tuple[int, str]:
+    """The status of the answer, and what is wrong with it, if anything is."""
+    path, body = request
+    before, peak, begin = rss(), _peak(), time.process_time()
+    status, _, answer = app("POST", path, HEADERS, body)
+    took, after = time.process_time() - begin, _peak()
+    if status not in ANSWERS:
+        return status, f"status {status}: {answer[:300]!r}"
+    if status != 200 and not json.loads(answer).get("error"):
+        return status, "a refusal without a reason"
+    if took > limit:
+        return status, f"{took:.2f} seconds"
+    if after > peak and after - before > BYTES:
+        return status, f"{(after - before) >> 20} MB"
+    return status, ""
+
+
+def _peak() -> int:
+    """The most bytes that this process ever had in memory."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def run(given: Any, progress: workers.Progress) -> Counter[str]:
+    """Sends requests until the time is over; counts answers by kind."""
+    said: list[str] = []
+    app = App(TOKEN, PORT, {}, log=said.append)
+    app(
+        "POST", "/api/upload?name=a.png", HEADERS, png.encode(np.zeros((9, 9, 3), np.uint8))
+    )  # imports what is imported late
+    counts: Counter[str] = Counter()
+    end, number = time.monotonic() + given.seconds, given.first
+    while time.monotonic() < end and counts["failed"] < 5 and not 0 < given.calls <= counts["calls"]:
+        progress.at(number, counts["calls"])
+        kind, request = drawn(given.seed, number)
+        counts["calls"] += 1
+        said.clear()
+        status, text = wrong(app, request)
+        if "seconds" in text:  # others may have had the machine's caches: once more
+            status, text = wrong(app, request)
+        counts[f"{kind} {'served' if status == 200 else 'refused'}"] += 1
+        if text:
+            counts["failed"] += 1
+            print(f"{kind}: {text}\n{''.join(said)[-2000:]}\n{request[0]} {request[1][:300]!r}", flush=True)
+            print(f"    python fuzz/pages.py --seed {given.seed} --first {number} --calls 1", flush=True)
+        number += 1
+    progress.at(number, counts["calls"])
+    return counts
+
+
+if __name__ == "__main__":
+    sys.exit(workers.main("pages", __doc__ or "", run))
