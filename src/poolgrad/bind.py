@@ -63,6 +63,8 @@ def arrays_of(op: Op, given: Mapping[str, Any], problems: Problems) -> tuple[dic
         if len(names) == 1 and not array.dtype[names[0]].shape and op.family.startswith("q"):
             wrapped = array.dtype
             array = array[names[0]]
+        if like is None and param.kind in (Kind.SOURCE, Kind.DEST):
+            like = array.dtype  # lists after it become what the first is
         arrays[param.name] = array
     return arrays, wrapped
 

@@ -98,7 +98,8 @@ class _Jax:
 
 def _narrowed(function: Callable[..., Any], dtype: np.dtype[Any], *arrays: Any) -> Any:
     """The integers of a function in JAX's own dtype: exact, or refused."""
-    return integer_cast(Problems("poolgrad.jax"), "jax_enable_x64", function(*arrays), dtype)
+    op = getattr(function.args[0], "op", "poolgrad.jax") if isinstance(function, partial) else "poolgrad.jax"
+    return integer_cast(Problems(op), "jax_enable_x64", function(*arrays), dtype)
 
 
 _BACKEND = _Jax()
