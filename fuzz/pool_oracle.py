@@ -120,7 +120,8 @@ def exact(array: np.ndarray) -> list[Any]:
     """Return the cells in row-major order: integers, or floats, which Python holds exactly."""
     if array.dtype.kind in "iub":
         return [int(v) for v in array.ravel().tolist()]
-    return array.astype(np.float64).ravel().tolist()
+    with np.errstate(invalid="ignore"):  # signalling NaN
+        return array.astype(np.float64).ravel().tolist()
 
 
 def kind_of(array: np.ndarray) -> str:

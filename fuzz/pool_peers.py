@@ -31,7 +31,10 @@ def answers(name: str, array: np.ndarray, geometry: Geometry, words: dict[str, A
     if what not in ("max", "min", "avg", "sum") or not plain or not array.size or not array.ndim:
         return
     array = array.astype(array.dtype.newbyteorder("="))
-    array = array.astype(np.float32) if kind_of(array) in HALVES else array
+    with np.errstate(invalid="ignore"):
+        array = array.astype(np.float32) if kind_of(array) in HALVES else array
+        if array.dtype.kind == "f":
+            array = np.where(array != array, np.nan, array)  # signalling NaN are not skipped by fmin and fmax
     if what in ("avg", "sum"):
         if kind_of(array) in ("int64", "uint64") and np.abs(array.astype(float)).max() > 2**31:
             return  # float64, in which the peers add, does not hold these sums

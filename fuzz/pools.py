@@ -226,7 +226,8 @@ def ask_peers(
     """Compare with the libraries that have these windows."""
     if words.get("keepdims") is False:
         return ""
-    scale = float(np.nanmax(np.abs(array.astype(np.float64)), initial=0))
+    with np.errstate(invalid="ignore"):  # signalling NaN
+        scale = float(np.nanmax(np.abs(array.astype(np.float64)), initial=0))
     if not scale < 1e30:
         return ""
     scale *= max((prod(len(geometry.cells[d][0]) for d in geometry.axes if geometry.cells[d]), 1))

@@ -244,7 +244,7 @@ def folding(op: str, source: Source, how: Division) -> Linear:
     problems = Problems(op)
     judge(problems, "first", how.nan)
     by = divisor_of(problems, source.plan, how)
-    exact = by if isinstance(by, Ratio) else None
+    exact = by if isinstance(by, Ratio) and how.by_count else None
     divisor = by.top / by.bottom if isinstance(by, Ratio) else by
     operator: Linear = Folding(source.plan, divisor, source.order, exact)
     if how.nan == "ignore" and has_nan(source.array):

@@ -367,7 +367,7 @@ def exact_sums(problems: Problems, name: str, plan: Plan, v: Array) -> integers.
 class Folding(Ordered):
     """P(v)[i] = sum of v over window i, divided; P.T spreads. The divisor is the number of cells, a number, or an array.
 
-    Integers give integer sums, int64 or uint64, and float64 where they are divided.
+    Integers give integer sums, int64 or uint64; means, which have an exact or another divisor, are float64.
     """
 
     name = "Folding"
@@ -397,7 +397,7 @@ class Folding(Ordered):
         return back_by(self.plan, _spread, np.ascontiguousarray(shares)).astype(g.dtype, copy=False)
 
     def _sums_only(self) -> bool:
-        return self.divisor is not None and np.ndim(self.divisor) == 0 and bool(self.divisor == 1)
+        return self.exact is None and self.divisor is not None and np.ndim(self.divisor) == 0 and bool(self.divisor == 1)
 
     def _whole(self, v: Array) -> Array:
         problems = Problems(self.name)

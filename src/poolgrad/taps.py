@@ -99,11 +99,12 @@ class Taps:
         problems, shape = _of("Taps.from_flat", plan), plan.source
         if not isinstance(batch, (bool, np.bool_, int)):
             problems.fail("batch", brief(batch), "True or False", TypeError)
-        if not batch and plan.by_dimension[0] is not None and not plan.by_dimension[0].identity:
+        first = plan.by_dimension[0]
+        if not batch and shape[0] != 1 and first is not None and not first.identity:
             problems.fail("batch", batch, "True where axis 0 is pooled: positions in an image do not tell which image")
         part = prod(shape[0 if batch else 1 :])
         flat = _positions(problems, index, plan, part)
-        if not batch:
+        if not batch and shape[0] != 1:
             flat += np.arange(plan.dest[0]).reshape(-1, *[1] * (len(shape) - 1)) * part
         where = _digits(flat, shape)
         own = np.indices(plan.dest, sparse=True)
