@@ -37,9 +37,9 @@ BUILD = ("CMakeLists.txt", "pyproject.toml", "Makefile")
 PROGRAMS = ("fuzz", "tools")  # what checks and writes the rest: no budget together, but files and functions have theirs
 
 # More than planned: docs/decisions/0015-lines.md, 0022-taps.md, 0024-jax.md, 0027 to 0029, 0033.
-CPP_LINES, PYTHON_LINES, BUILD_LINES = 7000, 2600, 195
+CPP_LINES, PYTHON_LINES, BUILD_LINES = 7300, 2800, 195
 POOLS_LINES = 2300
-FILE_LINES, FUNCTION_LINES, DUPLICATION = 400, 40, 5.0
+FILE_LINES, FUNCTION_LINES, DUPLICATION = 420, 40, 5.0
 RUN = 6
 
 
