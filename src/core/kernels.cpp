@@ -114,12 +114,14 @@ Verbs make() {
   };
   if constexpr (is_real<T>) v.whole = [](const void* x, int64_t n) { return no_nan<T>(in<T>(x), n); };
   v.gather = [](const Arrays& a, bool wide, int64_t n, int64_t m, int64_t total, bool absolute, int64_t k0, int64_t k1) {
-    return wide ? gather_items<T>(in<T>(a.g), in<int64_t>(a.index), out<T>(a.out), n, m, total, absolute, k0, k1)
-                : gather_items<T>(in<T>(a.g), in<int32_t>(a.index), out<T>(a.out), n, m, total, absolute, k0, k1);
+    using Bits = typename UintOf<sizeof(T)>::type;
+    return wide ? gather_items<Bits>(in<Bits>(a.g), in<int64_t>(a.index), out<Bits>(a.out), n, m, total, absolute, k0, k1)
+                : gather_items<Bits>(in<Bits>(a.g), in<int32_t>(a.index), out<Bits>(a.out), n, m, total, absolute, k0, k1);
   };
   v.scatter = [](const Arrays& a, bool wide, int64_t n, int64_t m, int64_t total, bool absolute, Reached r) {
-    return wide ? scatter_items<T>(in<T>(a.g), in<int64_t>(a.index), out<T>(a.out), n, m, total, absolute, r)
-                : scatter_items<T>(in<T>(a.g), in<int32_t>(a.index), out<T>(a.out), n, m, total, absolute, r);
+    using Cell = std::conditional_t<is_real<T>, T, typename UintOf<sizeof(T)>::type>;  // integers wrap around alike
+    return wide ? scatter_items<Cell>(in<Cell>(a.g), in<int64_t>(a.index), out<Cell>(a.out), n, m, total, absolute, r)
+                : scatter_items<Cell>(in<Cell>(a.g), in<int32_t>(a.index), out<Cell>(a.out), n, m, total, absolute, r);
   };
   return v;
 }

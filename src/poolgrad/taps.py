@@ -158,9 +158,10 @@ def _integers(problems: Problems, name: str, value: Any, wanted: str = "integers
 def _inside(problems: Problems, name: str, index: Array, cells: int) -> None:
     """Refuses positions that are negative or beyond the last cell, whatever integers they are."""
     if index.size and not (int(index.min()) >= 0 and int(index.max()) < cells):
-        wrong = np.argwhere((index < 0) | (index >= cells))[0]
+        own = index.copy()  # another thread may change the array, even back to positions that are fine
+        wrong = np.argwhere((own < 0) | (own >= cells)).tolist()
         wanted = f"positions from 0 to {cells - 1}" if cells else "no positions, as there are no cells"
-        problems.fail(name, f"{index[tuple(wrong)]} at {wrong.tolist()}", wanted)
+        problems.fail(name, f"{own[tuple(wrong[0])]} at {wrong[0]}" if wrong else "positions that change", wanted)
 
 
 def _positions(problems: Problems, index: Any, plan: Plan, cells: int) -> Ints:
