@@ -370,7 +370,7 @@ def normed(case: Case, y: Tensor, wanted: Any, counts: Counter[str]) -> str:
     if beside and (text := far(f"{case.name}: value beside torch", y, wanted[0], bound * 4)):
         if x.dtype not in (torch.float16, torch.bfloat16):
             return text
-        reason = "halves"
+        text, reason = "", "halves"
     if bool(x.isfinite().all()):
         text = _norm_derivatives(case, total, p, counts) or (_norm_beside_torch(case, total, counts) if beside else "")
     return text or documented(reason)

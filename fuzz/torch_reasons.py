@@ -25,7 +25,7 @@ REASONS = {
     "one": "torch wants an int or one size per axis as output_size; poolgrad also takes a NumPy integer, a list of one size, and None.",
     "room": "torch refuses fractional windows with kernel_size where output_size + kernel_size - 1 is more than the axis; "
     "poolgrad draws them while each fits the axis.",
-    "no windows": "torch takes an output of no windows in fractional pools; poolgrad refuses it.",
+    "no windows": "torch takes no windows, and windows of no cells, in fractional pools; poolgrad refuses them.",
     "samples": "torch wants _random_samples in the dtype of the input; poolgrad takes every floating dtype.",
     "both sizes": "torch prefers output_size if output_ratio comes too; poolgrad refuses both at once.",
     "flags": "torch takes any truth value as return_indices; poolgrad takes bools.",
@@ -64,9 +64,12 @@ TORCHS_ALONE = [
     (r"^lp_pool\dd: input: got dtype torch\.(u?int\d+|bool)", "lp dtype"),
     (r"^lp_pool\dd: norm_type: got (-|inf|nan|True|False|0)", "lp norm"),
     (r"^max_unpool\dd: (stride|padding|kernel_size): got .*, wanted .*one per pooled axis", "unpool ignored"),
-    (r"^max_unpool\dd: indices: got .*, wanted positions from 0 to -1", "unpool nowhere"),
+    (r"^max_unpool\dd: indices: got .*, wanted no positions", "unpool nowhere"),
     (r"input: got dtype (float8|complex|bits|torch\.bool)", "nothing"),
-    (r"^fractional_\w+: output_(size|ratio): got .*, wanted (an integer|a number|sizes) .*at least 1", "no windows"),
+    (
+        r"^fractional_\w+: (kernel_size|output_size|output_ratio): got .*, wanted (an integer|a number|sizes) .*at least 1",
+        "no windows",
+    ),
     (r"^fractional_\w+: output_size: got .*, wanted either output_size or output_ratio", "both sizes"),
     (r"^(max|min)_pool\dd: padding: got window .* without a cell", "no cell"),
     (r"input: got .* for a mean of .*, wanted a mean from", "wrapped"),

@@ -180,6 +180,21 @@ def test_windows_of_more_than_256_cells_have_taps_of_four_bytes():
     assert torch.autograd.grad(y, x)[0].flatten()[where.item()] == 1
 
 
+@pytest.mark.parametrize("pool", ["max", "min", "mean", "adaptive max", "adaptive mean"])
+def test_windows_of_more_than_256_cells_keep_the_dtype_of_uint32(pool):
+    x = (torch.arange(400) + 2**32 - 400).to(torch.uint32).reshape(1, 1, 20, 20)
+    run = {
+        "max": lambda x: pgt.max_pool2d(x, 20),
+        "min": lambda x: pgt.min_pool2d(x, 20),
+        "mean": lambda x: pgt.avg_pool2d(x, 20),
+        "adaptive max": lambda x: pgt.adaptive_max_pool2d(x, 1),
+        "adaptive mean": lambda x: pgt.adaptive_avg_pool2d(x, 1),
+    }[pool]
+    y = run(x)
+    assert y.dtype == torch.uint32
+    assert y.item() == run(x.to(torch.int64)).item()
+
+
 NUMPY = {
     "kernel 0": (lambda x: pg.max_pool(x, 0, axes=(2, 3)), lambda x: pgt.max_pool2d(x, 0)),
     "kernel 2.5": (lambda x: pg.max_pool(x, 2.5, axes=(2, 3)), lambda x: pgt.max_pool2d(x, 2.5)),

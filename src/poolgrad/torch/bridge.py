@@ -88,7 +88,7 @@ def tensor(array: Any, geometry: Geometry) -> Tensor:
     if array.dtype == ml_dtypes.bfloat16:
         made = torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16)
     else:
-        made = torch.from_numpy(array.view(np.int32) if array.dtype == np.uint32 and geometry.wide else array)
+        made = torch.from_numpy(array)
     return made.permute(_orders(made.ndim, geometry.rank)[1]) if geometry.last else made
 
 

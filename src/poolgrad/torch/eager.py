@@ -18,6 +18,7 @@ def choose(x: Tensor, windows: Tensor | None, least: bool, geometry: Geometry) -
     operator: Any
     y, operator = (pg.minimum if least else pg.maximum)(view(x, geometry), plan(x.shape, geometry, windows))
     taps = operator.taps.astype(np.uint32 if geometry.wide else np.uint8, copy=False)
+    taps = taps.view(np.int32) if geometry.wide else taps  # of which torch has all operators
     return tensor(y, geometry), tensor(taps, geometry)
 
 
