@@ -88,7 +88,7 @@ APART = (
     "studio",
     "frameworks",
     "graph",
-    *(f"surface/test_{name}.py" for name in ("packaging", "docs", "bench", "rooms")),
+    *(f"surface/test_{name}.py" for name in ("packaging", "docs", "bench")),
 )
 ALL = ["tests", *(f"--ignore=tests/{name}" for name in APART), *OF_ANY_BUILD]
 LIMIT = 900  # seconds after which a run of tests hangs

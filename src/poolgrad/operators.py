@@ -397,7 +397,9 @@ class Folding(Ordered):
         return back_by(self.plan, _spread, np.ascontiguousarray(shares)).astype(g.dtype, copy=False)
 
     def _sums_only(self) -> bool:
-        return self.exact is None and self.divisor is not None and np.ndim(self.divisor) == 0 and bool(self.divisor == 1)
+        return (
+            self.exact is None and self.divisor is not None and np.ndim(self.divisor) == 0 and bool(self.divisor == 1)
+        )
 
     def _whole(self, v: Array) -> Array:
         problems = Problems(self.name)
