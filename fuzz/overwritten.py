@@ -74,7 +74,7 @@ def parts(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def write_forever(path: Path, parent: int) -> None:
-    """The other process: overwrites what is in use, until it is told to end or its parent is gone."""
+    """Run the other process: overwrite the bytes in use until told to end, or until the parent is gone."""
     head, live, good = parts(path)
     rng = np.random.default_rng()
     noise = [
@@ -129,7 +129,7 @@ class Case:
     quiet: Callable[[], str] = lambda: ""  # what is wrong when nobody writes
 
     def spilt(self) -> str:
-        """Which guard bytes were written."""
+        """Return a text if guard bytes were written, else an empty one."""
         for i, memory in enumerate(self.results):
             if (memory[:GUARD] != 0xA5).any() or (memory[-GUARD:] != 0xA5).any():
                 return f"result {i}: something was written outside it"
@@ -177,7 +177,7 @@ class Maker:
         return self.input(array)
 
     def result(self, shape: Any, dtype: Any) -> np.ndarray:
-        """Where a result goes, between guard bytes."""
+        """Return an array for a result, between guard bytes."""
         nbytes = prod(shape) * np.dtype(dtype).itemsize
         memory = np.full(nbytes + 2 * GUARD, 0xA5, np.uint8)
         self.results.append(memory)
@@ -190,7 +190,7 @@ class Maker:
 
 @contextmanager
 def overwriting(racing: list[Racing], mapped: Mapped | None) -> Iterator[None]:
-    """Threads, or the other process, write while this is open; afterwards everything is as it was."""
+    """Let threads, or the other process, write while this is open; threads end with the true values."""
     done = threading.Event()
 
     def write() -> None:

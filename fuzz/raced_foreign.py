@@ -14,7 +14,7 @@ from poolgrad import _core
 
 
 class Choice(ctypes.Structure):
-    """What a maximum is told besides its windows."""
+    """The options of a maximum."""
 
     _fields_ = (("least", ctypes.c_bool), ("nan_wins", ctypes.c_bool))
 

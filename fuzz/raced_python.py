@@ -14,7 +14,7 @@ from poolgrad.windows import Axis, Plan
 
 
 def differs(got: Any, want: Any) -> str:
-    """How a quiet call differs from what it should give."""
+    """Return a text if a quiet call gives a wrong answer, else an empty one."""
     return "" if np.array_equal(got, want, equal_nan=True) else f"a quiet call gave {got!r:.200}, wanted {want!r:.200}"
 
 

@@ -183,7 +183,7 @@ OFTEN = (
 
 
 def takes_once() -> bool:
-    """Whether this core's scatter knows how to round once."""
+    """Return True if this core's scatter can round once."""
     try:
         _core.scatter(1, True, np.zeros(1, np.float32), np.zeros(1, np.int64), np.zeros(1, np.float32), True)
     except TypeError:

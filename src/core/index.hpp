@@ -12,7 +12,7 @@ inline int64_t run_end(int64_t k, int64_t end) {
   return end - k < kRun ? end : k + kRun;
 }
 
-/// A position as it is now. Others may write it meanwhile: the compiler must not read it again after it was checked.
+/// Reads a position once. Others may write it meanwhile: the compiler must not read it again after it was checked.
 template <class Index>
 PG_INLINE int64_t position(const Index* at) {
   return __atomic_load_n(at, __ATOMIC_RELAXED);

@@ -80,7 +80,7 @@ PG_INLINE Vec<W, L> all(W value) {
   return Vec<W, L>{} + value;
 }
 
-/// Whether a lane of a mask of bytes is set.
+/// True if a lane of a mask of bytes is set.
 template <int L, class Mask>
 PG_INLINE bool any(Mask mask) {
   static_assert(sizeof mask == L);

@@ -91,7 +91,7 @@ struct Strip {
   int64_t row() const { return (plan.rank == 1 ? last - first : plan.last().m) * plan.inner; }
 };
 
-/// Whether so many windows may share a cell that it matters where halves are rounded: the sum of two rounds alike.
+/// True for halves if more than two windows may share a cell: only then it matters whether sums round once or at each addition.
 template <class T>
 bool crowds(const Plan& transposed) {
   return is_half<T> && Rows::capacity(transposed) * transposed.last().widest > 2;

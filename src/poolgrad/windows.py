@@ -123,14 +123,14 @@ class Axis:
 
     @property
     def identity(self) -> bool:
-        """Whether cell i reads cell i and nothing else, by a window that was not cut."""
+        """True if cell i reads cell i and nothing else, by a window that was not cut."""
         if len(self) != self.length or self.step != 1 or not (self.count == 1).all() or not np.all(self.span == 1):
             return False
         return bool((self.start[1:] > self.start[:-1]).all())  # so many starts that rise are 0, 1, 2, ...
 
     @property
     def covers(self) -> bool:
-        """Whether one window covers everything, and was not cut."""
+        """True if one window covers all cells and was not cut."""
         return len(self) == 1 and self.step == 1 and bool(self.count[0] == self.length == self.span[0])  # type: ignore[index]
 
     @property
@@ -289,7 +289,7 @@ class TooManyAxes(ValueError):
 class Plan:
     """An axis per dimension of an array, and the same as (outer, axes, inner).
 
-    Where the core would have too many axes, dimensions between two pooled ones are joined.
+    Dimensions between two pooled ones are joined if the core would have too many axes.
 
     >>> plan = Plan((2, 4, 4, 3), {1: clip(4, 2, 2, 0, 2), 2: clip(4, 2, 2, 0, 2)})
     >>> plan.dest, plan.outer, plan.inner, len(plan.axes)

@@ -1,4 +1,4 @@
-"""What a caller may change between a check and its use is read once: by the core, and by Python before it."""
+"""The core, and Python before it, read once whatever a caller may change between a check and its use."""
 
 import numpy as np
 import pytest
