@@ -12,9 +12,9 @@ import numpy as np
 from differential import Documented
 from support import FAST, Case, arguments, outputs, same_bits
 
-from poolgrad import table
-from poolgrad.rules import Verb
-from poolgrad.table import Kind
+from poolgrad._ops import table
+from poolgrad._ops.semantics import Kernel
+from poolgrad._ops.table import Kind
 
 Args = dict[str, Any]
 
@@ -82,7 +82,7 @@ def _by_cells(case: Case, args: Args) -> Iterator[tuple[str, np.ndarray]]:
     if case.row.order or not _real(x) or not x.size:
         return
     if case.row.spatial == 3 or case.depth > 1:
-        zeros = x == 0 if case.row.rule.verb is Verb.SELECT else np.zeros(x.shape, bool)
+        zeros = x == 0 if case.row.rule.verb is Kernel.SELECT else np.zeros(x.shape, bool)
         yield "ONE_RULE", _touched(case, args, (x != x) | zeros)
     if case.op == "AvgPool3D":
         lowest = ml_dtypes.finfo(x.dtype).min
@@ -195,7 +195,7 @@ def spoils(case: Case) -> tuple[str, ...]:
         "depthwise stride": case.depth > 1 and not case.first,
         "float in a list": row.param(Kind.SIZES) is not None,
         "one row less": case.op == "AvgPoolGrad" and not case.first and case.dest[1] > 1,
-        "depthwise argmax": row.rule.verb is Verb.ARGMAX and case.x[-1] % 2 == 0 and prod(case.x) > 0,
+        "depthwise argmax": row.rule.verb is Kernel.ARGMAX and case.x[-1] % 2 == 0 and prod(case.x) > 0,
     }
     return tuple(name for name, fits in able.items() if fits)
 

@@ -28,8 +28,8 @@ import workers  # noqa: E402
 from support import FAST, PLAIN, SLOW, Case, arguments, difference  # noqa: E402
 from test_independence import FORMS  # noqa: E402
 
-from poolgrad.rules import Mean, Share, Verb  # noqa: E402
-from poolgrad.table import ARRAYS, OPS, Kind, Op  # noqa: E402
+from poolgrad._ops.semantics import Kernel, Mean, Share  # noqa: E402
+from poolgrad._ops.table import ARRAYS, OPS, Kind, Op  # noqa: E402
 
 warnings.filterwarnings("error", module="poolgrad")
 REFUSALS = (ValueError, TypeError, NotImplementedError, MemoryError)
@@ -86,8 +86,8 @@ def outcome(run: Any, args: dict[str, Any]) -> Any:
 def slack(case: Case, args: dict[str, Any]) -> float:
     """How far two sums of more than 64 terms may be apart, which are added in float64 in any order; 0 where bits are promised."""
     rule = case.row.rule
-    free = rule.mean is not Mean.STRICT if rule.verb is Verb.FOLD else rule.share is not Share.QUOTIENT
-    if rule.verb not in (Verb.FOLD, Verb.SPREAD) or not free or case.row.family == "qavg":
+    free = rule.mean is not Mean.STRICT if rule.verb is Kernel.FOLD else rule.share is not Share.QUOTIENT
+    if rule.verb not in (Kernel.FOLD, Kernel.SPREAD) or not free or case.row.family == "qavg":
         return 0.0
     cells = prod(n for n in case.x[1:-1])  # no window has more, and no cell is in more windows than there are cells
     if cells <= 64:

@@ -32,7 +32,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "fuzz")]
 import workers  # noqa: E402
 from support import rss  # noqa: E402
 
-from poolgrad import png  # noqa: E402
+from poolgrad._common import png  # noqa: E402
 from poolgrad.graph import service  # noqa: E402
 from poolgrad.graph.blocks import BLOCKS  # noqa: E402
 from poolgrad.studio.routes import App  # noqa: E402

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from support import Case
 
-from poolgrad.table import Kind, Param
+from poolgrad._ops.table import Kind, Param
 
 DATA = ("ties", "wild", "wild", "bits")
 Change = Callable[[np.random.Generator, Any], Any]

@@ -22,7 +22,7 @@ from differential import Call, Data, Rng, main, pick
 from ops import outcome, random_case
 from support import FAST, Case
 
-from poolgrad.table import ARRAYS, OPS, Kind
+from poolgrad._ops.table import ARRAYS, OPS, Kind
 
 DATA = ("ties", "plain", "distinct", "nan", "wild", "wild", "bits", "extreme")
 POOL_DTYPES = ("float16", "bfloat16", "float32", "float32", "float64", "int8", "uint8", "int32", "int64", "bool")

@@ -27,9 +27,10 @@ from boundaries import boundaries  # noqa: E402
 from support import difference, draw, plain_verbs  # noqa: E402
 
 import poolgrad  # noqa: E402
-from poolgrad import _core, reference, verbs, windows  # noqa: E402
-from poolgrad.rules import Mean, Share, Start  # noqa: E402
-from poolgrad.table import FLOATS, FLOATS_AND_LONG, INTEGERS, REALS  # noqa: E402
+from poolgrad import _core, reference, windows  # noqa: E402
+from poolgrad._kernels import native  # noqa: E402
+from poolgrad._ops.semantics import Mean, Share, Start  # noqa: E402
+from poolgrad._ops.table import FLOATS, FLOATS_AND_LONG, INTEGERS, REALS  # noqa: E402
 from poolgrad.windows import Axis, Plan  # noqa: E402
 
 Rng = np.random.Generator
@@ -141,7 +142,7 @@ def taps(rng: Rng, made: Plan) -> np.ndarray:
         count = np.multiply.outer(count, a.count)
     shape = (made.outer, *count.shape, made.inner)
     most = np.broadcast_to(np.maximum(count, 1)[None, ..., None], shape)
-    found = rng.integers(0, most).astype(verbs.tap_type(made)).reshape(made.dest)
+    found = rng.integers(0, most).astype(native.tap_type(made)).reshape(made.dest)
     if rng.random() < 0.2 and found.size:
         at = rng.integers(0, found.size, 3)
         found.reshape(-1)[at] = rng.integers(0, 1 + np.iinfo(found.dtype).max, 3)
@@ -153,7 +154,7 @@ def outcome(verb: Callable[..., Any], made: Plan, args: tuple[Any, ...]) -> Any:
     try:
         with np.errstate(all="ignore"):
             return verb(made, *args)
-    except verbs.Astray as error:
+    except native.Astray as error:
         return f"Astray {error}"
 
 
@@ -202,7 +203,7 @@ def one(rng: Rng, names: tuple[str, ...], counts: Counter[str]) -> str:
     counts["refused" if isinstance(want, str) else "worked"] += 1
     threads = int(rng.integers(1, 5))
     _core.go_far_from(-int(rng.integers(2)))
-    ways = {"generic": (PLAIN, 1), "fast": (verbs, 1), f"fast on {threads} threads": (verbs, threads)}
+    ways = {"generic": (PLAIN, 1), "fast": (native, 1), f"fast on {threads} threads": (native, threads)}
     for way, (module, number) in ways.items():
         counts["calls"] += 1
         with poolgrad.threads(number):

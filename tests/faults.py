@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from poolgrad import reference, verbs
-from poolgrad.rules import Mean, Share, Start
+from poolgrad import reference
+from poolgrad._kernels import native
+from poolgrad._ops.semantics import Mean, Share, Start
 from poolgrad.windows import Axis, Plan
 
 Verb = Callable[..., Any]
@@ -113,12 +114,12 @@ def one_based_index(true: Verb) -> Verb:
 
 def first_near_only(true: Verb) -> Verb:
     """Of several near ties only one gets the gradient."""
-    return lambda plan, eps, x, y, g: verbs.route(plan, x, g)
+    return lambda plan, eps, x, y, g: native.route(plan, x, g)
 
 
 def recall_of_maximum(true: Verb) -> Verb:
     """Second order looks at the maximum instead of at orig_output."""
-    return lambda plan, x, y, v: true(plan, x, verbs.select(plan, Start.LOWEST, x), v)
+    return lambda plan, x, y, v: true(plan, x, native.select(plan, Start.LOWEST, x), v)
 
 
 def overwriting_scatter(true: Verb) -> Verb:
@@ -175,4 +176,4 @@ FAULTS = {fault.__name__: fault for fault in VERB_OF}
 def plant(name: str) -> None:
     """Makes a verb wrong in this process."""
     verb = VERB_OF[FAULTS[name]]
-    setattr(verbs, verb, FAULTS[name](getattr(verbs, verb)))
+    setattr(native, verb, FAULTS[name](getattr(native, verb)))

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from poolgrad import _core, raw_ops, verbs
-from poolgrad.table import OPS
+from poolgrad import _core, raw_ops
+from poolgrad._kernels import native
+from poolgrad._ops.table import OPS
 
 __all__ = list(OPS)
 
@@ -75,18 +76,18 @@ def guarded_verbs(at_end: bool = True) -> SimpleNamespace:
             arrays = [moved(a, at_end) if isinstance(a, np.ndarray) else a for a in args]
             like = next(a for a in arrays if isinstance(a, np.ndarray))
             out = guarded(plan.source if to_source else plan.dest, like.dtype, at_end)
-            return getattr(verbs, name)(plan, *arrays, out=out)
+            return getattr(native, name)(plan, *arrays, out=out)
 
         return run
 
     def argmax(plan: Any, modulo: int, index: Any, x: Any) -> Any:
         y, where = guarded(plan.dest, x.dtype, at_end), guarded(plan.dest, index, at_end)
-        _core.argmax(verbs.native(plan), modulo, moved(x, at_end), y, where)
+        _core.argmax(native.native(plan), modulo, moved(x, at_end), y, where)
         return y, where
 
     def choose(plan: Any, x: Any) -> Any:
-        y, taps = guarded(plan.dest, x.dtype, at_end), guarded(plan.dest, verbs.tap_type(plan), at_end)
-        _core.choose(verbs.native(plan), moved(x, at_end), y, taps)
+        y, taps = guarded(plan.dest, x.dtype, at_end), guarded(plan.dest, native.tap_type(plan), at_end)
+        _core.choose(native.native(plan), moved(x, at_end), y, taps)
         return y, taps
 
     def by_index(name: str, to_source: bool) -> Any:
@@ -94,7 +95,7 @@ def guarded_verbs(at_end: bool = True) -> SimpleNamespace:
             out = guarded(plan.source if to_source else plan.dest, v.dtype, at_end)
             wrong = getattr(_core, name)(items, absolute, moved(v, at_end), moved(index, at_end), out)
             if wrong >= 0:
-                raise verbs.Astray(wrong)
+                raise native.Astray(wrong)
             return out
 
         return run

@@ -16,9 +16,10 @@ import ml_dtypes
 import numpy as np
 
 import poolgrad
-from poolgrad import raw_ops, reference, verbs
-from poolgrad.philox import Philox, sequence
-from poolgrad.table import OPS, Kind, Op
+from poolgrad import raw_ops, reference
+from poolgrad._kernels import native
+from poolgrad._ops.table import OPS, Kind, Op
+from poolgrad._windows.fractional import Philox, sequence
 from poolgrad.windows import Plan
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -244,7 +245,7 @@ def plain_twin(plan: Plan) -> Plan:
     twin: Plan | None = plan.__dict__.get("_plain_twin")
     if twin is None:
         twin = Plan(plan.source, {d: axis for d, axis in enumerate(plan.by_dimension) if axis is not None})
-        verbs.native(twin, plain=True)
+        native.native(twin, plain=True)
         object.__setattr__(plan, "_plain_twin", twin)
     return twin
 
@@ -257,7 +258,7 @@ def plain_verbs() -> SimpleNamespace:
 
     names = ("fold", "spread", "near", "select", "argmax", "route", "recall", "scatter", "gather")
     names += ("choose", "pick", "place")
-    return SimpleNamespace(**{name: generic(getattr(verbs, name)) for name in names})
+    return SimpleNamespace(**{name: generic(getattr(native, name)) for name in names})
 
 
 def _all(implementation: ModuleType | SimpleNamespace) -> dict[str, Any]:

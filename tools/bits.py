@@ -38,9 +38,10 @@ from geometry import large  # noqa: E402
 from support import FAST, Case, arguments, draw, outputs, rng_of  # noqa: E402
 
 import poolgrad  # noqa: E402
-from poolgrad import _core, verbs, windows  # noqa: E402
-from poolgrad.rules import Mean, Share  # noqa: E402
-from poolgrad.table import ARRAYS, FLOATS, OPS, REALS  # noqa: E402
+from poolgrad import _core, windows  # noqa: E402
+from poolgrad._kernels import native  # noqa: E402
+from poolgrad._ops.semantics import Mean, Share  # noqa: E402
+from poolgrad._ops.table import ARRAYS, FLOATS, OPS, REALS  # noqa: E402
 from poolgrad.windows import Plan  # noqa: E402
 
 PAGE = ROOT / "docs" / "bits.md"
@@ -166,19 +167,19 @@ def cells(name: str, plan: Plan, quick: bool) -> list[tuple[Array, ...]]:
     for dtype in ("float32", dtypes[0]) if quick else dtypes:
         rng = rng_of(f"{plan.source}{dtype}")
         x, g = draw(rng, dtype, plan.source, "wild"), draw(rng, dtype, plan.dest, "wild")
-        taps = verbs.choose(plan, x)[1] if name in ("pick", "place") else x
+        taps = native.choose(plan, x)[1] if name in ("pick", "place") else x
         of_verb = {"pick": (x, taps), "place": (g, taps), "spread whole": (g,)}
         made.append(of_verb.get(name, (x,)))
     return made
 
 
 VERBS: dict[str, Callable[..., Any]] = {
-    "choose": verbs.choose,
-    "pick": verbs.pick,
-    "place": verbs.place,
-    "fold total": lambda plan, x: verbs.fold(plan, Mean.TOTAL, x),
-    "fold once": lambda plan, x: verbs.fold(plan, Mean.ONCE, x),
-    "spread whole": lambda plan, g: verbs.spread(plan, Share.WHOLE, False, g),
+    "choose": native.choose,
+    "pick": native.pick,
+    "place": native.place,
+    "fold total": lambda plan, x: native.fold(plan, Mean.TOTAL, x),
+    "fold once": lambda plan, x: native.fold(plan, Mean.ONCE, x),
+    "spread whole": lambda plan, g: native.spread(plan, Share.WHOLE, False, g),
 }
 
 

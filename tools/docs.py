@@ -15,28 +15,29 @@ from typing import Any
 
 import numpy as np
 
-from poolgrad import problem, raw_ops
-from poolgrad.rules import Verb, Windows
-from poolgrad.table import ARRAYS, OPS, REQUIRED, Kind, Op, Param
+from poolgrad import raw_ops
+from poolgrad._ops import problem
+from poolgrad._ops.semantics import Kernel, WindowRule
+from poolgrad._ops.table import ARRAYS, OPS, REQUIRED, Kind, Op, Param
 
 ROOT = Path(__file__).parents[1]
 
 FORMULAS = {
-    Verb.FOLD: "y[i] = sum of x[j] over the cells j of window i, divided by their number",
-    Verb.SPREAD: "dx[j] = sum of g[i] / (number of cells of window i) over the windows i that cover j",
-    Verb.NEAR: "dx[j] = sum of g[i] over the windows i that cover j and have abs(x[j] - y[i]) < {eps:g}",
-    Verb.SELECT: "y[i] = largest x[j] over the cells j of window i",
-    Verb.ARGMAX: "y[i] = largest x[j] over the cells j of window i; argmax[i] = the flat position of the first such j",
-    Verb.ROUTE: "dx[j] = sum of g[i] over the windows i whose first largest cell is j",
-    Verb.RECALL: "result[i] = v[j] at the first cell j of window i where x[j] = y[i], 0 if there is none",
-    Verb.SCATTER: "dx[j] = sum of g[k] over the k with argmax[k] = j",
-    Verb.GATHER: "result[k] = v[argmax[k]]",
+    Kernel.FOLD: "y[i] = sum of x[j] over the cells j of window i, divided by their number",
+    Kernel.SPREAD: "dx[j] = sum of g[i] / (number of cells of window i) over the windows i that cover j",
+    Kernel.NEAR: "dx[j] = sum of g[i] over the windows i that cover j and have abs(x[j] - y[i]) < {eps:g}",
+    Kernel.SELECT: "y[i] = largest x[j] over the cells j of window i",
+    Kernel.ARGMAX: "y[i] = largest x[j] over the cells j of window i; argmax[i] = the flat position of the first such j",
+    Kernel.ROUTE: "dx[j] = sum of g[i] over the windows i whose first largest cell is j",
+    Kernel.RECALL: "result[i] = v[j] at the first cell j of window i where x[j] = y[i], 0 if there is none",
+    Kernel.SCATTER: "dx[j] = sum of g[k] over the k with argmax[k] = j",
+    Kernel.GATHER: "result[k] = v[argmax[k]]",
 }
 WINDOWS = {
-    Windows.CLIP: "cut off at the edges of the input",
-    Windows.REACH: "cut off at the edges; one longer than the input that begins before it reaches to the input's end",
-    Windows.SHIFT: "cut off at the edges; under SAME with strides above the window, the first window begins inside",
-    Windows.EDGES: "between neighbouring entries of a sequence; overlapping windows also have the cell at their end",
+    WindowRule.CLIP: "cut off at the edges of the input",
+    WindowRule.REACH: "cut off at the edges; one longer than the input that begins before it reaches to the input's end",
+    WindowRule.SHIFT: "cut off at the edges; under SAME with strides above the window, the first window begins inside",
+    WindowRule.EDGES: "between neighbouring entries of a sequence; overlapping windows also have the cell at their end",
 }
 FAMILY_NAMES = {
     "avg": "mean",
@@ -61,7 +62,7 @@ def line(op: Op) -> str:
     """A problem small enough to be checked by hand."""
     shape = "1x3x3x1" if op.spatial == 2 else "1x2x3x3x1"
     sizes = "x".join(["2"] * op.spatial)
-    fractional = op.rule.windows is Windows.EDGES
+    fractional = op.rule.windows is WindowRule.EDGES
     words = "x=1x5x5x1 ratio=2x2 overlapping" if fractional else f"x={shape} k={sizes} s={'x'.join(['1'] * op.spatial)}"
     return f"{op.name} {op.dtypes[1] if op.family.startswith('q') else 'float32'} {words}"
 
@@ -194,7 +195,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy.typing as npt
 
-from .table import Op
+from ._ops.table import Op
 
 Array = npt.NDArray[Any]
 Sizes = Sequence[int] | Array

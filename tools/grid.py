@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from support import FAST, Case, arguments, dtype_of, wrong
 
-from poolgrad.table import OPS, REALS, Op
+from poolgrad._ops.table import OPS, REALS, Op
 
 GEOMETRY = {
     2: [

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from poolgrad import png
+from poolgrad._common import png
 
 Vectors = npt.NDArray[np.float64]
 

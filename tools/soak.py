@@ -36,7 +36,7 @@ from support import PLAIN, SLOW, arguments, outputs, rss  # noqa: E402
 
 import poolgrad  # noqa: E402
 from poolgrad import raw_ops  # noqa: E402
-from poolgrad.table import OPS  # noqa: E402
+from poolgrad._ops.table import OPS  # noqa: E402
 
 KEPT_MB = 64
 HANG = 60  # seconds after which a child counts as stuck

@@ -8,8 +8,9 @@ from .config import __version__, config, get_num_threads, set_kept_memory, set_n
 from .windows import Axis, Plan, clip, edges, reach, whole
 
 if TYPE_CHECKING:
-    from .autodiff import Var, grad, jvp, vjp
-    from .families import (
+    from ._explain.explain import explain
+    from ._explain.plot import show
+    from ._pooling.families import (
         adaptive_avg_pool,
         adaptive_max_pool,
         averaging,
@@ -25,27 +26,26 @@ if TYPE_CHECKING:
         plan,
         summing,
     )
-    from .functional import avg_pool, lp_pool, max_pool, min_pool, sum_pool
-    from .geometry import adaptive, fractional_windows, output_shape
-    from .operators import Linear
-    from .picture import show
-    from .taps import Taps, picking, unpool, unpooling
-    from .why import explain
+    from ._pooling.operators import Linear
+    from ._pooling.pools import avg_pool, lp_pool, max_pool, min_pool, sum_pool
+    from ._pooling.tape import Var, grad, jvp, vjp
+    from ._pooling.taps import Taps, picking, unpool, unpooling
+    from ._pooling.window_args import adaptive, fractional_windows, output_shape
 
 # The pythonic API is loaded when it is first asked for: those who came for raw_ops do not wait for it.
 _LATER = {
-    "autodiff": ("Var", "grad", "jvp", "vjp"),
-    "families": (
+    "_pooling.tape": ("Var", "grad", "jvp", "vjp"),
+    "_pooling.families": (
         *("adaptive_avg_pool", "adaptive_max_pool", "fractional_avg_pool", "fractional_max_pool"),
         *("global_avg_pool", "global_max_pool", "global_min_pool", "global_sum_pool"),
         *("averaging", "like", "maximum", "minimum", "plan", "summing"),
     ),
-    "functional": ("avg_pool", "lp_pool", "max_pool", "min_pool", "sum_pool"),
-    "geometry": ("adaptive", "fractional_windows", "output_shape"),
-    "operators": ("Linear",),
-    "picture": ("show",),
-    "taps": ("Taps", "picking", "unpool", "unpooling"),
-    "why": ("explain",),
+    "_pooling.pools": ("avg_pool", "lp_pool", "max_pool", "min_pool", "sum_pool"),
+    "_pooling.window_args": ("adaptive", "fractional_windows", "output_shape"),
+    "_pooling.operators": ("Linear",),
+    "_explain.plot": ("show",),
+    "_pooling.taps": ("Taps", "picking", "unpool", "unpooling"),
+    "_explain.explain": ("explain",),
 }
 
 

@@ -16,11 +16,11 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.extend import Box, defjvp, defvjp, primitive
 
-from .arrays import as_array
-from .errors import Problems
-from .operators import Linear, apply
-from .recipes import Frame, Rule, select
-from .traced import Chosen, pool
+from ._common.arrays import as_array
+from ._common.errors import ArgumentErrors
+from ._frameworks.pools import Chosen, pool
+from ._frameworks.spec import Frame, PoolSpec, select
+from ._pooling.operators import Linear, apply
 
 
 @primitive
@@ -51,9 +51,9 @@ class _Autograd:
     """How autograd does what the pools need; every number is known when a pool runs."""
 
     def describe(self, op: str, x: Any) -> tuple[Any, tuple[int, ...], np.dtype[Any]]:
-        problems = Problems(op)
+        problems = ArgumentErrors(op)
         array = as_array(problems, "x", _value(x))
-        problems.settle()
+        problems.raise_if_any()
         assert array is not None
         native = array.dtype.newbyteorder("=")
         if not isinstance(x, Box):
@@ -69,7 +69,7 @@ class _Autograd:
     def seed(self, op: str, seed: Any) -> Any:
         return None
 
-    def select(self, rule: Rule, x: Any, windows: Any) -> tuple[Any, Any]:
+    def select(self, rule: PoolSpec, x: Any, windows: Any) -> tuple[Any, Any]:
         array = _value(x)
         y, taps = select(rule, array, windows)
         if not isinstance(x, Box):
@@ -77,7 +77,7 @@ class _Autograd:
         state = array.copy() if taps is None else taps  # the caller may change the array before the derivative is taken
         return _known(x, y, rule.operator(array.shape, windows, state)), taps
 
-    def linear(self, rule: Rule, back: bool, v: Any, windows: Any, *state: Any) -> Any:
+    def linear(self, rule: PoolSpec, back: bool, v: Any, windows: Any, *state: Any) -> Any:
         shape = rule.source(tuple(v.shape)) if back else tuple(v.shape)
         operator = rule.operator(shape, windows, *state)
         operator.name = rule.op
@@ -95,7 +95,7 @@ class _Autograd:
     def squeeze(self, x: Any, axes: tuple[int, ...]) -> Any:
         return anp.squeeze(x, axis=axes)
 
-    def chosen(self, values: Any, windows: Any, rule: Rule) -> Chosen:
+    def chosen(self, values: Any, windows: Any, rule: PoolSpec) -> Chosen:
         return Taps(values, windows, rule)
 
 

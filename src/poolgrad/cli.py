@@ -14,12 +14,14 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from . import __version__, demo, problem, raw_ops, reference, show_config
-from .files import arguments, closest, describe, find, save
+from . import __version__, raw_ops, reference, show_config
+from ._cli import demo
+from ._ops import problem
+from ._ops.files import arguments, closest, describe, find, save
+from ._ops.problem import short
+from ._ops.table import OPS, REQUIRED, Kind, Op
 from .graph import commands as pages
-from .problem import short
 from .studio import command as studio
-from .table import OPS, REQUIRED, Kind, Op
 
 Array = npt.NDArray[Any]
 Options = argparse.Namespace

@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from . import verbs as native_verbs
-from .arrays import Array, ready, whole
-from .bind import Call, arrays_of, bind
-from .errors import Problems, out_of_memory
-from .kept import SHORT, entries
-from .rules import Rule, Verb
-from .table import ARRAYS, OPS, REQUIRED, Kind, Op
-from .verbs import Astray
+from ._common.arrays import Array, ready, whole
+from ._common.errors import ArgumentErrors, out_of_memory
+from ._kernels import native as native_verbs
+from ._kernels.native import Astray
+from ._ops.bind import BoundCall, arrays_of, bind
+from ._ops.semantics import Kernel, OpSemantics
+from ._ops.table import ARRAYS, OPS, REQUIRED, Kind, Op
+from ._windows.plan_cache import SHORT, entries
 
 __all__ = list(OPS)
 
@@ -43,7 +43,7 @@ class _Runner:
     def __init__(self, op: Op, verbs: Any) -> None:
         self.op, self.verbs = op, verbs
         self.result: Callable[..., Any] = namedtuple(op.name, op.outputs)  # type: ignore[misc]  # named by the table
-        self.whole = len(op.outputs) == (2 if op.rule.verb is Verb.ARGMAX else 1)  # results are the verb's alone
+        self.whole = len(op.outputs) == (2 if op.rule.verb is Kernel.ARGMAX else 1)  # results are the verb's alone
         self.runs: dict[Any, Run] = {}  # the oldest first
         self.arrays = [p for p in op.params if p.kind in ARRAYS]
         self.cells = [p.name for p in op.params if p.kind in _CELLS]
@@ -57,7 +57,7 @@ class _Runner:
             out_of_memory(self.op.name, self.op.params[0].name, error)
 
     def _checked(self, *args: Any) -> Any:
-        op, problems = self.op, Problems(self.op.name)
+        op, problems = self.op, ArgumentErrors(self.op.name)
         args = tuple(
             _own(value) if p.kind not in _ELEMENTS else value for p, value in zip(op.params, args, strict=True)
         )
@@ -81,7 +81,7 @@ class _Runner:
         outs += [s.copy() for s in call.drawn] if op.order == 0 else []
         return self.result(*outs)
 
-    def _keep(self, call: Call, args: tuple[Any, ...], run: Run) -> None:
+    def _keep(self, call: BoundCall, args: tuple[Any, ...], run: Run) -> None:
         """Calls whose results all come from the verb take the short way; not those of many windows, or that draw at random."""
         key = self.key(*args) if self.whole and call.plan is not None and entries(call.plan) <= SHORT else None
         if key is None:
@@ -90,28 +90,28 @@ class _Runner:
         for old in list(self.runs)[:-_CACHE_SIZE]:
             self.runs.pop(old, None)
 
-    def _run(self, call: Call, arrays: dict[str, Array]) -> Run:
+    def _run(self, call: BoundCall, arrays: dict[str, Array]) -> Run:
         """What is left to do once arguments are checked: a function of the cells alone."""
-        if self.op.rule.verb is Verb.ARGMAX:
+        if self.op.rule.verb is Kernel.ARGMAX:
             find = self._found(call, arrays)
             return lambda x: self.result(*find(x))
         return self._found(call, arrays)
 
-    def _found(self, call: Call, arrays: dict[str, Array]) -> Run:
+    def _found(self, call: BoundCall, arrays: dict[str, Array]) -> Run:
         """The verb's results, not yet named."""
         if call.plan is not None:
             return _bound(self.op.rule, self.verbs, call)
         dtype = next(arrays[p.name].dtype for p in self.arrays if p.kind in (Kind.SOURCE, Kind.DEST))
         shape = call.source if self.op.order == 1 else call.dest
-        if self.op.rule.verb is Verb.ARGMAX:
+        if self.op.rule.verb is Kernel.ARGMAX:
             return lambda x: (np.zeros(shape, dtype), np.zeros(shape, call.index))
         return lambda *cells: np.zeros(shape, dtype)
 
-    def _blame(self, call: Call, arrays: dict[str, Array], at: int) -> None:
+    def _blame(self, call: BoundCall, arrays: dict[str, Array], at: int) -> None:
         """Says which element was wrong, and why."""
         place = [int(i) for i in np.unravel_index(at, call.dest)]
         where = self.op.param(Kind.INDEX)
-        problems = Problems(self.op.name)
+        problems = ArgumentErrors(self.op.name)
         if where is not None:
             value = arrays[where.name].reshape(-1)[at]
             problems.fail(
@@ -138,27 +138,27 @@ def _wrap(array: Array, dtype: np.dtype[Any]) -> Array:
     return wrapped
 
 
-def _bound(rule: Rule, verbs: Any, call: Call) -> Run:
+def _bound(rule: OpSemantics, verbs: Any, call: BoundCall) -> Run:
     """The row's verb with everything but its arrays, which come in the order of the signature."""
     plan, verb, start = call.plan, rule.verb, call.start
     items, absolute = call.items, call.absolute
-    if verb is Verb.FOLD:
+    if verb is Kernel.FOLD:
         return lambda x: verbs.fold(plan, rule.mean, x)
-    if verb is Verb.SELECT:
+    if verb is Kernel.SELECT:
         return lambda x: verbs.select(plan, start, x)
-    if verb is Verb.SPREAD:
+    if verb is Kernel.SPREAD:
         return lambda g: verbs.spread(plan, rule.share, rule.reversed, g)
-    if verb is Verb.ROUTE and rule.verify:
+    if verb is Kernel.ROUTE and rule.verify:
         return lambda x, y, g: verbs.route(plan, x, g, y)
-    if verb is Verb.ROUTE:
+    if verb is Kernel.ROUTE:
         return lambda x, y, g: verbs.route(plan, x, g)
-    if verb is Verb.RECALL:
+    if verb is Kernel.RECALL:
         return lambda x, y, v: verbs.recall(plan, x, y, v)
-    if verb is Verb.NEAR:
+    if verb is Kernel.NEAR:
         return lambda x, y, g: verbs.near(plan, rule.eps, x, y, g)
-    if verb is Verb.SCATTER:
+    if verb is Kernel.SCATTER:
         return lambda x, g, index: verbs.scatter(plan, items, absolute, g, index)
-    if verb is Verb.GATHER:
+    if verb is Kernel.GATHER:
         return lambda x, v, index: verbs.gather(plan, items, absolute, v, index)
     size = int(np.prod(call.source, dtype=np.int64))
     return lambda x: verbs.argmax(plan, size if absolute else size // items, call.index, x)

@@ -4,7 +4,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy.typing as npt
 
-from .table import Op
+from ._ops.table import Op
 
 Array = npt.NDArray[Any]
 Sizes = Sequence[int] | Array

@@ -13,8 +13,8 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from .rules import Mean, Share, Start
-from .verbs import Array, Astray, tap_type
+from ._kernels.native import Array, Astray, tap_type
+from ._ops.semantics import Mean, Share, Start
 from .windows import Axis, Plan
 
 

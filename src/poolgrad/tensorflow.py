@@ -26,10 +26,10 @@ try:  # no public function tells which tensors have tangents
 except ImportError:
     _tangents = None
 
-from .arrays import as_array
-from .errors import Problems, brief
-from .recipes import Frame, Rule, carry, select
-from .traced import Chosen, pool
+from ._common.arrays import as_array
+from ._common.errors import ArgumentErrors, short_repr
+from ._frameworks.pools import Chosen, pool
+from ._frameworks.spec import Frame, PoolSpec, carry, select
 
 REFUSAL = (
     "poolgrad.tensorflow: SavedModel: got a function that pools, wanted one that runs without Python: "
@@ -55,7 +55,7 @@ def _refuse_saving() -> None:
         graph.capture(_unsaved())
 
 
-def _refuse_tangents(problems: Problems, x: Any) -> None:
+def _refuse_tangents(problems: ArgumentErrors, x: Any) -> None:
     """Refuse forward mode inside of a tf.function, where TensorFlow would take the kernel's derivative for 0."""
     if _tangents is not None and _tangents([x]).tangents:
         wanted = "one without: forward mode runs eagerly, tf.GradientTape in a tf.function too"
@@ -86,7 +86,7 @@ def _host(function: Callable[..., Any], dtypes: Any, shapes: Any, *tensors: Any)
     return result if several else result[0]
 
 
-def _carried(rule: Rule, back: bool, v: Any, windows: Any, *state: Any) -> Any:
+def _carried(rule: PoolSpec, back: bool, v: Any, windows: Any, *state: Any) -> Any:
     """The operator of the rule on v; its gradient is its transpose, which is again one of these."""
     shape = rule.source(v.shape) if back else rule.dest(v.shape)
 
@@ -102,10 +102,10 @@ class _TensorFlow:
     """How TensorFlow does what the pools need."""
 
     def describe(self, op: str, x: Any) -> tuple[Any, tuple[int, ...], np.dtype[Any]]:
-        problems = Problems(op)
+        problems = ArgumentErrors(op)
         if not isinstance(x, (tf.Tensor, tf.Variable)):
             array = as_array(problems, "x", x, tensorflow=True)
-            problems.settle()
+            problems.raise_if_any()
             x = tf.convert_to_tensor(array)
         x = tf.convert_to_tensor(x)
         if not tf.executing_eagerly():
@@ -125,7 +125,7 @@ class _TensorFlow:
         unknown = [d for d, _, _, _ in frame.axes if x.shape[d] is None]
         if unknown:
             wanted = "a known one: only axes that are not pooled may be None; give an input_signature, or set_shape"
-            Problems(op).fail("x", f"an unknown length along axis {unknown[0]}, which is pooled", wanted)
+            ArgumentErrors(op).fail("x", f"an unknown length along axis {unknown[0]}, which is pooled", wanted)
 
     def constant(self, values: Any) -> Any:
         return tf.constant(values, tf.int32)
@@ -138,10 +138,12 @@ class _TensorFlow:
         if not isinstance(seed, (tf.Tensor, tf.Variable)):
             return None
         if not seed.dtype.is_integer or seed.shape.rank not in (0, 1):
-            Problems(op).fail("seed", brief(seed), "an integer, a pair of them, or an integer tensor of one or two")
+            ArgumentErrors(op).fail(
+                "seed", short_repr(seed), "an integer, a pair of them, or an integer tensor of one or two"
+            )
         return tf.convert_to_tensor(seed)
 
-    def select(self, rule: Rule, x: Any, windows: Any) -> tuple[Any, Any]:
+    def select(self, rule: PoolSpec, x: Any, windows: Any) -> tuple[Any, Any]:
         dest = rule.dest(x.shape)
         kinds = [x.dtype, tf.as_dtype(rule.frame.taps)][: 1 + rule.picks]
         found = _host(
@@ -160,7 +162,7 @@ class _TensorFlow:
         y = known(x) if x.dtype.is_floating else found[0]
         return y, found[1] if rule.picks else None
 
-    def linear(self, rule: Rule, back: bool, v: Any, windows: Any, *state: Any) -> Any:
+    def linear(self, rule: PoolSpec, back: bool, v: Any, windows: Any, *state: Any) -> Any:
         return _carried(rule, back, v, windows, *state)
 
     def compute(self, function: Callable[..., Any], shape: tuple[Any, ...], dtype: Any, *arrays: Any) -> Any:
@@ -175,7 +177,7 @@ class _TensorFlow:
     def squeeze(self, x: Any, axes: tuple[int, ...]) -> Any:
         return tf.squeeze(x, axes)
 
-    def chosen(self, values: Any, windows: Any, rule: Rule) -> Chosen:
+    def chosen(self, values: Any, windows: Any, rule: PoolSpec) -> Chosen:
         return Taps(values, windows, rule)
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import afford
-from .errors import Problems
-from .kept import kept
+from ._common.arrays import afford
+from ._common.errors import ArgumentErrors
+from ._windows.plan_cache import cache_plan
 
 Ints = npt.NDArray[np.int64]
 
@@ -33,7 +33,7 @@ def table(m: int, part: Callable[[int, int], npt.ArrayLike]) -> Ints:
 
 def _check_many(m: int) -> None:
     """Refuse more entries than there is memory for, before any is made."""
-    problems = Problems("Axis")
+    problems = ArgumentErrors("Axis")
     if m < 0:
         problems.fail("windows", m, "no negative number of windows")
     afford(problems, "windows", 4 * 8 * m, f"{m} windows")
@@ -195,7 +195,7 @@ def _packed(values: Ints) -> tuple[str, bytes]:
     return kind, values.astype(kind).tobytes()
 
 
-@kept(1024)
+@cache_plan(1024)
 def _unpacked(
     length: int, step: int, start: tuple[str, bytes], stop: tuple[str, bytes], span: tuple[str, bytes] | None
 ) -> Axis:
@@ -204,7 +204,7 @@ def _unpacked(
     return Axis(length, first, last, None if span is None else np.frombuffer(span[1], span[0]), step)
 
 
-@kept(1024)
+@cache_plan(1024)
 def clip(n: int, k: int, s: int, pad: int, m: int) -> Axis:
     """Windows of k every s, cut off at the edges.
 
@@ -219,7 +219,7 @@ def clip(n: int, k: int, s: int, pad: int, m: int) -> Axis:
     return Axis(n, start, table(m, stop), k)
 
 
-@kept(1024)
+@cache_plan(1024)
 def reach(n: int, k: int, s: int, pad: int, m: int) -> Axis:
     """As clip, but where k > n a window that begins before the axis reaches its end.
 
@@ -344,7 +344,7 @@ class Plan:
         return all(len(axis) == 1 and 0 < axis.length == axis.count[0] for axis in self.axes)
 
 
-@kept(1024)
+@cache_plan(1024)
 def planned(source: tuple[int, ...], *pooled: tuple[int, Axis]) -> Plan:
     """The plan of these axes, which is made once if they are."""
     return Plan(source, dict(pooled))

@@ -7,8 +7,8 @@ import sys
 import pytest
 from support import ROOT, python
 
-from poolgrad import table
-from poolgrad.table import OPS
+from poolgrad._ops import table
+from poolgrad._ops.table import OPS
 
 FUZZ = ROOT / "fuzz"
 NEEDS = {"jax_adapter": "jax", "tensorflow_ops": "tensorflow", "autograd_adapter": "autograd"}

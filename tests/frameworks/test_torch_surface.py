@@ -16,7 +16,7 @@ from torch_cases import CASES, FAMILIES, NAMES, distinct  # noqa: E402
 
 import poolgrad as pg  # noqa: E402
 import poolgrad.torch as pgt  # noqa: E402
-from poolgrad.torch import bridge, ops, words  # noqa: E402
+from poolgrad.torch import _arguments, _custom_ops, _tensors  # noqa: E402
 
 every_case = pytest.mark.parametrize("case", CASES, ids=NAMES)
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
@@ -30,27 +30,31 @@ def last(x):
 def operators():
     """A call of every operator, with every kind of windows."""
     x = distinct((2, 2, 7, 6), torch.float32)
-    windows = ops.draw(torch.tensor([1, 2]), (7, 6), (4, 4), False, True)
-    sliding = words.sliding(x, 2, 3, 2, 1)
-    same = words.sliding(last(x), 2, 3, 2, "same")
-    shared, drawn = words.sharing(x, 2, (3, 2)), words.drawn(x, 2, (4, 4), None)
+    windows = _custom_ops.draw(torch.tensor([1, 2]), (7, 6), (4, 4), False, True)
+    sliding = _arguments.sliding(x, 2, 3, 2, 1)
+    same = _arguments.sliding(last(x), 2, 3, 2, "same")
+    shared, drawn = _arguments.sharing(x, 2, (3, 2)), _arguments.drawn(x, 2, (4, 4), None)
     for name, geometry, rows in (
         ("sliding", sliding, None),
         ("same", same, None),
         ("shared", shared, None),
         ("drawn", drawn, windows),
     ):
-        y, taps = ops.choose(x, rows, False, *geometry)
-        yield f"choose {name}", ops.choose, (x, rows, False, *geometry)
-        yield f"positions {name}", ops.positions, (taps, rows, x.shape, *geometry)
+        y, taps = _custom_ops.choose(x, rows, False, *geometry)
+        yield f"choose {name}", _custom_ops.choose, (x, rows, False, *geometry)
+        yield f"positions {name}", _custom_ops.positions, (taps, rows, x.shape, *geometry)
         for kind, index in (("taps", taps), ("mean", None), ("sum", None)):
-            yield f"apply {kind} {name}", ops.apply, (x, index, rows, kind, 2.0, False, x.shape, *geometry)
-            yield f"transposed {kind} {name}", ops.apply, (y, index, rows, kind, 2.0, True, x.shape, *geometry)
+            yield f"apply {kind} {name}", _custom_ops.apply, (x, index, rows, kind, 2.0, False, x.shape, *geometry)
+            yield f"transposed {kind} {name}", _custom_ops.apply, (y, index, rows, kind, 2.0, True, x.shape, *geometry)
     y, where = pgt.max_pool2d(x, 2, return_indices=True)
     for kind in ("add", "assign"):
-        yield f"apply {kind}", ops.apply, (y, where, None, kind, 1.0, True, x.shape, *bridge.Geometry(2))
-        yield f"transposed {kind}", ops.apply, (x, where, None, kind, 1.0, False, x.shape, *bridge.Geometry(2))
-    yield "draw", ops.draw, (torch.tensor([1, 2]), (7, 6), (4, 4), True, False)
+        yield f"apply {kind}", _custom_ops.apply, (y, where, None, kind, 1.0, True, x.shape, *_tensors.TorchWindows(2))
+        yield (
+            f"transposed {kind}",
+            _custom_ops.apply,
+            (x, where, None, kind, 1.0, False, x.shape, *_tensors.TorchWindows(2)),
+        )
+    yield "draw", _custom_ops.draw, (torch.tensor([1, 2]), (7, 6), (4, 4), True, False)
 
 
 OPERATORS = {name: (op, args) for name, op, args in operators()}
@@ -399,14 +403,14 @@ def test_whoever_looks_on_sees_every_operator():
 
 def test_only_plain_tensors_that_nothing_looks_at_go_past_the_dispatcher():
     x, found = torch.zeros(2, 3), []
-    assert bridge.unwatched(x)
-    assert bridge.unwatched(torch.nn.Parameter(x))
+    assert _tensors.unwatched(x)
+    assert _tensors.unwatched(torch.nn.Parameter(x))
     with torch.inference_mode():
-        assert bridge.unwatched(x)
-        assert bridge.unwatched(torch.zeros(1))
-    assert not bridge.unwatched(x.to("meta"))
-    assert not bridge.unwatched(torch._neg_view(x))
-    note = lambda t: found.append(bridge.unwatched(t)) or t * 1  # noqa: E731
+        assert _tensors.unwatched(x)
+        assert _tensors.unwatched(torch.zeros(1))
+    assert not _tensors.unwatched(x.to("meta"))
+    assert not _tensors.unwatched(torch._neg_view(x))
+    note = lambda t: found.append(_tensors.unwatched(t)) or t * 1  # noqa: E731
     torch.func.vmap(note)(x)
     torch.func.grad(lambda t: note(t).sum())(x)
     torch._vmap_internals._vmap(note)(x)

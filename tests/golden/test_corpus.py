@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support import FAST, ROOT, SHARED, SLOW, difference, dtype_of, python
 
-from poolgrad.table import OPS
+from poolgrad._ops.table import OPS
 
 SAMPLE = ROOT / "tests" / "data" / "corpus"
 REPLAY = SHARED / "corpus" / "replay_corpus.py"

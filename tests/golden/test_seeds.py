@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from poolgrad import raw_ops, windows
-from poolgrad.rules import Mean, Start
-from poolgrad.verbs import fold, select
+from poolgrad._kernels.native import fold, select
+from poolgrad._ops.semantics import Mean, Start
 
 F32 = np.float32
 

@@ -7,7 +7,7 @@ import pytest
 from support import FAST, Case, arguments, draw, outputs, rng_of
 
 from poolgrad import raw_ops
-from poolgrad.table import OPS
+from poolgrad._ops.table import OPS
 
 FLAT = [
     {"x": (2, 6, 7, 3), "k": (2, 2), "s": (2, 2), "pad": "VALID"},

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from support import Case, arguments, dtype_of
 
+from poolgrad._ops.table import ARRAYS, OPS, REQUIRED, Kind
 from poolgrad.graph import Operation, Scope, ops
 from poolgrad.graph.text import written_attrs
-from poolgrad.table import ARRAYS, OPS, REQUIRED, Kind
 
 CASES = [
     Case(

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from poolgrad import png
+from poolgrad._common import png
 from poolgrad.graph import Graph, GraphError, service
+from poolgrad.graph.executor import Cache, Kept
 from poolgrad.graph.model import MOST_MARKS, MOST_NODES, MOST_PAGES, MOST_TEXT, MOST_WIRES, Limits, Page
-from poolgrad.graph.session import Cache, Kept
 
 SMALL, LARGE = 200, 1600
 SIZES = {"ksize": "1,2,2,1", "strides": "1,2,2,1", "padding": "VALID"}
@@ -253,19 +253,19 @@ def test_windows_of_a_page_have_a_limit_together() -> None:
 
 
 def test_random_numbers_do_not_depend_on_how_many_are_drawn_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    from poolgrad.graph import tensors
+    from poolgrad.graph import literals
 
     for dist in ("normal(1,2)", "uniform(-1,3)", "integers(-5,5)"):
-        whole = tensors.random(dist, (11, 13), "float32", 7)
-        monkeypatch.setattr(tensors, "_STEP", 10)
-        assert np.array_equal(whole, tensors.random(dist, (11, 13), "float32", 7))
+        whole = literals.random(dist, (11, 13), "float32", 7)
+        monkeypatch.setattr(literals, "_STEP", 10)
+        assert np.array_equal(whole, literals.random(dist, (11, 13), "float32", 7))
         monkeypatch.undo()
     rng = np.random.default_rng(7)
-    assert np.array_equal(tensors.random("normal(1,2)", (5,), "float64", 7), 1 + 2 * rng.standard_normal(5))
+    assert np.array_equal(literals.random("normal(1,2)", (5,), "float64", 7), 1 + 2 * rng.standard_normal(5))
 
 
 def test_numbers_between_commas_are_read_as_they_are_one_by_one() -> None:
-    from poolgrad.graph import tensors
+    from poolgrad.graph import literals
 
     texts = ["1,2,3", "1,2,3,", "1.5,-2e3, 4", "1,,2", "1 2", "1e", "--1", "1e400", "1\n,2", "+1,.5,5.", "1e5,3e38", "127,128",
              "-129", "9223372036854775807", "9223372036854775808", "0" * 30 + "5", "9" * 5000]  # fmt: skip
@@ -275,7 +275,7 @@ def test_numbers_between_commas_are_read_as_they_are_one_by_one() -> None:
 
             def read(nested: bool, text: str = text, kind: np.dtype[Any] = kind) -> Any:
                 try:
-                    made = tensors.parse(f"{{{text}}}" if nested else text, None, kind.name)
+                    made = literals.parse(f"{{{text}}}" if nested else text, None, kind.name)
                 except ValueError as error:
                     return type(error)
                 return made.tolist(), made.dtype

@@ -12,9 +12,9 @@ import pytest
 from graph_pages import CASES, page_of
 from support import FAST, Case, difference, outputs
 
-from poolgrad.graph import Graph, GraphError, Scope, Session, data, ops, service
+from poolgrad._ops.table import OPS
+from poolgrad.graph import Graph, GraphError, Scope, Session, embedded_files, ops, service
 from poolgrad.graph.blocks import BLOCKS
-from poolgrad.table import OPS
 
 X = np.arange(16, dtype=np.float32).reshape(1, 4, 4, 1)
 W = ("1,2,2,1", "1,2,2,1", "SAME")
@@ -354,13 +354,13 @@ def test_a_picture_of_64_by_64_goes_through_and_back_quickly() -> None:
 
 
 def test_decoded_files_are_kept_while_there_is_room_the_newest_always(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data, "_KEPT", {})
-    monkeypatch.setattr(data, "_MOST_KEPT", 100)
+    monkeypatch.setattr(embedded_files, "_KEPT", {})
+    monkeypatch.setattr(embedded_files, "_MOST_KEPT", 100)
 
     def decoded(value: float, count: int) -> Any:
         file = io.BytesIO()
         np.save(file, np.full(count, value))
-        return data.decode(file.getvalue(), ".npy")
+        return embedded_files.decode(file.getvalue(), ".npy")
 
     first = decoded(1, 6)
     assert decoded(1, 6) is first
@@ -371,4 +371,4 @@ def test_decoded_files_are_kept_while_there_is_room_the_newest_always(monkeypatc
     assert decoded(2, 6) is not second
     large = decoded(4, 60)
     assert decoded(4, 60) is large
-    assert len(data._KEPT) == 1
+    assert len(embedded_files._KEPT) == 1

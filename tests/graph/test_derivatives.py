@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from poolgrad import raw_ops
+from poolgrad._ops.table import OPS
 from poolgrad.graph import GraphError, Operation, Output, Scope, Session, gradients, ops, service
 from poolgrad.graph.derive import derivative_of, linear
-from poolgrad.table import OPS
 
 W4 = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}
 W5 = {"ksize": [1, 2, 2, 2, 1], "strides": [1, 2, 2, 2, 1], "padding": "SAME"}

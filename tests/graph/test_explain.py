@@ -15,11 +15,11 @@ from graph_pages import CASES, page_of
 from support import PACKAGE, Case, arguments
 
 import poolgrad as pg
+from poolgrad._explain.explain import parts_of
+from poolgrad._explain.sentences import number, phrases, say
 from poolgrad.graph import GraphError, Scope, ops, service
 from poolgrad.graph import report as reports
-from poolgrad.graph.session import execute
-from poolgrad.why import parts_of
-from poolgrad.words import number, phrases, say
+from poolgrad.graph.executor import execute
 
 F32 = np.float32
 SIZES = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}

@@ -18,7 +18,7 @@ import pytest
 from graph_pages import CASES, cells, page_of
 from support import PACKAGE, Case, difference, python
 
-from poolgrad import png
+from poolgrad._common import png
 from poolgrad.graph import Graph, GraphError, Scope, Session, ops, service
 from poolgrad.graph.blocks import BLOCKS
 from poolgrad.graph.export import fetched

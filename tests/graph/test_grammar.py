@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poolgrad.graph import tensors, text
+from poolgrad.graph import literals, text
 from poolgrad.graph.blocks import BLOCKS
 from poolgrad.graph.text import TextError
 
@@ -118,7 +118,7 @@ def test_an_error_is_at_the_character_and_suggests_what_was_meant(
 
 
 def values(given_text: str, shape: Any = None, dtype: str = "float32") -> Any:
-    return tensors.parse(given_text, shape, dtype).tolist()
+    return literals.parse(given_text, shape, dtype).tolist()
 
 
 def test_arrays_are_nested_flat_or_made() -> None:
@@ -177,7 +177,7 @@ def test_arrays_are_nested_flat_or_made() -> None:
 )
 def test_a_wrong_array_is_an_error_at_the_character(given_text: str, shape: Any, dtype: str, at: int) -> None:
     with pytest.raises(TextError) as caught:
-        tensors.parse(given_text, shape, dtype)
+        literals.parse(given_text, shape, dtype)
     assert caught.value.at == at
 
 
@@ -201,12 +201,12 @@ def test_floats_survive_text(numbers: list[float]) -> None:
 
 @given(st.sampled_from(text.DTYPES), st.lists(st.integers(0, 255), min_size=2, max_size=40), st.booleans())
 def test_arrays_survive_text_bit_by_bit(name: str, raw: list[int], nested: bool) -> None:
-    kind = tensors.numpy_type(name)
+    kind = literals.numpy_type(name)
     size = max(len(raw) // kind.itemsize, 1)
     bits = np.resize(np.array(raw, np.uint8), size * kind.itemsize).view(kind)
     if kind.kind not in "iu":
         bits = np.where(bits != bits, np.asarray(0, kind), bits)
-    again = tensors.parse(tensors.flat(bits), (1, size) if nested else None, name)
+    again = literals.parse(literals.flat(bits), (1, size) if nested else None, name)
     assert again.dtype == kind
     assert again.tobytes() == bits.tobytes()
 
@@ -270,4 +270,4 @@ def test_every_blocks_own_defaults_and_examples_are_read() -> None:
 def test_every_type_of_the_table_has_a_name_in_c_that_is_read_back() -> None:
     for name in text.DTYPES:
         assert text.dtype(text.enumerator(name)) == name
-        assert tensors.numpy_type(name) == (ml_dtypes.bfloat16 if name == "bfloat16" else np.dtype(name))
+        assert literals.numpy_type(name) == (ml_dtypes.bfloat16 if name == "bfloat16" else np.dtype(name))

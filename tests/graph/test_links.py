@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import FAST, Case, arguments, outputs
 
-from poolgrad.links import covering, dimensions, pairs
-from poolgrad.table import ARRAYS, OPS, Kind
-from poolgrad.why import Subject, cuts, subject
+from poolgrad._explain.explain import Subject, cuts, subject
+from poolgrad._explain.links import covering, dimensions, pairs
+from poolgrad._ops.table import ARRAYS, OPS, Kind
 from poolgrad.windows import Plan, clip, edges
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from poolgrad import png
-from poolgrad.files import load
+from poolgrad._common import png
+from poolgrad._ops.files import load
 from poolgrad.graph import Graph, GraphError, service
 
 JUNK: list[Any] = [None, True, 0, -1, 1.5, 10**30, 1e308, "", "x", "x.y", "x.output", "\ud800", "a" * 500, [], [[]], {}, {"a": 1},

@@ -15,9 +15,10 @@ from geometry import cases
 from guarded_ops import AT_BEGIN, AT_END, guarded, guarded_verbs
 from support import FAST, Case, arguments, difference, draw, rng_of
 
-from poolgrad import verbs, windows
-from poolgrad.rules import Mean, Share
-from poolgrad.table import FLOATS, OPS, REALS
+from poolgrad import windows
+from poolgrad._kernels import native
+from poolgrad._ops.semantics import Mean, Share
+from poolgrad._ops.table import FLOATS, OPS, REALS
 from poolgrad.windows import Plan
 
 EVERY = ("int8", "float32")
@@ -54,13 +55,13 @@ def taps_and_sums() -> int:
         for dtype in REALS:
             rng = rng_of(f"{plan.source}{dtype}")
             x, g = draw(rng, dtype, plan.source, "wild"), draw(rng, dtype, plan.dest, "wild")
-            taps = verbs.choose(plan, x)[1]
+            taps = native.choose(plan, x)[1]
             calls = [("choose", x), ("pick", x, taps), ("place", g, taps)]
             if dtype in FLOATS:
                 calls += [("fold", mean, x) for mean in (Mean.TOTAL, Mean.ONCE)]
                 calls += [("spread", Share.WHOLE, reverse, g) for reverse in (False, True)]
             for name, *args in calls:
-                want = getattr(verbs, name)(plan, *args)
+                want = getattr(native, name)(plan, *args)
                 for place in places:
                     count += 1
                     if text := difference(getattr(place, name)(plan, *args), want):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from support import FAST, SHARED, Case, arguments, python
 
-from poolgrad.table import ARRAYS, OPS, Kind, Op
+from poolgrad._ops.table import ARRAYS, OPS, Kind, Op
 
 REFUSALS = (ValueError, TypeError, NotImplementedError, MemoryError)
 INT32_MAX = 2**31 - 1

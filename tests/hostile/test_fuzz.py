@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from support import ROOT, Case, python
 
-from poolgrad import _core, verbs
+from poolgrad import _core
+from poolgrad._kernels import native
 
 FUZZ = ROOT / "fuzz"
 SECONDS = "8"
@@ -155,9 +156,9 @@ def ops(monkeypatch):
 
 
 def test_a_wrong_verb_is_noticed_and_its_case_made_small(ops, monkeypatch):
-    true = verbs.select
+    true = native.select
     monkeypatch.setattr(
-        verbs, "select", lambda plan, start, x: np.where(x.size > 4, 1, 0).astype(x.dtype) + true(plan, start, x)
+        native, "select", lambda plan, start, x: np.where(x.size > 4, 1, 0).astype(x.dtype) + true(plan, start, x)
     )
     case = Case("MaxPool", "int32", x=(2, 5, 5, 3), k=(3, 2), s=(2, 2), pad="SAME", data="wild")
     text = ops.failure(case, ops.wrong(case, ops.drawn(case), Counter()), "")

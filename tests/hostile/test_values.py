@@ -15,7 +15,7 @@ from support import Case, arguments
 
 import poolgrad
 from poolgrad import raw_ops
-from poolgrad.table import OPS
+from poolgrad._ops.table import OPS
 
 CLEAR = (ValueError, TypeError, NotImplementedError, MemoryError)
 SECONDS = 2  # for one call of a few cells, on a machine that does other things besides

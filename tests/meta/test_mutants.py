@@ -27,14 +27,16 @@ def test_there_are_faults_of_all_parts(mutate):
     assert sum(fault.native for fault in found) >= 60
     assert sum(not fault.native for fault in found) >= 60
     assert {fault.file for fault in found} >= {
-        f"src/poolgrad/{name}.py" for name in ("bind", "attributes", "windows", "verbs", "raw_ops")
+        f"src/poolgrad/{name}.py" for name in ("_ops/bind", "_ops/arguments", "windows", "_kernels/native", "raw_ops")
     }
 
 
 def test_a_fault_that_no_longer_fits_is_named(mutate):
-    gone = mutate.Fault("src/poolgrad/verbs.py", "gone", "there is no such text", "")
-    same = mutate.Fault("src/poolgrad/verbs.py", "same", "class Astray(ValueError):", "class Astray(ValueError):")
-    assert [line.split(": its")[0] for line in mutate.misfits([gone, same])] == ["verbs.py: gone", "verbs.py: same"]
+    gone = mutate.Fault("src/poolgrad/_kernels/native.py", "gone", "there is no such text", "")
+    same = mutate.Fault(
+        "src/poolgrad/_kernels/native.py", "same", "class Astray(ValueError):", "class Astray(ValueError):"
+    )
+    assert [line.split(": its")[0] for line in mutate.misfits([gone, same])] == ["native.py: gone", "native.py: same"]
 
 
 @pytest.mark.parametrize(

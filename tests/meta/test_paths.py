@@ -3,14 +3,15 @@
 import numpy as np
 from support import FAST, PLAIN, Case, arguments
 
-from poolgrad import _core, raw_ops, verbs
+from poolgrad import _core, raw_ops
+from poolgrad._kernels import native
 
 
 def test_a_call_on_the_generic_path_does_not_make_the_next_one_generic(monkeypatch):
     args = arguments(Case("MaxPool", x=(1, 9, 9, 5)))
     made = []
     monkeypatch.setattr(
-        verbs, "native", lambda plan, plain=False, native=verbs.native: made.append(native(plan, plain)) or made[-1]
+        native, "native", lambda plan, plain=False, native=native.native: made.append(native(plan, plain)) or made[-1]
     )
     FAST["MaxPool"](**args)
     PLAIN["MaxPool"](**args)

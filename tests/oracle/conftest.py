@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from poolgrad import verbs
+from poolgrad._kernels import native
 
 
 class Poisoned:
@@ -23,4 +23,4 @@ class Poisoned:
 
 @pytest.fixture(autouse=True)
 def _poison(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verbs, "np", Poisoned())
+    monkeypatch.setattr(native, "np", Poisoned())

@@ -6,7 +6,7 @@ from typing import Any
 
 from support import Case
 
-from poolgrad.table import OPS, Kind, Op
+from poolgrad._ops.table import OPS, Kind, Op
 
 Fields = dict[str, Any]
 

@@ -8,7 +8,7 @@ from support import FAST, Case, arguments, outputs
 
 import poolgrad
 from poolgrad import _core
-from poolgrad.table import OPS
+from poolgrad._ops.table import OPS
 
 
 def digest(results: list[np.ndarray]) -> str:

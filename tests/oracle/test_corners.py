@@ -5,8 +5,9 @@ import pytest
 from support import plain_verbs
 
 import poolgrad
-from poolgrad import _core, reference, verbs
-from poolgrad.rules import Mean, Start
+from poolgrad import _core, reference
+from poolgrad._kernels import native
+from poolgrad._ops.semantics import Mean, Start
 from poolgrad.windows import Axis, Plan, clip
 
 
@@ -17,7 +18,7 @@ def test_a_window_that_was_cut_among_others_that_were_not_starts_from_the_lowest
     x = np.full(plan.source, -np.inf, np.float32)
     want = reference.select(plan, Start.INFINITY, x)
     assert set(np.unique(want).tolist()) == {-np.inf, float(np.finfo(np.float32).min)}
-    assert (verbs.select(plan, Start.INFINITY, x) == want).all()
+    assert (native.select(plan, Start.INFINITY, x) == want).all()
     assert (plain_verbs().select(plan, Start.INFINITY, x) == want).all()
 
 
@@ -27,7 +28,7 @@ def test_a_window_that_was_cut_along_another_axis_than_the_last_starts_from_the_
     x = np.full(plan.source, -np.inf, np.float32)
     want = reference.select(plan, Start.INFINITY, x)
     assert np.isfinite(want).all((0, 2, 3)).tolist() == [True, False, False, False, True]
-    assert (verbs.select(plan, Start.INFINITY, x) == want).all()
+    assert (native.select(plan, Start.INFINITY, x) == want).all()
     assert (plain_verbs().select(plan, Start.INFINITY, x) == want).all()
 
 
@@ -39,7 +40,7 @@ def test_a_window_that_sticks_out_without_being_cut_starts_from_minus_infinity_w
     x = np.full(plan.source, -np.inf)
     want = reference.select(plan, Start.INFINITY, x)
     assert set(np.unique(want).tolist()) == {-np.inf, float(np.finfo(np.float64).min)}
-    assert (verbs.select(plan, Start.INFINITY, x) == want).all()
+    assert (native.select(plan, Start.INFINITY, x) == want).all()
 
 
 def test_the_first_wrong_position_is_named_whoever_finds_his_first():
@@ -88,7 +89,7 @@ def test_a_result_is_whole_however_it_is_cut(what, threads):
     x = np.random.default_rng(0).integers(0, 9, plan.source).astype(np.float32)
     out = np.full(plan.dest, -7, np.float32)
     with poolgrad.threads(threads):
-        verbs.select(plan, Start.LOWEST, x, out)
+        native.select(plan, Start.LOWEST, x, out)
     assert (out == reference.select(plan, Start.LOWEST, x)).all()
 
 
@@ -98,7 +99,7 @@ def test_windows_that_neither_begin_nor_end_with_a_block_do_not_slide():
     rows = Axis(60, start, np.where(start == 3, 9, start + 20))
     plan = Plan((1, 60, 40, 3), {1: rows, 2: clip(40, 20, 1, 0, 21)})
     x = np.random.default_rng(0).integers(-99, 99, plan.source).astype(np.float32)
-    got = verbs.select(plan, Start.LOWEST, x)
+    got = native.select(plan, Start.LOWEST, x)
     assert (got == plain_verbs().select(plan, Start.LOWEST, x)).all()
 
 
@@ -110,25 +111,25 @@ def test_sums_of_up_to_64_cells_and_of_more_are_added_up_as_the_reference_does(w
     )
     x = np.random.default_rng(0).standard_normal(plan.source).astype(np.float32)
     want = reference.fold(plan, mean, x).tobytes()
-    assert verbs.fold(plan, mean, x).tobytes() == want
+    assert native.fold(plan, mean, x).tobytes() == want
     assert plain_verbs().fold(plan, mean, x).tobytes() == want
 
 
 def test_nan_may_be_the_maximum_of_a_window_that_begins_with_it():
     plan = Plan((6,), {0: clip(6, 2, 2, 0, 3)})
     x, y, g = np.array([np.nan, 1, 2, 3, 5, 4]), np.array([np.nan, 3, 5]), np.array([10.0, 20, 30])
-    assert np.array_equal(verbs.select(plan, Start.FIRST, x), y, equal_nan=True)
-    assert verbs.route(plan, x, g, y).tolist() == [10, 0, 0, 20, 30, 0]
-    with pytest.raises(verbs.Astray, match="at flat position 1"):
-        verbs.route(plan, x, g, np.array([np.nan, np.nan, 5]))
+    assert np.array_equal(native.select(plan, Start.FIRST, x), y, equal_nan=True)
+    assert native.route(plan, x, g, y).tolist() == [10, 0, 0, 20, 30, 0]
+    with pytest.raises(native.Astray, match="at flat position 1"):
+        native.route(plan, x, g, np.array([np.nan, np.nan, 5]))
 
 
 def test_an_output_that_was_flushed_to_zero_still_is_the_maximum():
     plan = Plan((4,), {0: clip(4, 2, 2, 0, 2)})
     x, g = np.array([1e-40, 0, 3, 2], np.float32), np.array([10, 20], np.float32)
-    assert verbs.route(plan, x, g, np.array([0, 3], np.float32)).tolist() == [10, 0, 20, 0]
-    with pytest.raises(verbs.Astray, match="at flat position 0"):
-        verbs.route(plan, x, g, np.array([1e-30, 3], np.float32))
+    assert native.route(plan, x, g, np.array([0, 3], np.float32)).tolist() == [10, 0, 20, 0]
+    with pytest.raises(native.Astray, match="at flat position 0"):
+        native.route(plan, x, g, np.array([1e-30, 3], np.float32))
 
 
 @pytest.mark.parametrize("which", [0, 50, -1])
@@ -138,5 +139,5 @@ def test_a_window_that_ends_before_its_neighbours_do_reads_no_further(which):
     stop[which] -= 1
     plan = Plan((2, 6, 200), {1: clip(6, 2, 2, 0, 3), 2: Axis(200, start, stop)})
     x = np.random.default_rng(0).permutation(2400).reshape(plan.source).astype(np.float32)
-    assert (verbs.select(plan, Start.LOWEST, x) == reference.select(plan, Start.LOWEST, x)).all()
-    assert (verbs.fold(plan, Mean.EXACT, x) == reference.fold(plan, Mean.EXACT, x)).all()
+    assert (native.select(plan, Start.LOWEST, x) == reference.select(plan, Start.LOWEST, x)).all()
+    assert (native.fold(plan, Mean.EXACT, x) == reference.fold(plan, Mean.EXACT, x)).all()

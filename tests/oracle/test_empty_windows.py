@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from poolgrad import _core
-from poolgrad.rules import Mean, Start
+from poolgrad._ops.semantics import Mean, Start
 from poolgrad.windows import Axis, Plan
 
 ALONG = {n: Axis(n, np.maximum(np.arange(n) - 1, 0), np.minimum(np.arange(n) + 2, n), 3) for n in (17, 40, 70)}

@@ -13,7 +13,7 @@ import pytest
 from support import FAST, Case, arguments, difference, dtype_of
 
 import poolgrad
-from poolgrad.table import OPS, Kind
+from poolgrad._ops.table import OPS, Kind
 
 FLUSH = 0x8040  # flush results to zero, and take subnormal operands for zero
 LDMXCSR, STMXCSR = b"\x0f\xae\x17\xc3", b"\x0f\xae\x1f\xc3"  # at the address in rdi; return

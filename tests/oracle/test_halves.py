@@ -9,8 +9,9 @@ import pytest
 
 import poolgrad
 import poolgrad as pg
-from poolgrad import reference, verbs
-from poolgrad.rules import Mean, Share
+from poolgrad import reference
+from poolgrad._kernels import native
+from poolgrad._ops.semantics import Mean, Share
 from poolgrad.windows import Axis, Plan, clip, whole
 
 DTYPES = [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)]
@@ -42,7 +43,7 @@ def triples(dtype: np.dtype) -> np.ndarray:
 @np.errstate(all="ignore")
 def test_a_mean_rounds_each_sum(dtype):
     x = triples(dtype)
-    y = verbs.fold(Plan(x.shape, {1: whole(3)}), Mean.COUNTED, x)
+    y = native.fold(Plan(x.shape, {1: whole(3)}), Mean.COUNTED, x)
     assert same(y[:, 0], (x[:, 0] + x[:, 1] + x[:, 2]) / dtype.type(3))
 
 
@@ -51,7 +52,7 @@ def test_a_mean_rounds_each_sum(dtype):
 @np.errstate(all="ignore")
 def test_a_mean_gradient_rounds_each_product_and_each_sum(dtype, reverse):
     g = triples(dtype)
-    dx = verbs.spread(Plan((g.shape[0], 5, g.shape[2]), {1: clip(5, 3, 1, 0, 3)}), Share.RECIPROCAL, reverse, g)
+    dx = native.spread(Plan((g.shape[0], 5, g.shape[2]), {1: clip(5, 3, 1, 0, 3)}), Share.RECIPROCAL, reverse, g)
     shares = g * np.float32(1 / 3).astype(dtype)
     for j in range(5):
         total = np.zeros_like(g[:, 0])
@@ -68,7 +69,7 @@ def test_what_is_near_is_decided_once_the_difference_is_rounded(dtype):
     y = (-step / 32 * np.arange(64)).astype(dtype).reshape(1, 64)
     plan, g = Plan(x.shape, {0: whole(8)}), np.ones((1, 64), dtype)
     assert (x.astype(float) - y.astype(float) < 0.5).sum() > (x - y < 0.5).sum()  # some are near only before
-    for near in (verbs.near, reference.near):
+    for near in (native.near, reference.near):
         assert np.array_equal(near(plan, 0.5, x, y, g), (abs(x - y) < 0.5).astype(dtype))
 
 
@@ -113,7 +114,7 @@ def test_what_taps_bring_to_one_cell_is_rounded_once(dtype, threads, inner):
     plan = Plan((400 * times, 6, inner), {1: Axis(6, range(5), [5, 5, 5, 5, 6])})
     taps = np.broadcast_to(np.arange(4, -1, -1, dtype=np.uint8)[:, None], plan.dest).copy()
     with poolgrad.threads(threads):
-        dx = verbs.place(plan, g, taps)
+        dx = native.place(plan, g, taps)
     assert same(dx, reference.place(plan, g, taps))
     want = np.tile(once(terms, dtype), times)
     for c in range(inner):
@@ -143,15 +144,15 @@ def test_all_ends_of_binades_brought_to_one_cell_are_rounded_once(dtype):
     g = np.ascontiguousarray(x.transpose(0, 2, 1).reshape(-1, 3))
     plan = Plan((len(g), 4), {1: Axis(4, [0, 1, 2], [3, 3, 4])})
     taps = np.broadcast_to(np.array([2, 1, 0], np.uint8), plan.dest).copy()
-    assert same(verbs.place(plan, g, taps), reference.place(plan, g, taps))
+    assert same(native.place(plan, g, taps), reference.place(plan, g, taps))
     index = np.full(g.shape, 2)
     shape = Plan((len(g), 4), {1: Axis(4, [0, 1, 2], [3, 3, 4])})
     assert same(
-        verbs.scatter(shape, len(g), False, g, index, True), reference.scatter(shape, len(g), False, g, index, True)
+        native.scatter(shape, len(g), False, g, index, True), reference.scatter(shape, len(g), False, g, index, True)
     )
     finite = np.isfinite(g.astype(np.float32)).all(1)
     some = np.flatnonzero(finite)[:: max(1, finite.sum() // 4000)]
-    dx = verbs.place(plan, g, taps)[some, 2]
+    dx = native.place(plan, g, taps)[some, 2]
     narrow = (
         np.ptp(np.frexp(np.where(g[some] == 0, 1, g[some]).astype(np.float64))[1], axis=1) < 10
     )  # float32 adds those exactly
@@ -164,6 +165,6 @@ def test_ops_of_tensorflow_still_round_at_each_addition():
     g = np.array([2048, 1, 1], np.float16)
     plan = Plan((4,), {0: Axis(4, [0, 1, 2], [3, 3, 4])})
     x = np.array([0, 0, 1, 0], np.float16)
-    assert verbs.route(plan, x, g)[2] == 2048
-    assert verbs.scatter(plan, 1, True, g, np.full(3, 2))[2] == 2048
-    assert verbs.place(plan, g, np.array([2, 1, 0], np.uint8))[2] == 2050
+    assert native.route(plan, x, g)[2] == 2048
+    assert native.scatter(plan, 1, True, g, np.full(3, 2))[2] == 2048
+    assert native.place(plan, g, np.array([2, 1, 0], np.uint8))[2] == 2050

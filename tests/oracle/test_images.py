@@ -6,8 +6,9 @@ import pytest
 from support import plain_verbs
 
 import poolgrad
-from poolgrad import _core, reference, verbs
-from poolgrad.rules import Mean, Share, Start
+from poolgrad import _core, reference
+from poolgrad._kernels import native
+from poolgrad._ops.semantics import Mean, Share, Start
 from poolgrad.windows import Plan, clip
 
 REAL = [np.dtype(t) for t in (np.float16, ml_dtypes.bfloat16, np.float32, np.float64)]
@@ -76,7 +77,7 @@ def test_every_verb_equals_the_plain_path(what, dtype, special, threads):
     with poolgrad.threads(threads):
         for number, call in enumerate(calls):
             _core.go_far_from(-(number % 2))  # every other result goes past the caches
-            got, want = call(verbs), call(plain)
+            got, want = call(native), call(plain)
             _core.go_far_from(-1)
             same = (got.view(f"u{got.itemsize}") == want.view(f"u{got.itemsize}")) | ((got != got) & (want != want))
             assert same.all(), number
@@ -89,9 +90,9 @@ def test_flat_items_of_any_size_keep_their_parts_apart(stride):
         plan = pool(5, (11, width), (stride, stride), (stride, stride), width % 2)
         x, g = (rng.integers(-50, 50, shape).astype(np.float32) for shape in (plan.source, plan.dest))
         y = reference.select(plan, Start.LOWEST, x)
-        assert np.array_equal(verbs.near(plan, 1e-6, x, y, g), reference.near(plan, 1e-6, x, y, g)), width
+        assert np.array_equal(native.near(plan, 1e-6, x, y, g), reference.near(plan, 1e-6, x, y, g)), width
         assert np.array_equal(
-            verbs.spread(plan, Share.RECIPROCAL, False, g), reference.spread(plan, Share.RECIPROCAL, False, g)
+            native.spread(plan, Share.RECIPROCAL, False, g), reference.spread(plan, Share.RECIPROCAL, False, g)
         ), width
 
 
@@ -99,9 +100,9 @@ def test_flat_items_of_any_size_keep_their_parts_apart(stride):
 def test_images_without_windows_have_gradients_of_zero(axes):
     plan = Plan((40, *(axes.get(d, (2, 2))[0] for d in (1, 2))), {d: clip(n, 1, 1, 0, m) for d, (n, m) in axes.items()})
     x = np.ones(plan.source, np.float32)
-    got = verbs.route(plan, x, np.ones(plan.dest, np.float32), None, np.full(plan.source, 7, np.float32))
+    got = native.route(plan, x, np.ones(plan.dest, np.float32), None, np.full(plan.source, 7, np.float32))
     assert (got == 0).all()
-    assert (verbs.place(plan, np.ones(plan.dest, np.float32), np.zeros(plan.dest, np.uint8)) == 0).all()
+    assert (native.place(plan, np.ones(plan.dest, np.float32), np.zeros(plan.dest, np.uint8)) == 0).all()
 
 
 def test_the_plain_path_is_right_about_images():
@@ -134,7 +135,7 @@ def test_a_quotient_is_what_division_gives(cells, dtype, channels):
             for j, (a, b) in enumerate(plan.by_dimension[1].pairs()):
                 want[:, a:b] += (g[:, j].astype(np.float64) / np.float64(cells))[:, None]
             rounded = want.astype(dtype)
-        got = verbs.spread(plan, Share.QUOTIENT, False, g)
+        got = native.spread(plan, Share.QUOTIENT, False, g)
         assert ((got == rounded) | ((got != got) & (rounded != rounded))).all()
 
 
@@ -165,5 +166,5 @@ def test_a_mean_is_what_division_gives(cells, dtype, first):
         with np.errstate(all="ignore"):
             wide = numbers.astype(np.float64 if dtype == np.float64 else np.float32)
             want = (wide / wide.dtype.type(cells)).astype(dtype)
-        got = verbs.fold(plan, Mean.EXACT, x)
+        got = native.fold(plan, Mean.EXACT, x)
         assert ((got == want) | ((got != got) & (want != want))).all()

@@ -9,9 +9,10 @@ from geometry import cases, large
 from support import FAST, PLAIN, ROOT, Case, arguments, difference, python
 
 import poolgrad
-from poolgrad import _core, verbs, windows
-from poolgrad.rules import Share
-from poolgrad.table import ARRAYS, OPS
+from poolgrad import _core, windows
+from poolgrad._kernels import native
+from poolgrad._ops.semantics import Share
+from poolgrad._ops.table import ARRAYS, OPS
 
 PAIRS = [(name, dtype) for name, op in OPS.items() for dtype in op.dtypes]
 
@@ -40,8 +41,8 @@ def test_what_goes_past_the_caches_arrives_wherever_rows_begin(shape, dtype):
     taps = np.zeros(plan.dest, np.uint8)
     memory = np.empty(int(np.prod(shape)) + 64, dtype)
     for calls in (
-        lambda out: verbs.spread(plan, Share.RECIPROCAL, False, g, out),
-        lambda out: verbs.place(plan, g, taps, out),
+        lambda out: native.spread(plan, Share.RECIPROCAL, False, g, out),
+        lambda out: native.place(plan, g, taps, out),
     ):
         want = calls(np.empty(shape, dtype))
         _core.go_far_from(0)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from poolgrad import verbs
-from poolgrad.rules import Mean, Share, Start
+from poolgrad._kernels import native
+from poolgrad._ops.semantics import Mean, Share, Start
 from poolgrad.windows import Axis, Plan, clip, same_length, same_pad
 
 # shape, window and stride by axis; each is cut another way
@@ -30,7 +30,7 @@ def axes_of(name: str) -> dict[int, Axis]:
 
 def plans(name: str) -> tuple[Plan, Plan]:
     fast, plain = Plan(PLANS[name][0], axes_of(name)), Plan(PLANS[name][0], axes_of(name))
-    verbs.native(plain, plain=True)
+    native.native(plain, plain=True)
     return fast, plain
 
 
@@ -64,12 +64,12 @@ def test_maxima_and_what_follows_them_equal_the_plain_path(name, make):
     rng = np.random.default_rng(5)
     x, v, g = make(rng, fast.source), make(rng, fast.source), whole(rng, fast.dest)
     for start in (Start.LOWEST, Start.INFINITY):
-        assert same(verbs.select(fast, start, x), verbs.select(plain, start, x))
-    assert same(verbs.route(fast, x, g), verbs.route(plain, x, g))
-    y = verbs.select(fast, Start.LOWEST, x)
+        assert same(native.select(fast, start, x), native.select(plain, start, x))
+    assert same(native.route(fast, x, g), native.route(plain, x, g))
+    y = native.select(fast, Start.LOWEST, x)
     y.reshape(-1)[:: y.size // 7 + 1] = 1  # most of these are no maxima
-    assert same(verbs.recall(fast, x, y, v), verbs.recall(plain, x, y, v))
-    assert same(verbs.near(fast, 1e-5, x, y, g), verbs.near(plain, 1e-5, x, y, g))
+    assert same(native.recall(fast, x, y, v), native.recall(plain, x, y, v))
+    assert same(native.near(fast, 1e-5, x, y, g), native.near(plain, 1e-5, x, y, g))
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -77,9 +77,9 @@ def test_rounding_does_not_depend_on_who_is_near(name):
     fast, plain = plans(name)
     rng = np.random.default_rng(6)
     x, g = (rng.standard_normal(shape).astype(np.float32) for shape in (fast.source, fast.dest))
-    y = verbs.select(fast, Start.LOWEST, x)
-    assert same(verbs.near(fast, 1e-5, x, y, g), verbs.near(plain, 1e-5, x, y, g))
-    assert same(verbs.near(fast, 0.5, x, y, g), verbs.near(plain, 0.5, x, y, g))
+    y = native.select(fast, Start.LOWEST, x)
+    assert same(native.near(fast, 1e-5, x, y, g), native.near(plain, 1e-5, x, y, g))
+    assert same(native.near(fast, 0.5, x, y, g), native.near(plain, 0.5, x, y, g))
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -90,18 +90,18 @@ def test_sums_of_whole_numbers_are_exact(name):
     x = whole(rng, fast.source)
     counts = window_sums(np.ones(fast.source), forward)
     want = window_sums(x.astype(np.float64), forward) / counts
-    assert same(verbs.fold(fast, Mean.EXACT, x), want.astype(np.float32))
+    assert same(native.fold(fast, Mean.EXACT, x), want.astype(np.float32))
 
 
 @pytest.mark.parametrize("name", PLANS)
 def test_gradients_of_means_write_every_cell(name):
     fast, plain = plans(name)
     g = whole(np.random.default_rng(8), fast.dest)
-    dx = verbs.spread(fast, Share.RECIPROCAL, False, g)
-    assert same(dx, verbs.spread(plain, Share.RECIPROCAL, False, g))
+    dx = native.spread(fast, Share.RECIPROCAL, False, g)
+    assert same(dx, native.spread(plain, Share.RECIPROCAL, False, g))
     assert abs(dx.sum(dtype=float) - g.sum(dtype=float)) < 0.05 * g.size**0.5
 
 
 def test_a_mean_of_minus_zeros_is_zero():
     fast, _ = plans("columns")
-    assert not np.signbit(verbs.fold(fast, Mean.EXACT, np.full(fast.source, -0.0, np.float32))).any()
+    assert not np.signbit(native.fold(fast, Mean.EXACT, np.full(fast.source, -0.0, np.float32))).any()

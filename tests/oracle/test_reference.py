@@ -4,7 +4,7 @@ import pytest
 from geometry import cases
 from support import Case, none_wrong
 
-from poolgrad.table import OPS
+from poolgrad._ops.table import OPS
 
 PAIRS = [(name, dtype) for name, op in OPS.items() for dtype in op.dtypes]
 

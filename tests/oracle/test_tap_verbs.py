@@ -4,8 +4,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from poolgrad import _core, reference, verbs
-from poolgrad.rules import Mean, Share
+from poolgrad import _core, reference
+from poolgrad._kernels import native
+from poolgrad._ops.semantics import Mean, Share
 from poolgrad.windows import Axis, Plan, clip, edges
 
 DTYPES = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)] + ["float16", "float32", "float64"]
@@ -71,12 +72,12 @@ def compare(plan: Plan, dtype: str) -> None:
         x, g = (values(rng, shape, kind(dtype), ties) for shape in (plan.source, plan.dest))
         if x.dtype.kind not in "iu" and not ties:
             x.reshape(-1)[::7] = np.nan
-        y, taps = verbs.choose(plan, x)
+        y, taps = native.choose(plan, x)
         wanted = reference.choose(plan, x)
         assert same(taps, wanted[1])
         assert np.array_equal(y.astype(float), wanted[0].astype(float), equal_nan=True)
-        assert same(verbs.pick(plan, g_like(g, plan), taps), reference.pick(plan, g_like(g, plan), taps))
-        assert same(verbs.place(plan, g, taps), reference.place(plan, g, taps))
+        assert same(native.pick(plan, g_like(g, plan), taps), reference.pick(plan, g_like(g, plan), taps))
+        assert same(native.place(plan, g, taps), reference.place(plan, g, taps))
 
 
 def g_like(g: np.ndarray, plan: Plan) -> np.ndarray:
@@ -90,16 +91,16 @@ def test_sums_that_round_once_equal_the_reference(plan, dtype):
     rng = np.random.default_rng(2)
     x, g = (values(rng, shape, kind(dtype), False) for shape in (plan.source, plan.dest))
     whole = x.dtype.kind in "iu"
-    assert same(verbs.fold(plan, Mean.TOTAL, x), reference.fold(plan, Mean.TOTAL, x)) or adds_in_another_order(
+    assert same(native.fold(plan, Mean.TOTAL, x), reference.fold(plan, Mean.TOTAL, x)) or adds_in_another_order(
         plan, dtype
     )
     if whole or any((axis.count == 0).any() for axis in plan.axes):
         return
-    assert same(verbs.fold(plan, Mean.ONCE, x), reference.fold(plan, Mean.ONCE, x)) or adds_in_another_order(
+    assert same(native.fold(plan, Mean.ONCE, x), reference.fold(plan, Mean.ONCE, x)) or adds_in_another_order(
         plan, dtype
     )
     assert same(
-        verbs.spread(plan, Share.WHOLE, False, g), reference.spread(plan, Share.WHOLE, False, g)
+        native.spread(plan, Share.WHOLE, False, g), reference.spread(plan, Share.WHOLE, False, g)
     ) or adds_in_another_order(plan, dtype)
 
 
@@ -112,7 +113,7 @@ def adds_in_another_order(plan: Plan, dtype: str) -> bool:
 def test_a_tap_outside_its_window_is_refused_where_it_is(plan):
     rng = np.random.default_rng(3)
     x, g = rng.standard_normal(plan.source), rng.standard_normal(plan.dest)
-    _, taps = verbs.choose(plan, x)
+    _, taps = native.choose(plan, x)
     sizes = np.ones((1,) * len(plan.dest), np.int64)
     for d, axis in enumerate(plan.by_dimension):
         if axis is not None:
@@ -123,8 +124,8 @@ def test_a_tap_outside_its_window_is_refused_where_it_is(plan):
         if not 0 < cells[at] <= np.iinfo(taps.dtype).max:
             continue
         wrong.reshape(-1)[at] = cells[at]
-        for verb, array in ((verbs.pick, x), (verbs.place, g)):
-            with pytest.raises(verbs.Astray) as error:
+        for verb, array in ((native.pick, x), (native.place, g)):
+            with pytest.raises(native.Astray) as error:
                 verb(plan, array, wrong)
             assert error.value.at == at
 
@@ -132,9 +133,9 @@ def test_a_tap_outside_its_window_is_refused_where_it_is(plan):
 def test_the_border_refuses_taps_of_another_type_or_size():
     plan = PLANS["channels last"]
     x = np.zeros(plan.source, np.float32)
-    native = verbs.native(plan)
+    made = native.native(plan)
     for taps in (np.zeros(plan.dest, np.uint32), np.zeros(plan.dest, np.int8), np.zeros(3, np.uint8)):
         with pytest.raises((TypeError, ValueError), match="taps"):
-            _core.pick(native, x, taps, None)
+            _core.pick(made, x, taps, None)
     with pytest.raises(ValueError, match="shares memory"):
-        _core.choose(native, x, np.zeros(plan.dest, np.float32), x.reshape(-1).view(np.uint8)[: 2 * 4 * 5 * 33])
+        _core.choose(made, x, np.zeros(plan.dest, np.float32), x.reshape(-1).view(np.uint8)[: 2 * 4 * 5 * 33])

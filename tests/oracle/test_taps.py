@@ -5,7 +5,8 @@ import pytest
 from support import plain_verbs
 
 import poolgrad
-from poolgrad import reference, verbs, windows
+from poolgrad import reference, windows
+from poolgrad._kernels import native
 from poolgrad.windows import Axis, Plan
 
 PLANS = {
@@ -34,7 +35,7 @@ def fresh(plan: Plan) -> Plan:
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 def test_a_tap_outside_its_window_is_named_whatever_the_way(plan):
     x, g = np.zeros(plan.source, np.float32), np.ones(plan.dest, np.float32)
-    taps = verbs.choose(plan, x)[1]
+    taps = native.choose(plan, x)[1]
     count = np.array([len(cells) for cells in reference._windows(plan.axes)])
     some = np.broadcast_to((count > 0)[None, :, None], (plan.outer, len(count), plan.inner)).reshape(plan.outer, -1)
     item, later = some.shape[1], min(plan.outer - 1, 3)
@@ -49,8 +50,8 @@ def test_a_tap_outside_its_window_is_named_whatever_the_way(plan):
             continue  # a byte cannot say so
         for name, array in (("pick", x), ("place", g)):
             found = set()
-            for module, threads in ((reference, 1), (verbs, 1), (verbs, 3), (GENERIC, 1)):
-                with poolgrad.threads(threads), pytest.raises(verbs.Astray) as error:
+            for module, threads in ((reference, 1), (native, 1), (native, 3), (GENERIC, 1)):
+                with poolgrad.threads(threads), pytest.raises(native.Astray) as error:
                     getattr(module, name)(fresh(plan), array, spoilt)
                 found.add(error.value.at)
             assert found == {wrong[0]}, name
@@ -61,8 +62,8 @@ def test_a_tap_is_a_byte_up_to_256_cells(cells, size):
     plan = Plan((1, cells, 2), {1: windows.whole(cells)})
     x = np.zeros(plan.source, np.float32)
     x[0, -1] = 1
-    y, taps = verbs.choose(plan, x)
+    y, taps = native.choose(plan, x)
     assert taps.itemsize == size
     assert y.ravel().tolist() == [1, 1]
     assert taps.ravel().tolist() == [cells - 1, cells - 1]
-    assert verbs.place(plan, y, taps).tolist() == x.tolist()
+    assert native.place(plan, y, taps).tolist() == x.tolist()

@@ -5,8 +5,8 @@ import pytest
 from support import FAST, PLAIN, Case, arguments, difference
 
 import poolgrad
-from poolgrad import verbs
-from poolgrad.rules import Start
+from poolgrad._kernels import native
+from poolgrad._ops.semantics import Start
 from poolgrad.windows import Axis, Plan, clip
 
 OPS = ("MaxPool", "AvgPool", "MaxPoolGrad", "AvgPoolGrad", "MaxPoolGradGrad")
@@ -54,8 +54,8 @@ def test_rows_start_from_what_their_windows_say(start, span):
     x = np.full((2, 40, 700), -np.inf, np.float32)
     x[:, ::7, ::5] = 1
     fast, plain = Plan(x.shape, {1: rows, 2: cols}), Plan(x.shape, {1: rows, 2: cols})
-    verbs.native(plain, plain=True)
-    assert verbs.select(fast, start, x).tobytes() == verbs.select(plain, start, x).tobytes()
+    native.native(plain, plain=True)
+    assert native.select(fast, start, x).tobytes() == native.select(plain, start, x).tobytes()
 
 
 @pytest.mark.parametrize("channels", [1, 8])  # so few of one byte that images are computed side by side
@@ -65,12 +65,12 @@ def test_the_first_wrong_tap_is_found_in_whichever_image(image, channels):
     taps = np.zeros(plan.dest, np.uint8)
     taps[image, 3, 5] = 4
     taps[image + 1 :, 0, 0] = 4
-    with poolgrad.threads(1), pytest.raises(verbs.Astray) as wrong:
-        verbs.place(plan, np.ones(plan.dest, np.int8), taps)
+    with poolgrad.threads(1), pytest.raises(native.Astray) as wrong:
+        native.place(plan, np.ones(plan.dest, np.int8), taps)
     assert wrong.value.at == ((image * 16 + 3) * 16 + 5) * channels
 
 
 def test_what_has_no_cells_or_cannot_be_nan_is_whole():
-    assert verbs.whole(np.zeros(0, np.float32))
-    assert verbs.whole(np.arange(3))
-    assert not verbs.whole(np.array([1, np.nan, 2], np.float32))
+    assert native.whole(np.zeros(0, np.float32))
+    assert native.whole(np.arange(3))
+    assert not native.whole(np.array([1, np.nan, 2], np.float32))

@@ -9,8 +9,9 @@ from brute import reduce
 from test_pools import WORDS, cells_of
 
 import poolgrad as pg
-from poolgrad import reference, verbs
-from poolgrad.rules import Start
+from poolgrad import reference
+from poolgrad._kernels import native
+from poolgrad._ops.semantics import Start
 
 rng = np.random.default_rng(11)
 
@@ -185,7 +186,7 @@ def test_positions_count_within_their_parts():
 
 
 def test_layouts_are_pooled_where_they_lie(monkeypatch):
-    from poolgrad import arrays
+    from poolgrad._common import arrays
 
     x = rng.standard_normal((2, 8, 8, 3)).astype(np.float32)
     seen = x.transpose(0, 3, 1, 2)  # channels first to look at, channels last in memory
@@ -215,7 +216,7 @@ def test_out_is_filled():
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_a_nan_is_seen_wherever_it_is(dtype):
-    from poolgrad.choice import has_nan
+    from poolgrad._pooling.selection import has_nan
 
     x = np.zeros(9 * 65536 + 77, dtype)
     x[0], x[1024] = np.inf, -np.inf
@@ -256,5 +257,5 @@ def test_what_is_looked_through_part_by_part_is_written_without_gaps(shape, thre
     x = rng.integers(-9, 9, shape).astype(np.float32)
     filled = np.full(plan.dest, 77, np.float32)  # what no window has
     with pg.threads(threads):
-        assert verbs.select(plan, Start.LOWEST, x, filled, True) is filled
+        assert native.select(plan, Start.LOWEST, x, filled, True) is filled
         assert np.array_equal(filled, reference.select(plan, Start.LOWEST, x))

@@ -8,10 +8,10 @@ import pytest
 from support import python, same_bits
 
 import poolgrad as pg
-from poolgrad import verbs
-from poolgrad.errors import Problems
-from poolgrad.functional import Division, folding, source_of
-from poolgrad.geometry import Geometry
+from poolgrad._common.errors import ArgumentErrors
+from poolgrad._kernels import native
+from poolgrad._pooling.pools import Division, folding, source_of
+from poolgrad._pooling.window_args import PooledAxes
 
 WAYS = {
     **{f"pickle {p}": lambda v, p=p: pickle.loads(pickle.dumps(v, p)) for p in range(pickle.HIGHEST_PROTOCOL + 1)},
@@ -70,7 +70,7 @@ def operators():
     yield "positions", pg.unpooling(np.array([[0, 2], [1, 1]]), (2, 3), items=2)
     yield "positions assign", pg.unpooling(np.array([[0, 2], [1, 1]]), (2, 3), "assign", 2)
     nans = np.array([1.0, np.nan, 3.0, 4.0])
-    source = source_of(Problems("test"), nans, Geometry((0,), pg.plan((4,), 2)))
+    source = source_of(ArgumentErrors("test"), nans, PooledAxes((0,), pg.plan((4,), 2)))
     yield "masked", folding("avg_pool", source, Division(True, nan="ignore"))
 
 
@@ -120,7 +120,7 @@ def test_pickles_hold_no_native_plans_and_no_caches():
     sizes = {name: len(pickle.dumps(p)) for name, p in (("split", operator), ("first", picking))}
     for p in (operator, picking):
         p.T(y), p(x)
-    verbs.native(plan)
+    native.native(plan)
     assert len(pickle.dumps(plan)) == fresh < 600
     assert len(pickle.dumps(operator)) == sizes["split"] < x.nbytes + y.nbytes + 2000
     assert len(pickle.dumps(picking)) == sizes["first"] < 1024 + 2000

@@ -11,8 +11,8 @@ from hands import export, place, rename, settled, wire, write
 from support import Case, arguments, python
 
 from poolgrad import raw_ops
+from poolgrad._ops.table import OPS, Kind
 from poolgrad.graph import service
-from poolgrad.table import OPS, Kind
 
 TYPES = {"float32": "DT_FLOAT", "uint8": "DT_UINT8", "int64": "DT_INT64", "int32": "DT_INT32"}
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hands import export, in_block, open_files, place, rename, select, settled, turn, wire, write
 
-from poolgrad import png
-from poolgrad.demo import picture
+from poolgrad._cli.demo import picture
+from poolgrad._common import png
 
 
 @pytest.fixture

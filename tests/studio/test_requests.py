@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from support import ROOT, python
 
-from poolgrad import png
-from poolgrad.graph import data, enuspace, service
+from poolgrad._common import png
+from poolgrad.graph import embedded_files, enuspace, service
 from poolgrad.studio import page
 from poolgrad.studio.command import opening
 from poolgrad.studio.guard import LARGEST_BODY, Refused, Reply
@@ -389,7 +389,7 @@ def test_a_file_is_decoded_while_others_run(what, monkeypatch):
         assert go_on.wait(20)
         return {}
 
-    monkeypatch.setattr(data, "_KEPT", {})
+    monkeypatch.setattr(embedded_files, "_KEPT", {})
     monkeypatch.setattr(png, "decode", slow)
     if what == "import":
         monkeypatch.setattr(enuspace, "_listed", lambda found: loads() or enuspace._refuse("nothing", "a page"))

@@ -14,10 +14,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from poolgrad import demo, png, raw_ops, verbs
+from poolgrad import raw_ops
+from poolgrad._cli import demo
+from poolgrad._cli.panels import GLYPHS, diverging
+from poolgrad._common import png
+from poolgrad._kernels import native
+from poolgrad._ops.table import OPS
 from poolgrad.cli import COMMANDS, main
-from poolgrad.panels import GLYPHS, diverging
-from poolgrad.table import OPS
 
 X = np.arange(32, dtype=np.float32).reshape(1, 4, 4, 2) % 7
 SIZES = ["ksize=1,2,2,1", "strides=1,2,2,1", "padding=VALID"]
@@ -191,8 +194,8 @@ def test_try_shows_the_call_and_agrees_with_the_reference(capsys: pytest.Capture
 def test_try_ends_with_1_where_the_kernel_is_wrong(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    select = verbs.select
-    monkeypatch.setattr(verbs, "select", lambda plan, start, x: select(plan, start, x) + 1)
+    select = native.select
+    monkeypatch.setattr(native, "select", lambda plan, start, x: select(plan, start, x) + 1)
     assert main(["try", "max x=1x4x4x1 k=2x2"]) == 1
     assert "DIFFERS from the reference in output" in capsys.readouterr().out
     assert main(["try", "max x=1x4x4x1 k=2x2", "--no-check"]) == 0

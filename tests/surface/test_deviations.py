@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from support import FAST, SLOW, Case, arguments, difference, dtype_of, outputs
 
-from poolgrad import raw_ops, table
-from poolgrad.table import OPS, Kind, Op, Verb
+from poolgrad import raw_ops
+from poolgrad._ops import table
+from poolgrad._ops.semantics import Kernel
+from poolgrad._ops.table import OPS, Kind, Op
 
 Check = Callable[[Op], None]
 CHECKS: dict[str, Check] = {}
@@ -249,7 +251,7 @@ def test_every_check_belongs_to_a_deviation_that_some_row_has():
 
 def test_an_argmax_row_is_the_only_one_that_refuses_depthwise_by_name():
     assert [name for name, text in ROWS if text == table.NOT_DEPTHWISE] == [
-        n for n, op in OPS.items() if op.rule.verb is Verb.ARGMAX
+        n for n, op in OPS.items() if op.rule.verb is Kernel.ARGMAX
     ]
 
 

@@ -15,10 +15,10 @@ from types import ModuleType
 import pytest
 
 import poolgrad
-import poolgrad.png
+import poolgrad._common.png
 from poolgrad import raw_ops
-from poolgrad.rules import Verb, Windows
-from poolgrad.table import OPS, REQUIRED
+from poolgrad._ops.semantics import Kernel, WindowRule
+from poolgrad._ops.table import OPS, REQUIRED
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -46,13 +46,13 @@ def test_generated_files_are_what_the_table_says() -> None:
 
 def test_the_generator_knows_every_verb_and_every_kind_of_window() -> None:
     docs = _load_tool("docs")
-    assert set(docs.FORMULAS) == set(Verb)
-    assert set(docs.WINDOWS) == set(Windows)
+    assert set(docs.FORMULAS) == set(Kernel)
+    assert set(docs.WINDOWS) == set(WindowRule)
 
 
 def test_the_bundled_picture_is_what_its_script_draws() -> None:
     tool = _load_tool("picture")
-    drawn, stored = tool.render().astype(int), poolgrad.png.read(tool.TARGET).astype(int)
+    drawn, stored = tool.render().astype(int), poolgrad._common.png.read(tool.TARGET).astype(int)
     # The square root and the power may differ in the last place between math libraries.
     assert abs(drawn - stored).max() <= 1
 

@@ -2,7 +2,7 @@
 
 from support import ROOT, python
 
-from poolgrad.table import OPS, REALS
+from poolgrad._ops.table import OPS, REALS
 
 GRID = str(ROOT / "tools" / "grid.py")
 

@@ -23,123 +23,35 @@ FRAMEWORKS = {
 }
 ADAPTERS = {"torch", "jax", "tensorflow", "keras", "autograd", "dask", "xarray"}
 
-# What a room may import besides the standard library; names with a dot are modules of the package.
+# The folders and public modules that each may import, besides itself; `_core` has a test of its own.
 CONTRACT: dict[str, set[str]] = {
-    "rules": set(),
-    "errors": set(),
-    "table": {".rules"},
-    "kept": set(),
-    "windows": {"numpy", ".arrays", ".errors", ".kept"},
-    "philox": {"numpy"},
-    "arrays": {"numpy", ".errors", ".integers"},
-    "attributes": {"numpy", ".errors"},
-    "bind": {"numpy", ".windows", ".arrays", ".attributes", ".errors", ".philox", ".rules", ".table"},
-    "verbs": {"numpy", "ml_dtypes", "._core", ".rules", ".windows"},
-    "reference": {"numpy", "ml_dtypes", ".rules", ".verbs", ".windows"},
-    "raw_ops": {"numpy", ".kept", ".verbs", ".arrays", ".bind", ".errors", ".rules", ".table"},
-    "recipes": {
-        "numpy",
-        ".arrays",
-        ".choice",
-        ".errors",
-        ".families",
-        ".functional",
-        ".geometry",
-        ".integers",
-        ".kept",
-        ".operators",
-        ".taps",
-    }
-    | {".windows"},
-    "traced": {"numpy", ".errors", ".families", ".functional", ".norms", ".recipes", ".taps"},
-    "autograd": {"numpy", "autograd", ".arrays", ".errors", ".operators", ".recipes", ".traced"},
-    "tensorflow": {"numpy", "tensorflow", ".arrays", ".errors", ".recipes", ".traced"},
-    "jax/__init__": {"numpy", "jax", ".arrays", ".errors", ".integers", ".recipes", ".traced", ".primitives"},
-    "jax/primitives": {"numpy", "jax", ".errors", ".recipes", ".native"},
-    "jax/native": {"numpy", "jax", ".config", ".recipes"},
-    "keras/layers": {"numpy", "keras", ".errors", ".families", ".geometry", ".recipes"},
-    "keras/on_torch": {"numpy", "ml_dtypes", "torch", ".errors", ".recipes", ".traced"},
-    "config": {"numpy", "ml_dtypes", "._core"},
-    "geometry": {"numpy", ".kept", ".windows", ".philox", ".arrays", ".errors"},
-    "integers": {"numpy", "ml_dtypes", ".errors"},
-    "norms": {"numpy", ".arrays", ".autodiff", ".choice", ".errors", ".links", ".operators", ".windows"},
-    "operators": {
-        "numpy",
-        ".verbs",
-        ".windows",
-        ".geometry",
-        ".rules",
-        ".arrays",
-        ".errors",
-        ".autodiff",
-        ".integers",
-        ".kept",
-    },
-    "autodiff": {"numpy", ".operators", ".arrays", ".errors"},
-    "choice": {"numpy", ".verbs", ".windows", ".operators", ".rules", ".errors", ".arrays"},
-    "taps": {"numpy", ".verbs", ".windows", ".operators", ".autodiff", ".arrays", ".errors"},
-    "functional": {
-        "numpy",
-        "ml_dtypes",
-        ".kept",
-        ".windows",
-        ".geometry",
-        ".operators",
-        ".autodiff",
-        ".choice",
-        ".integers",
-        ".norms",
-        ".taps",
-        ".arrays",
-        ".errors",
-    },
-    "picture": {
-        "numpy",
-        ".arrays",
-        ".errors",
-        ".families",
-        ".functional",
-        ".geometry",
-        ".operators",
-        ".windows",
-    },
-    "families": {
-        "numpy",
-        ".windows",
-        ".geometry",
-        ".operators",
-        ".autodiff",
-        ".choice",
-        ".functional",
-        ".arrays",
-        ".errors",
-    },
-    "words": {"numpy"},
-    "links": {"numpy", ".rules", ".windows"},
-    "reasons": {
-        "numpy",
-        ".arrays",
-        ".choice",
-        ".errors",
-        ".families",
-        ".functional",
-        ".geometry",
-        ".rules",
-        ".why",
-        ".windows",
-    },
-    "why": {
-        "numpy",
-        ".reasons",
-        ".raw_ops",
-        ".windows",
-        ".bind",
-        ".errors",
-        ".links",
-        ".rules",
-        ".table",
-        ".words",
-    },
+    "_common": set(),
+    "_windows": set(),
+    "windows": {"_common", "_windows"},
+    "_ops": {"_common", "_windows", "windows", "raw_ops"},  # raw_ops: problem lines run themselves
+    "_kernels": {"_ops", "windows"},
+    "reference": {"_kernels", "_ops", "windows"},
+    "raw_ops": {"_common", "_kernels", "_ops", "_windows"},
+    "_pooling": {
+        "_common",
+        "_kernels",
+        "_ops",
+        "_windows",
+        "windows",
+        "_explain",
+    },  # _explain: norms list pairs of cells
+    "_explain": {"_common", "_ops", "_pooling", "raw_ops", "windows"},
+    "_frameworks": {"_common", "_pooling", "_windows", "windows"},
+    "autograd": {"_common", "_frameworks", "_pooling"},
+    "jax": {"_common", "_frameworks", "config"},
+    "keras": {"_common", "_frameworks", "_pooling"},
+    "tensorflow": {"_common", "_frameworks"},
+    "torch": {"_common", "_pooling", "_windows"},
+    "config": set(),
+    "graph": {"_common", "_explain", "_ops", "config", "raw_ops"},
+    "studio": {"_common", "graph"},
+    "_cli": {"_common", "_ops", "raw_ops"},
+    "bench": {"_common", "_kernels", "_ops", "_pooling", "config", "raw_ops", "windows"},
 }
 
 
@@ -159,44 +71,36 @@ def imports(path) -> set[str]:
 
 FILES = sorted(PACKAGE.rglob("*.py"))
 
-# What the modules of a folder may import from the rest of the package: the table as data and the public way to run ops.
-FOLDERS: dict[str, set[str]] = {
-    "graph": {
-        "table",
-        "rules",
-        "bind",
-        "errors",
-        "arrays",
-        "raw_ops",
-        "why",
-        "links",
-        "words",
-        "files",
-        "problem",
-        "png",
-        "config",
-    },
-    "studio": {"graph", "errors", "files"},
-}
+
+def neighbours(path) -> set[str]:
+    """The folders and modules of the package that a file imports."""
+    package = path.relative_to(PACKAGE).parts[:-1]
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = [*package[: len(package) - node.level + 1], *(node.module or "").split(".")]
+            names = [part for part in base if part] or [alias.name for alias in node.names]
+            found |= {names[0]} if base != [""] else set(names)
+    return found - {"_core", path.relative_to(PACKAGE).parts[0].removesuffix(".py")}
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_a_folder_imports_only_what_it_may_know(folder):
+@pytest.mark.parametrize("part", CONTRACT)
+def test_a_part_of_the_package_imports_only_what_it_may_know(part):
+    files = [PACKAGE / f"{part}.py"] if (PACKAGE / f"{part}.py").exists() else (PACKAGE / part).rglob("*.py")
+    for path in files:
+        public = {"__version__", "get_num_threads", "threads"} if part == "bench" else set()
+        assert neighbours(path) <= CONTRACT[part] | public, path
+
+
+def test_every_part_of_the_package_has_its_contract():
+    parts = {p.name.removesuffix(".py") for p in PACKAGE.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()}
+    assert parts - {"__init__", "__main__", "cli"} == set(CONTRACT)
+
+
+@pytest.mark.parametrize("folder", ["graph", "studio"])
+def test_pages_need_no_package_but_numpy(folder):
     for path in (PACKAGE / folder).rglob("*.py"):
-        found = set()
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.level == 2:
-                found |= {node.module.split(".")[0]} if node.module else {alias.name for alias in node.names}
-            elif isinstance(node, (ast.Import, ast.ImportFrom)) and not getattr(node, "level", 0):
-                names = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""]
-                outside = {n.split(".")[0] for n in names} - set(sys.stdlib_module_names)
-                assert outside <= {"numpy", "ml_dtypes"}, path
-        assert found <= FOLDERS[folder], path
-
-
-@pytest.mark.parametrize("room", [r for r in CONTRACT if (PACKAGE / f"{r}.py").exists()])
-def test_a_room_imports_only_what_it_may_know(room):
-    assert imports(PACKAGE / f"{room}.py") <= CONTRACT[room]
+        assert {n for n in imports(path) if not n.startswith(".")} <= {"numpy", "ml_dtypes"}, path
 
 
 @pytest.mark.parametrize(
@@ -214,10 +118,10 @@ def test_no_module_but_an_adapter_imports_a_framework_at_its_head(path):
 @pytest.mark.parametrize(
     "path",
     # The package's own file imports it for its order alone: it refuses sub-interpreters before NumPy is loaded.
-    [f for f in FILES if f.stem not in ("verbs", "config", "__init__") and f.parent.name != "bench"],
+    [f for f in FILES if f.stem not in ("native", "config", "__init__") and f.parent.name != "bench"],
     ids=lambda f: str(f.relative_to(PACKAGE)),
 )
-def test_only_the_verbs_and_the_configuration_touch_the_native_module(path):
+def test_only_the_kernels_and_the_configuration_touch_the_native_module(path):
     assert "._core" not in imports(path)
 
 

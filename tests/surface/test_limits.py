@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from support import python
 
-from poolgrad import arrays, raw_ops, windows
-from poolgrad.attributes import Attributes
-from poolgrad.errors import Problems
+from poolgrad import raw_ops, windows
+from poolgrad._common import arrays
+from poolgrad._common.errors import ArgumentErrors
+from poolgrad._ops.arguments import Attributes
 
 SIZES = {"ksize": [1, 2, 2, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}
 
@@ -58,7 +59,7 @@ def test_no_more_memory_is_kept_than_was_allowed():
 
 @pytest.mark.parametrize(("elements", "fits"), [(2**31, True), (2**31 + 1, False)])
 def test_int32_holds_positions_among_so_many_elements(elements, fits):
-    problems = Problems("MaxPoolWithArgmax")
+    problems = ArgumentErrors("MaxPoolWithArgmax")
     assert Attributes({"Targmax": "int32"}, problems).index_type("Targmax", elements) == "int32"
     assert bool(problems) is not fits
 

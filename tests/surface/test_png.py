@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from poolgrad import png
+from poolgrad._common import png
 
 
 def by_definition(filters: list[int], lines: np.ndarray) -> np.ndarray:

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poolgrad import raw_ops, reference
-from poolgrad.problem import FAMILIES, Problem, forward, parse, short
-from poolgrad.rules import Windows
-from poolgrad.table import OPS, Kind, Op
+from poolgrad._ops.problem import FAMILIES, Problem, forward, parse, short
+from poolgrad._ops.semantics import WindowRule
+from poolgrad._ops.table import OPS, Kind, Op
 
 
 def line(op: Op, dtype: str, layout: str, more: str = "") -> str:
@@ -21,7 +21,7 @@ def line(op: Op, dtype: str, layout: str, more: str = "") -> str:
     shape = ["2", *(["5", "6", "4"][: op.spatial]), channels]
     if layout[1] == "C":
         shape = [shape[0], channels, *shape[1:-1]]
-    windows = "ratio=1.5x1.7 overlapping" if op.rule.windows is Windows.EDGES else f"k={'x'.join(sizes)} pad=same"
+    windows = "ratio=1.5x1.7 overlapping" if op.rule.windows is WindowRule.EDGES else f"k={'x'.join(sizes)} pad=same"
     return f"{op.name} {dtype} {layout.lower()} x={'x'.join(shape)} {windows} {more}".strip()
 
 
@@ -158,7 +158,7 @@ def problems(draw: st.DrawFn) -> Problem:
         if padding == "EXPLICIT"
         else ()
     )
-    drawn = op.rule.windows is Windows.EDGES
+    drawn = op.rule.windows is WindowRule.EDGES
     ratio = tuple(draw(st.floats(1, 9).map(lambda v: round(v, 3))) for _ in range(rank)) if drawn else ()
     positions = bool(kinds & {Kind.INDEX, Kind.INDEX_TYPE})
     seeds = draw(st.tuples(st.integers(-9, 9), st.integers(-9, 9)).filter(any)) if drawn else (1, 0)

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from support import Case, arguments
 
-from poolgrad import png, raw_ops
+from poolgrad import raw_ops
+from poolgrad._common import png
+from poolgrad._common.errors import short_repr
+from poolgrad._ops.table import OPS
 from poolgrad.cli import main
 from poolgrad.config import set_kept_memory
-from poolgrad.errors import brief
-from poolgrad.table import OPS
 
 
 def chunk(name: bytes, content: bytes) -> bytes:
@@ -64,7 +65,7 @@ class Silent:
 
 
 def test_a_value_that_cannot_be_shown_is_named_by_its_type():
-    assert brief(Silent()) == "<Silent>"
+    assert short_repr(Silent()) == "<Silent>"
     with pytest.raises(TypeError, match=r"MaxPool: input: got <Silent>"):
         raw_ops.MaxPool(input=Silent(), ksize=[1, 1, 1, 1], strides=[1, 1, 1, 1], padding="SAME")
 

@@ -13,8 +13,9 @@ from support import Case, arguments, python
 import poolgrad
 import poolgrad.graph
 import poolgrad.studio
-from poolgrad import raw_ops, rules, table
-from poolgrad.table import OPS, Kind
+from poolgrad import raw_ops
+from poolgrad._ops import semantics, table
+from poolgrad._ops.table import OPS, Kind
 
 SIZES = "ksize, strides, padding"
 THREE = "orig_input, orig_output, grad"
@@ -130,10 +131,12 @@ def test_no_text_of_the_table_is_a_deviation_that_no_row_has():
     assert texts == set(deviation_names())
 
 
-@pytest.mark.parametrize("kind", [rules.Verb, rules.Windows, rules.Mean, rules.Share, rules.Start])
+@pytest.mark.parametrize(
+    "kind", [semantics.Kernel, semantics.WindowRule, semantics.Mean, semantics.Share, semantics.Start]
+)
 def test_every_word_of_the_rules_is_used_by_a_row(kind):
     used = {word for op in OPS.values() for word in vars(op.rule).values() if isinstance(word, kind)}
-    pythonic = {rules.Mean: {"TOTAL", "ONCE"}, rules.Share: {"WHOLE"}}  # which the pools use, and no operator
+    pythonic = {semantics.Mean: {"TOTAL", "ONCE"}, semantics.Share: {"WHOLE"}}  # which the pools use, and no operator
     assert {word.name for word in used} == {word.name for word in kind} - pythonic.get(kind, set())
 
 

@@ -22,8 +22,8 @@ from support import rss
 
 import poolgrad
 from poolgrad import _core, raw_ops
-from poolgrad.geometry import adaptive
-from poolgrad.verbs import native
+from poolgrad._kernels.native import native
+from poolgrad._pooling.window_args import adaptive
 from poolgrad.windows import Plan
 
 Call = Callable[[], Any]

@@ -10,7 +10,7 @@ import numpy as np
 from support import FAST, PLAIN, Case, arguments, outputs
 
 import poolgrad
-from poolgrad.table import OPS
+from poolgrad._ops.table import OPS
 
 
 def sized(name: str, n: int, c: int, dtype: str = "float32") -> Case:

@@ -9,7 +9,7 @@ import pytest
 from support import FAST, ROOT, python
 
 import poolgrad
-from poolgrad.table import OPS
+from poolgrad._ops.table import OPS
 
 TOOL = ROOT / "tools" / "bits.py"
 

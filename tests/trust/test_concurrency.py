@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import poolgrad
-from poolgrad import kept, raw_ops
+from poolgrad import raw_ops
+from poolgrad._windows import plan_cache
 
 
 @pytest.mark.parametrize("limit", [1, 2, 7])
@@ -127,8 +128,8 @@ def test_inside_the_threads_of_jax():
 def test_calls_that_are_new_may_come_from_all_threads_at_once(monkeypatch):
     """What is kept between calls is too small for these, so that all threads change it all the time."""
     monkeypatch.setattr(raw_ops, "_CACHE_SIZE", 4)
-    monkeypatch.setattr(kept, "SHORT", 16)
-    monkeypatch.setattr(kept, "STORE", 256)
+    monkeypatch.setattr(plan_cache, "SHORT", 16)
+    monkeypatch.setattr(plan_cache, "STORE", 256)
 
     def run(seed: int) -> list[int]:
         wrong = []

@@ -10,7 +10,7 @@ import pytest
 from support import FAST, PLAIN, SLOW, Case, arguments, difference, outputs
 
 from poolgrad import _core, raw_ops
-from poolgrad.table import OPS, Kind
+from poolgrad._ops.table import OPS, Kind
 
 REFUSALS = (ValueError, TypeError, MemoryError)
 

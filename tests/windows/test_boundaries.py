@@ -8,9 +8,10 @@ import pytest
 from support import ROOT
 
 import poolgrad as pg
-from poolgrad import reference, verbs
-from poolgrad.links import dimensions
-from poolgrad.rules import Mean, Share
+from poolgrad import reference
+from poolgrad._explain.links import dimensions
+from poolgrad._kernels import native
+from poolgrad._ops.semantics import Mean, Share
 from poolgrad.windows import MOST_AXES, Axis, Plan, itself, whole
 
 sys.path.insert(0, str(ROOT / "fuzz"))
@@ -93,11 +94,11 @@ def test_axes_between_pooled_ones_do_not_count(between):
     plan, same = Plan(x.shape, axes), Plan(flat.shape, {0: axes[0], 2: axes[x.ndim - 1]})
     assert len(plan.axes) <= MOST_AXES
     for verb, *words in (("fold", Mean.TOTAL), ("choose",)):
-        got, want = (getattr(verbs, verb)(p, *words, v) for p, v in ((plan, x), (same, flat)))
+        got, want = (getattr(native, verb)(p, *words, v) for p, v in ((plan, x), (same, flat)))
         got, want = (r[0] if isinstance(r, tuple) else r for r in (got, want))
         np.testing.assert_array_equal(got, want.reshape(got.shape))
     g = np.ones(plan.dest, np.float32)
-    dx = verbs.spread(plan, Share.RECIPROCAL, False, g)
+    dx = native.spread(plan, Share.RECIPROCAL, False, g)
     np.testing.assert_array_equal(dx, reference.spread(plan, Share.RECIPROCAL, False, g))
     ends = (0, x.ndim - 1)
     pairs = [axes[d].pairs() for d in ends]

@@ -7,17 +7,19 @@ import pytest
 from support import rss
 
 import poolgrad
-from poolgrad import geometry, kept, raw_ops, windows
+from poolgrad import raw_ops, windows
+from poolgrad._pooling import window_args
+from poolgrad._windows import plan_cache
 from poolgrad.windows import clip, planned
 
-LONG = kept.SHORT
+LONG = plan_cache.SHORT
 
 
 @pytest.fixture(autouse=True)
 def empty():
-    kept._long.clear()
+    plan_cache._long.clear()
     yield
-    kept._long.clear()
+    plan_cache._long.clear()
 
 
 @pytest.mark.parametrize("n", [5, LONG])
@@ -33,30 +35,30 @@ def test_the_same_words_give_the_same_axis_and_plan(n):
 
 def test_only_long_ones_are_in_the_store():
     clip(LONG // 2, 2, 1, 0, LONG // 2)
-    assert not kept._long
+    assert not plan_cache._long
     clip(LONG // 2 + 1, 2, 1, 0, LONG // 2)
-    assert len(kept._long) == 1
+    assert len(plan_cache._long) == 1
 
 
 def test_the_oldest_leave_the_store_and_the_newest_stays(monkeypatch):
-    monkeypatch.setattr(kept, "STORE", 4 * LONG)
+    monkeypatch.setattr(plan_cache, "STORE", 4 * LONG)
     first, _, third = [clip(LONG + i, 2, 1, 0, LONG) for i in range(3)]
     assert clip(LONG + 2, 2, 1, 0, LONG) is third
     assert clip(LONG, 2, 1, 0, LONG) is not first, "two fit"
     huge = clip(9 * LONG, 2, 1, 0, LONG)
-    assert list(kept._long.values()) == [huge]
+    assert list(plan_cache._long.values()) == [huge]
     assert clip(9 * LONG, 2, 1, 0, LONG) is huge
 
 
 def test_errors_are_said_each_time():
     for _ in range(2):
         with pytest.raises(ValueError, match="window 0 has no cell"):
-            geometry.slide(1, 1, 1, 1, (2, 2), False)
+            window_args.slide(1, 1, 1, 1, (2, 2), False)
 
 
 @pytest.mark.parametrize("how", ["op", "pool"])
 def test_signals_of_any_length_do_not_add_up(how, monkeypatch):
-    monkeypatch.setattr(kept, "STORE", 1 << 19)
+    monkeypatch.setattr(plan_cache, "STORE", 1 << 19)
 
     def pool(n: int) -> None:
         x = np.ones((1, 1, n, 1), np.float32)
@@ -93,7 +95,7 @@ def test_an_axis_has_arrays_that_its_maker_cannot_change():
 
 
 def test_one_call_of_more_than_the_store_holds_finds_all_it_needs_again(monkeypatch):
-    monkeypatch.setattr(kept, "STORE", LONG)
+    monkeypatch.setattr(plan_cache, "STORE", LONG)
     n = 4 * LONG
 
     def made() -> windows.Plan:
@@ -106,11 +108,11 @@ def test_one_call_of_more_than_the_store_holds_finds_all_it_needs_again(monkeypa
 
 
 def test_thousands_of_long_ones_leave_at_once_within_a_moment(monkeypatch):
-    monkeypatch.setattr(kept, "STORE", 1 << 23)
+    monkeypatch.setattr(plan_cache, "STORE", 1 << 23)
     for i in range(1500):
         clip(LONG + i, 2, LONG, 0, 1)
-    assert len(kept._long) == 1500
+    assert len(plan_cache._long) == 1500
     begun = time.perf_counter()
     clip(1 << 24, 2, 1 << 24, 0, 1)
-    assert len(kept._long) == 1
+    assert len(plan_cache._long) == 1
     assert time.perf_counter() - begun < 1

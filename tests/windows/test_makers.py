@@ -7,7 +7,7 @@ import pytest
 from support import out_length
 
 from poolgrad import raw_ops, windows
-from poolgrad.table import OPS
+from poolgrad._ops.table import OPS
 
 GRID = list(product(range(1, 10), range(1, 12), range(1, 6)))  # length, window, stride
 

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poolgrad import _core, geometry, reference, verbs, windows
-from poolgrad.rules import Mean, Share, Start
+from poolgrad import _core, reference, windows
+from poolgrad._kernels import native
+from poolgrad._ops.semantics import Mean, Share, Start
+from poolgrad._pooling import window_args
 from poolgrad.windows import Axis, Plan, clip, itself, whole
 
 
@@ -74,8 +76,8 @@ def test_cutting_and_concatenating_gives_the_same_bits(rows, cols, outer, inner)
         if i1 > i0:
             part, axis = rows.cut(i0, i1)
             piece = Plan((outer, axis.length, cols.length, inner), {1: axis, 2: cols})
-            parts.append(verbs.fold(piece, Mean.EXACT, np.ascontiguousarray(x[:, part])))
-    assert np.concatenate(parts, 1).tobytes() == verbs.fold(plan, Mean.EXACT, x).tobytes()
+            parts.append(native.fold(piece, Mean.EXACT, np.ascontiguousarray(x[:, part])))
+    assert np.concatenate(parts, 1).tobytes() == native.fold(plan, Mean.EXACT, x).tobytes()
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=5), st.data())
@@ -97,9 +99,9 @@ def test_a_plan_is_its_dimensions_as_outer_pooled_inner(shape, data):
 @given(axes(), st.integers(1, 3), st.integers(1, 3))
 def test_layout_is_only_a_matter_of_outer_and_inner(axis, outer, inner):
     x = np.random.default_rng(1).integers(-9, 9, (outer, axis.length, inner)).astype(np.float32)
-    last = verbs.select(Plan(x.shape, {1: axis}), Start.LOWEST, x)
+    last = native.select(Plan(x.shape, {1: axis}), Start.LOWEST, x)
     moved = np.ascontiguousarray(x.transpose(0, 2, 1))
-    first = verbs.select(Plan(moved.shape, {2: axis}), Start.LOWEST, moved)
+    first = native.select(Plan(moved.shape, {2: axis}), Start.LOWEST, moved)
     assert (first.transpose(0, 2, 1) == last).all()
 
 
@@ -111,12 +113,12 @@ def test_windows_need_neither_overlap_nor_touch_nor_hold_anything(rows, cols, in
     for make in (lambda: plan, lambda: Plan((1, rows.length, cols.length, inner), {1: rows, 2: cols})):
         p = make()
         if p is not plan:
-            verbs.native(p, plain=True)
-        assert verbs.select(p, Start.INFINITY, x).tobytes() == reference.select(p, Start.INFINITY, x).tobytes()
+            native.native(p, plain=True)
+        assert native.select(p, Start.INFINITY, x).tobytes() == reference.select(p, Start.INFINITY, x).tobytes()
         if (rows.count > 0).all() and (cols.count > 0).all():
-            got, want = (v.spread(p, Share.RECIPROCAL, False, g) for v in (verbs, reference))
+            got, want = (v.spread(p, Share.RECIPROCAL, False, g) for v in (native, reference))
             assert got.tobytes() == want.tobytes()
-            assert verbs.route(p, x, g).tobytes() == reference.route(p, x, g).tobytes()
+            assert native.route(p, x, g).tobytes() == reference.route(p, x, g).tobytes()
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
@@ -128,7 +130,7 @@ def test_what_one_window_shares_out_by_copying_has_the_bits_of_spread(dtype, sha
     assert plan.whole
     for share in (Share.QUOTIENT, Share.RECIPROCAL):
         if share is Share.QUOTIENT or dtype.startswith("float"):
-            got, want = verbs.spread_whole(plan, share, g), verbs.spread(plan, share, False, g)
+            got, want = native.spread_whole(plan, share, g), native.spread(plan, share, False, g)
             assert got.tobytes() == want.tobytes()
 
 
@@ -236,7 +238,7 @@ def test_a_cut_keeps_lengths_before_edges_and_step():
 def test_windows_whose_cells_lie_apart_do_not_reach_the_core_as_if_they_did_not():
     plan = Plan((5,), {0: Axis(5, [0, 1, 2], [3, 4, 5], step=2)})
     with pytest.raises(ValueError, match="Plan: step: got windows whose cells lie apart"):
-        verbs.native(plan)
+        native.native(plan)
 
 
 def test_a_plan_of_long_windows_takes_no_longer_than_one_of_short_ones():
@@ -257,9 +259,9 @@ def made(n: int, k: int, s: int) -> list[Axis]:
     makers = [
         (clip, (n, k, s, pad, m)),
         (windows.reach, (n, k, s, pad, m)),
-        (geometry.slide, (n, k, s, 2, (pad, pad), True)),
-        (geometry.slide, (n, k, s, 1, (pad, pad), False)),
-        (geometry.adaptive, (n, m)),
+        (window_args.slide, (n, k, s, 2, (pad, pad), True)),
+        (window_args.slide, (n, k, s, 1, (pad, pad), False)),
+        (window_args.adaptive, (n, m)),
         (itself, (n,)),
     ]
     return [getattr(getattr(maker, "__wrapped__", maker), "__wrapped__", maker)(*args) for maker, args in makers]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import windows
-from ..table import OPS, Op
+from .._ops.table import OPS, Op
 from . import lines
 
 BUNDLED = Path(__file__).with_name("workloads.json")

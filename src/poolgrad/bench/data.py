@@ -10,10 +10,11 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from .. import raw_ops, verbs
-from ..bind import Call, bind
-from ..errors import Problems
-from ..table import ARRAYS, OPS, Kind
+from .. import raw_ops
+from .._common.errors import ArgumentErrors
+from .._kernels import native
+from .._ops.bind import BoundCall, bind
+from .._ops.table import ARRAYS, OPS, Kind
 from .cells import Cell
 
 Array = npt.NDArray[Any]
@@ -82,16 +83,16 @@ def arguments(cell: Cell, arrays: Arrays, kind: str = "") -> dict[str, Any]:
     return given
 
 
-def call_of(cell: Cell, arrays: Arrays, kind: str = "") -> Call:
+def call_of(cell: Cell, arrays: Arrays, kind: str = "") -> BoundCall:
     """The checked call, whose plan the native functions take."""
     op = OPS[kind or cell.kind]
     given = arguments(cell, arrays, op.name)
     names = [p.name for p in op.params if p.kind in ARRAYS]
     attrs = {name: value for name, value in given.items() if name not in names}
-    return bind(op, {name: given[name] for name in names}, attrs, Problems(op.name))
+    return bind(op, {name: given[name] for name in names}, attrs, ArgumentErrors(op.name))
 
 
-def windows_of(cell: Cell, arrays: Arrays) -> Call:
+def windows_of(cell: Cell, arrays: Arrays) -> BoundCall:
     """The call whose windows are those of the cell's forward op."""
     if cell.fractional:
         return call_of(cell, arrays, "FractionalMaxPoolGrad")
@@ -103,7 +104,7 @@ def argmax(cell: Cell, arrays: Arrays) -> Array:
     plan = windows_of(cell, arrays).plan
     assert plan is not None
     size = math.prod(cell.shape[1:])
-    return verbs.argmax(plan, size, np.int32 if size < 2**31 else np.int64, arrays.x)[1]
+    return native.argmax(plan, size, np.int32 if size < 2**31 else np.int64, arrays.x)[1]
 
 
 def planes(cell: Cell, arrays: Arrays) -> Array:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..rules import Verb
-from ..verbs import native
+from .._kernels.native import native
+from .._ops.semantics import Kernel
 from .cells import Cell
 from .data import Array, Arrays, call_of, dtype_of
 
@@ -24,12 +24,12 @@ def filling(cell: Cell, arrays: Arrays, out: Array) -> Callable[[], Any]:
     call, rule, a = call_of(cell, arrays), cell.op.rule, arrays
     assert call.plan is not None
     plan, verb = native(call.plan), rule.verb
-    made: dict[Verb, Callable[[], Any]] = {
-        Verb.FOLD: lambda: _core.fold(plan, rule.mean, a.x, out),
-        Verb.SELECT: lambda: _core.select(plan, call.start, a.x, out),
-        Verb.SPREAD: lambda: _core.spread(plan, rule.share, rule.reversed, a.g, out),
-        Verb.ROUTE: lambda: _core.route(plan, a.x, a.y if rule.verify else None, a.g, out),
-        Verb.RECALL: lambda: _core.recall(plan, a.x, a.y, a.v, out),
-        Verb.NEAR: lambda: _core.near(plan, rule.eps, a.x, a.y, a.g, out),
+    made: dict[Kernel, Callable[[], Any]] = {
+        Kernel.FOLD: lambda: _core.fold(plan, rule.mean, a.x, out),
+        Kernel.SELECT: lambda: _core.select(plan, call.start, a.x, out),
+        Kernel.SPREAD: lambda: _core.spread(plan, rule.share, rule.reversed, a.g, out),
+        Kernel.ROUTE: lambda: _core.route(plan, a.x, a.y if rule.verify else None, a.g, out),
+        Kernel.RECALL: lambda: _core.recall(plan, a.x, a.y, a.v, out),
+        Kernel.NEAR: lambda: _core.near(plan, rule.eps, a.x, a.y, a.g, out),
     }
     return made[verb]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ..table import OPS, REQUIRED, Kind, Op, Param
-from . import tensors, text
+from .._ops.table import OPS, REQUIRED, Kind, Op, Param
+from . import literals, text
 
 WIRED, TYPED, EITHER = "input", "text", "either"
 GROUPS = ("input", "pool", "gradient", "second order", "quantised", "help")
@@ -144,7 +144,7 @@ _OTHERS = (
             "[2][2]"), _DTYPE)),
     Block("Random", "input", "An array of random numbers; the same seed gives the same numbers.", (
         _SHAPE, Pin("dist", TYPED, "dist", "normal(mean,deviation), uniform(low,high) or integers(low,high)",
-                    lambda t: (tensors.distribution(t), t)[1], False, "normal(0,1)", "uniform(-1,1)",
+                    lambda t: (literals.distribution(t), t)[1], False, "normal(0,1)", "uniform(-1,1)",
                     blank="normal(0,1)"),
         Pin("seed", TYPED, "int", "an integer", partial(text.integer, low=0), False, "0", "7", blank="0"), _DTYPE)),
     Block("File", "input", "The array in a .npy file; pickled objects are refused.", (_FILE,)),

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..bind import FORWARD, Call, bind
-from ..errors import Problems
-from ..files import closest
-from ..links import cells, dimensions
-from ..rules import Verb
-from ..table import ARRAYS, Kind, Op
-from . import tensors
+from .._common.errors import ArgumentErrors
+from .._explain.links import cells, dimensions
+from .._ops.bind import FORWARD, BoundCall, bind
+from .._ops.files import closest
+from .._ops.semantics import Kernel
+from .._ops.table import ARRAYS, Kind, Op
+from . import literals
 from .blocks import BLOCKS, EITHER, TYPED, WIRED, optional
-from .data import Sources
+from .embedded_files import Sources
 from .model import Node, Page, Problem
 from .seen import BLOCKED, FAILED, OK, UNKNOWN, Checked, Seen, Spec
 from .text import TextError
@@ -233,7 +233,7 @@ def _infer_op(node: Node, seen: Seen, found: Checked, noted: set[str], sources: 
     if "attrs" in noted:
         return  # what the layout is decides about everything else
     given, attrs = arguments(op, seen, arrays)
-    problems = Problems(node.id)
+    problems = ArgumentErrors(node.id)
     for pin in noted:
         problems.add(pin, "", "")
     limits = sources.limits
@@ -286,12 +286,12 @@ def blame(node: Node, op: Op, seen: Seen, found: Checked, error: Exception, note
                got_shape=got_shape)  # fmt: skip
 
 
-def _outputs(op: Op, call: Call, given: Mapping[str, Array]) -> dict[str, Spec]:
+def _outputs(op: Op, call: BoundCall, given: Mapping[str, Array]) -> dict[str, Spec]:
     """Shapes and types of what a call returns; sequences are drawn by then, so their numbers are known."""
     dtype = next(given[p.name].dtype.name for p in op.params if p.kind in (Kind.SOURCE, Kind.DEST))
     shape = call.dest if op.rule.verb in FORWARD else call.source
     specs = {op.outputs[0]: Spec(dtype, shape)}
-    if op.rule.verb is Verb.ARGMAX:
+    if op.rule.verb is Kernel.ARGMAX:
         specs[op.outputs[1]] = Spec(call.index, shape)
     elif call.drawn:
         specs |= {name: Spec("int64", s.shape, s) for name, s in zip(op.outputs[1:], call.drawn, strict=False)}
@@ -315,12 +315,12 @@ def _infer_other(node: Node, seen: Seen, found: Checked, sources: Sources) -> No
             value = _fed(node, values, sources, _room(found, sources))
             seen.outputs["output"] = Spec(value.dtype.name, value.shape, value)
         elif node.op in ("Random", "Placeholder"):
-            if values["shape"] is not None and math.prod(values["shape"]) > tensors.LARGEST:
+            if values["shape"] is not None and math.prod(values["shape"]) > literals.LARGEST:
                 shape = f"shape {list(values['shape'])}"
-                raise TextError(0, len(node.text["shape"]), shape, f"at most {tensors.LARGEST} cells")
+                raise TextError(0, len(node.text["shape"]), shape, f"at most {literals.LARGEST} cells")
             seen.outputs["output"] = Spec(values["dtype"], values["shape"])
             if node.op == "Random":
-                _judge(found, node, "dist", lambda: tensors.random(values["dist"], (0,), values["dtype"], 0))
+                _judge(found, node, "dist", lambda: literals.random(values["dist"], (0,), values["dtype"], 0))
         else:
             _infer_help(node, seen, found)
     except TextError as error:
@@ -339,17 +339,17 @@ def _judge(found: Checked, node: Node, pin: str, trial: Callable[[], object]) ->
 def _room(found: Checked, sources: Sources) -> int:
     """Cells that a literal may have."""
     if sources.limits is None:
-        return tensors.LARGEST
-    return min(tensors.LARGEST, max(sources.limits.nbytes - found.nbytes, 0) // 8)
+        return literals.LARGEST
+    return min(literals.LARGEST, max(sources.limits.nbytes - found.nbytes, 0) // 8)
 
 
 def _fed(node: Node, values: Mapping[str, Any], sources: Sources, most: int) -> Array:
     """What a placeholder is fed with: by the caller, or by its own text."""
     if node.id not in sources.feeds:
-        return tensors.parse(values["feed"], values["shape"], values["dtype"], sources.lookup, most)
+        return literals.parse(values["feed"], values["shape"], values["dtype"], sources.lookup, most)
     value = np.asarray(sources.feeds[node.id])
     if isinstance(sources.feeds[node.id], (list, tuple, int, float)):
-        value = value.astype(tensors.numpy_type(values["dtype"]))
+        value = value.astype(literals.numpy_type(values["dtype"]))
     if value.dtype.name != values["dtype"]:
         raise TextError(0, 0, f"an array of dtype {value.dtype.name}", f"{values['dtype']}, as in dtype")
     if values["shape"] is not None and value.shape != values["shape"]:
@@ -357,13 +357,13 @@ def _fed(node: Node, values: Mapping[str, Any], sources: Sources, most: int) -> 
     return value
 
 
-def literal(op: str, values: Mapping[str, Any], sources: Sources, most: int = tensors.LARGEST) -> Array:
+def literal(op: str, values: Mapping[str, Any], sources: Sources, most: int = literals.LARGEST) -> Array:
     """The array of a Const, File or Image."""
     if op == "Const":
-        return tensors.parse(values["val"], values["shape"], values["dtype"], sources.lookup, most)
+        return literals.parse(values["val"], values["shape"], values["dtype"], sources.lookup, most)
     if op == "File":
         return sources.load(values["file"], ".npy")
-    pixels, dtype = sources.load(values["file"], ".png"), tensors.numpy_type(values["dtype"])
+    pixels, dtype = sources.load(values["file"], ".png"), literals.numpy_type(values["dtype"])
     picture = pixels.reshape(1, *pixels.shape[:2], -1)
     if picture.size > most:
         raise TextError(0, len(values["file"]), f"a picture of {picture.size} cells", f"at most {most} cells")

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import brief
-from ..files import describe, load, store
+from .._common.errors import short_repr
+from .._ops.files import describe, load, store
 from . import edits, enuspace, export, service
-from .data import Sources, embed
+from .embedded_files import Sources, embed
+from .executor import Run, execute
 from .model import Graph, GraphError, Page
 from .repair import repaired
 from .scope import Scope
-from .session import Run, execute
 from .text import TextError, ints
 
 Options = argparse.Namespace
@@ -62,11 +62,11 @@ def opened(options: Options) -> tuple[Graph, Page, Path]:
             given[beside.name] = beside.read_bytes()
     except OSError as error:
         why = (error.strerror or type(error).__name__).lower()
-        raise ValueError(f"file: got {brief(str(path))}, wanted a page that can be read ({why})") from None
+        raise ValueError(f"file: got {short_repr(str(path))}, wanted a page that can be read ({why})") from None
     try:
         graph, notes = enuspace.load(given)
     except GraphError as error:
-        raise GraphError(f"file: {brief(str(path))}: {error}", error.problems) from None
+        raise GraphError(f"file: {short_repr(str(path))}: {error}", error.problems) from None
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
     return graph, graph.page(options.page), path.parent
@@ -75,7 +75,7 @@ def opened(options: Options) -> tuple[Graph, Page, Path]:
 def _example(name: str) -> Graph:
     found = {entry["name"].replace(" ", "-"): entry["graph"] for entry in service.examples()}
     if name.replace(" ", "-") not in found:
-        raise ValueError(f"{EXAMPLE} got {brief(name)}, wanted one of {', '.join(found)}")
+        raise ValueError(f"{EXAMPLE} got {short_repr(name)}, wanted one of {', '.join(found)}")
     return Graph.from_json(found[name.replace(" ", "-")])
 
 
@@ -168,7 +168,7 @@ def _feeds(page: Page, words: list[str]) -> dict[str, Any]:
         if not equals or name not in page.nodes or page.nodes[name].op != "Placeholder":
             names = [n for n, node in page.nodes.items() if node.op == "Placeholder"]
             raise ValueError(
-                f"{brief(name)}: got {brief(word)}, wanted placeholder=file.npy; placeholders: {', '.join(names) or 'none'}"
+                f"{short_repr(name)}: got {short_repr(word)}, wanted placeholder=file.npy; placeholders: {', '.join(names) or 'none'}"
             )
         feeds[name] = load(name, value)
     return feeds
@@ -181,7 +181,7 @@ def _progress(done: int, total: int, name: str) -> None:
 
 def _save(run: Run, target: str) -> int:
     if not target.endswith(".npz"):
-        raise ValueError(f"-o: got {brief(target)}, wanted a name that ends in .npz")
+        raise ValueError(f"-o: got {short_repr(target)}, wanted a name that ends in .npz")
     arrays: dict[str, Any] = {f"{name}.{pin}": array for name, ran in run.blocks.items() if ran.kept is not None
                               for pin, array in ran.kept.outputs.items()}  # fmt: skip
     store("-o", {Path(target): lambda file: np.savez(file, allow_pickle=False, **arrays)})
@@ -236,7 +236,7 @@ def export_page(options: Options) -> int:
     kind = options.to or _KINDS.get(Path(options.output or "").suffix)
     if kind is None:
         raise ValueError(
-            f"-o: got {brief(options.output) if options.output else 'nothing'}, wanted a name that ends in {', '.join(_KINDS)}, or --to"
+            f"-o: got {short_repr(options.output) if options.output else 'nothing'}, wanted a name that ends in {', '.join(_KINDS)}, or --to"
         )
     if kind == "npz" and not options.output:
         raise ValueError("-o: got nothing, wanted a name: .npz is not text")

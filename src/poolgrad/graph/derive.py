@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..rules import Verb, Windows
-from ..table import Kind, Op, Param
-from . import tensors, text
+from .._ops.semantics import Kernel, WindowRule
+from .._ops.table import Kind, Op, Param
+from . import literals, text
 from .blocks import optional
-from .kin import relative
 from .model import GraphError
+from .op_family import relative
 from .scope import Operation, Output, Scope, Tensor, as_output, ops
 
 _KEPT = (Kind.FORMAT, Kind.PADS, Kind.FLAG)
@@ -77,7 +77,7 @@ class _Chain:
     def _filled(self, words: str, like: Output, name: str) -> Output:
         if like.shape is None or like.dtype is None:
             raise GraphError(f"gradients: {like.name}: got a shape that is not known yet, wanted one: give it a shape")
-        sizes, dtype = tensors.bracketed(like.shape), text.enumerator(like.dtype)
+        sizes, dtype = literals.bracketed(like.shape), text.enumerator(like.dtype)
         return as_output(ops.Const(self.scope.with_op_name(name), words, shape=sizes, dtype=dtype))
 
     def _add(self, arrived: dict[str, Output], end: str, flow: Output) -> None:
@@ -157,13 +157,15 @@ def linear(op: Op) -> str | None:
 def derivative_of(op: Op) -> Op | None:
     """The op that is the adjoint of this one, if there is one.
 
-    >>> from poolgrad.table import OPS
+    >>> from poolgrad._ops.table import OPS
     >>> [derivative_of(OPS[n]).name for n in ("MaxPool3D", "MaxPool3DGrad", "MaxPool3DGradGrad", "AvgPoolGrad")]
     ['MaxPool3DGrad', 'MaxPool3DGradGrad', 'MaxPool3DGrad', 'AvgPool']
     >>> derivative_of(OPS["FractionalMaxPoolGrad"])
     """
     if op.order != 1:
         return relative(op, 1)
-    if op.rule.verb is Verb.SPREAD:
-        return None if op.rule.windows is Windows.EDGES else relative(op, 0)  # a fractional mean draws its own windows
+    if op.rule.verb is Kernel.SPREAD:
+        return (
+            None if op.rule.windows is WindowRule.EDGES else relative(op, 0)
+        )  # a fractional mean draws its own windows
     return relative(op, 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..errors import brief
+from .._common.errors import short_repr
 from .model import IDENTIFIER, Edit, Page, read_node, refuse
 
 
@@ -19,18 +19,18 @@ def apply(page: Page, edits: Iterable[Edit]) -> None:
     {'val': '1,2'}
     """
     if not isinstance(edits, (list, tuple)):
-        refuse("edits", brief(edits), "a list")
+        refuse("edits", short_repr(edits), "a list")
     for i, edit in enumerate(edits):
         kind = edit.get("do") if isinstance(edit, dict) else None
         if not isinstance(kind, str) or kind not in _KINDS:
-            refuse(f"edits[{i}]", brief(edit), f"an object whose 'do' is one of {', '.join(_KINDS)}")
+            refuse(f"edits[{i}]", short_repr(edit), f"an object whose 'do' is one of {', '.join(_KINDS)}")
         _KINDS[kind](page, edit, f"edits[{i}]")
 
 
 def _add_node(page: Page, edit: Edit, place: str) -> None:
     given = edit.get("node")
     if not isinstance(given, dict):
-        refuse(f"{place}.node", brief(given), "a block")
+        refuse(f"{place}.node", short_repr(given), "a block")
     node = read_node(given, f"{place}.node")
     if node.id in page.nodes:
         refuse(f"{place}.node.id", repr(node.id), "an id that no other block has")
@@ -40,7 +40,7 @@ def _add_node(page: Page, edit: Edit, place: str) -> None:
 def _known(page: Page, edit: Edit, place: str) -> str:
     name = edit.get("id")
     if not isinstance(name, str) or name not in page.nodes:
-        refuse(f"{place}.id", brief(name), "the id of a block on the page")
+        refuse(f"{place}.id", short_repr(name), "the id of a block on the page")
     return name
 
 
@@ -54,7 +54,7 @@ def _remove_node(page: Page, edit: Edit, place: str) -> None:
 def _set_text(page: Page, edit: Edit, place: str) -> None:
     name, pin, text = _known(page, edit, place), edit.get("pin"), edit.get("text")
     if not isinstance(pin, str) or not isinstance(text, str):
-        refuse(place, brief(edit), "a pin and a text")
+        refuse(place, short_repr(edit), "a pin and a text")
     page.nodes[name].text[pin] = text
 
 
@@ -62,7 +62,7 @@ def _ends(edit: Edit, place: str) -> tuple[str, str]:
     wire: Any = edit.get("wire")
     parts = [p for end in wire for p in end.split(".")] if _texts(wire) else []
     if len(parts) != 4 or not all(map(IDENTIFIER.fullmatch, parts)):
-        refuse(f"{place}.wire", brief(wire), "a pair like ['x.output', 'y.input']")
+        refuse(f"{place}.wire", short_repr(wire), "a pair like ['x.output', 'y.input']")
     return f"{parts[0]}.{parts[1]}", f"{parts[2]}.{parts[3]}"
 
 
@@ -77,7 +77,7 @@ def _add_wire(page: Page, edit: Edit, place: str) -> None:
 def _remove_wire(page: Page, edit: Edit, place: str) -> None:
     wire = _ends(edit, place)
     if wire not in page.wires:
-        refuse(f"{place}.wire", brief(list(wire)), "a wire that is on the page")
+        refuse(f"{place}.wire", short_repr(list(wire)), "a wire that is on the page")
     page.wires.remove(wire)
 
 

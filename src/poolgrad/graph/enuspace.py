@@ -18,8 +18,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..errors import brief
-from . import data, tensors, text
+from .._common.errors import short_repr
+from . import embedded_files, literals, text
 from .blocks import BLOCKS, WIRED
 from .model import FORMAT, MOST_NODES, Graph, GraphError, Node, Page, too_many
 from .text import TextError
@@ -58,7 +58,7 @@ def load(given: Mapping[str, bytes]) -> tuple[Graph, list[str]]:
     by_kind = {PurePath(name.replace("\\", "/")).suffix.lower(): name for name in given}
     main = by_kind.get(".svg") or by_kind.get(".json")
     if main is None or len(given) > 2 or (len(given) == 2 and ".dat" not in by_kind):
-        names = ", ".join(map(brief, given)) or "no file"
+        names = ", ".join(map(short_repr, given)) or "no file"
         _refuse(names, "one .json, or one .svg with its .dat")
     if len(given[main]) > _MOST_BYTES:
         _refuse(f"{len(given[main])} bytes", f"at most {_MOST_BYTES}")
@@ -72,7 +72,7 @@ def load(given: Mapping[str, bytes]) -> tuple[Graph, list[str]]:
     try:
         found = json.loads(plain)
     except (ValueError, RecursionError) as error:
-        _refuse(brief(str(error), 100), "JSON")
+        _refuse(short_repr(str(error), 100), "JSON")
     if isinstance(found, dict) and found.get("format") == FORMAT:
         return Graph.from_json(plain), []
     return _Importer(name, given.get(by_kind.get(".dat", ""), b"")).graph(*_listed(found))
@@ -123,7 +123,7 @@ def _used(element: ET.Element) -> _Block:
     for child in element:
         if child.tag.rpartition("}")[2] == "pg-set-pin":
             pin = child.get("variable", "").lstrip("#")
-            place = _byte(f"{brief(name)}: {brief(pin)}", child)
+            place = _byte(f"{short_repr(name)}: {short_repr(pin)}", child)
             block.pins.append(
                 _Pin(pin, child.get("value", ""), child.get("shape", ""), child.get("var-type", ""), place)
             )
@@ -138,7 +138,7 @@ def _place(name: str, transform: str) -> tuple[float, float] | None:
     words = re.split(r"\s*,\s*|\s+", moved.group(1).strip())
     numbers = [float(word) for word in words if _NUMBER.fullmatch(word)]
     if len(words) not in (1, 2) or len(numbers) != len(words) or not all(abs(n) < _FARTHEST for n in numbers):
-        _refuse(brief(transform), "translate(x, y) with two numbers", f"{brief(name)}: transform")
+        _refuse(short_repr(transform), "translate(x, y) with two numbers", f"{short_repr(name)}: transform")
     return numbers[0], numbers[1] if len(numbers) == 2 else 0.0
 
 
@@ -147,7 +147,7 @@ def _byte(place: str, pin: ET.Element) -> int | None:
     for key, word in pin.attrib.items():
         if ("pos" in key or "offset" in key) and word.strip():
             if not re.fullmatch("[0-9]{1,11}", word.strip()):
-                _refuse(brief(word), "a number of bytes", f"{place}: {brief(key)}")
+                _refuse(short_repr(word), "a number of bytes", f"{place}: {short_repr(key)}")
             return int(word)
     return None
 
@@ -156,17 +156,17 @@ def _listed(found: Any) -> tuple[list[_Block], list[_Link]]:
     """Blocks and links of a run file."""
     objects = found.get("object") if isinstance(found, dict) else None
     if not isinstance(objects, list):
-        _refuse(brief(found), f'"format": {FORMAT!r}, or the list "object" of an enuSpace run file')
+        _refuse(short_repr(found), f'"format": {FORMAT!r}, or the list "object" of an enuSpace run file')
     blocks: list[_Block] = []
     links: list[_Link] = []
     for entry in objects:
         if not isinstance(entry, dict) or not isinstance(entry.get("input", []), list):
-            _refuse(brief(entry), 'objects with "symbol-name", "id" and "input"')
+            _refuse(short_repr(entry), 'objects with "symbol-name", "id" and "input"')
         block = _Block(_word(entry, "id"), _word(entry, "symbol-name").lstrip("#"))
         blocks.append(block)
         for pin in entry.get("input", []):
             if not isinstance(pin, dict):
-                _refuse(brief(pin), 'inputs with "pin-name"')
+                _refuse(short_repr(pin), 'inputs with "pin-name"')
             name = _word(pin, "pin-name")
             kind = _word(pin, "pin-datatype") or _word(pin, "pin-type")
             block.pins.append(_Pin(name, _word(pin, "pin-initial"), _word(pin, "pin-shape"), kind))
@@ -214,7 +214,7 @@ class _Importer:
         node = Node(name, op, {}, block.at)
         self.page.nodes[name] = node
         if op not in BLOCKS:
-            self.notes.append(f"{name}: there is no block {brief(op)} here; it is kept, but does not run")
+            self.notes.append(f"{name}: there is no block {short_repr(op)} here; it is kept, but does not run")
             return
         for pin in block.pins:
             self._pin(node, pin)
@@ -228,7 +228,7 @@ class _Importer:
         if found is None:
             if pin.value.strip():
                 self.notes.append(
-                    f"{node.id}: {pin.name}: {node.op} has no such pin; {brief(pin.value, 40)} is left out"
+                    f"{node.id}: {pin.name}: {node.op} has no such pin; {short_repr(pin.value, 40)} is left out"
                 )
             return
         if found.kind == WIRED:
@@ -246,15 +246,17 @@ class _Importer:
         if pin.place is None:
             node.text["val"] = pin.value
             return
-        kind = tensors.numpy_type(dtype)
+        kind = literals.numpy_type(dtype)
         try:
             count = prod(text.shape(pin.shape))
             array = np.frombuffer(self.held, kind, count, pin.place).reshape(text.shape(pin.shape))
         except (TextError, ValueError, OverflowError):
             room = f"{len(self.held)} bytes of data"
-            self.notes.append(f"{node.id}: its cells, {brief(pin.shape)} at byte {pin.place}, are not in the {room}")
+            self.notes.append(
+                f"{node.id}: its cells, {short_repr(pin.shape)} at byte {pin.place}, are not in the {room}"
+            )
             return
-        ref, entry = data.embed_array(np.array(array))
+        ref, entry = embedded_files.embed_array(np.array(array))
         self.out.data[ref] = entry
         node.text["val"] = ref
 
@@ -271,7 +273,9 @@ class _Importer:
                 self.page.fetch.append(f"{self.names[giver]}.{out or 'output'}")
             return
         if giver not in self.names or taker not in self.names:
-            self.notes.append(f"a wire from {brief(giver)} to {brief(taker)} ends at no block; it is left out")
+            self.notes.append(
+                f"a wire from {short_repr(giver)} to {short_repr(taker)} ends at no block; it is left out"
+            )
             return
         if pin != "scope" and all(map(str.isidentifier, (out, pin))):
             self.page.wires.append((f"{self.names[giver]}.{out}", f"{self.names[taker]}.{pin}"))

@@ -13,10 +13,10 @@ import numpy as np
 from ..config import __version__
 from .blocks import BLOCKS, Block
 from .check import check
-from .data import Sources
+from .embedded_files import Sources
+from .executor import Cache, execute
 from .model import Graph, GraphError, Node, Page
 from .seen import Checked
-from .session import Cache, execute
 from .text import quoted
 
 _USED = ("s", "np", "sys", "ops", "Scope", "Session", "names", "result_output", "name", "array")  # by the script itself

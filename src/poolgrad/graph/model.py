@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from ..errors import brief
+from .._common.errors import short_repr
 
 FORMAT, VERSION = "poolgrad-graph", 1
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
@@ -64,7 +64,7 @@ class GraphError(ValueError):
 
 def refuse(place: str, got: object, wanted: str) -> NoReturn:
     """The one way in which a malformed graph is refused."""
-    raise GraphError(f"graph: {place}: got {got if isinstance(got, str) else brief(got)}, wanted {wanted}")
+    raise GraphError(f"graph: {place}: got {got if isinstance(got, str) else short_repr(got)}, wanted {wanted}")
 
 
 @dataclass
@@ -211,15 +211,15 @@ def _loads(text: str | bytes) -> Json:
     except RecursionError:
         refuse("JSON", "brackets too deep", "a graph")
     except (ValueError, TypeError) as error:
-        refuse("JSON", f"{brief(str(error), 120)}", "a graph in JSON")
+        refuse("JSON", f"{short_repr(str(error), 120)}", "a graph in JSON")
     if not isinstance(found, dict):
-        refuse("JSON", brief(found), 'an object with "format": "poolgrad-graph"')
+        refuse("JSON", short_repr(found), 'an object with "format": "poolgrad-graph"')
     return found
 
 
 def _of(value: Any, kind: type[Any], place: str, wanted: str) -> Any:
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        refuse(place, brief(value), wanted)
+        refuse(place, short_repr(value), wanted)
     return value
 
 
@@ -234,10 +234,10 @@ def _rest(given: Mapping[str, Any], known: Sequence[str], place: str) -> Json:
 
 def _read(given: Json) -> Graph:
     if given.get("format") != FORMAT:
-        refuse("format", brief(given.get("format")), repr(FORMAT))
+        refuse("format", short_repr(given.get("format")), repr(FORMAT))
     version = given.get("version")
     if version != VERSION or isinstance(version, bool):
-        refuse("version", brief(version), f"{VERSION}, the version that this poolgrad reads")
+        refuse("version", short_repr(version), f"{VERSION}, the version that this poolgrad reads")
     pages = _of(given.get("pages"), list, "pages", "a list of pages")
     if not pages:
         refuse("pages", "[]", "at least one page")
@@ -250,7 +250,7 @@ def _read(given: Json) -> Graph:
         names.add(page.name)
     data = _of(given.get("data", {}), dict, "data", "an object")
     for key, entry in data.items():
-        _of(entry, dict, f"data[{brief(key)}]", "an object with npy_base64 or png_base64")
+        _of(entry, dict, f"data[{short_repr(key)}]", "an object with npy_base64 or png_base64")
     return Graph(made, dict(data), _rest(given, ("format", "version", "pages", "data"), "graph"))
 
 
@@ -262,7 +262,7 @@ def _few(listed: Sequence[Any], most: int, place: str, what: str) -> None:
 def _page(given: Json, place: str) -> Page:
     name = _of(given.get("name"), str, f"{place}.name", "a name")
     if not name.strip() or not name.isprintable() or len(name) > 200:
-        refuse(f"{place}.name", brief(name), "a name of 1 to 200 printable characters")
+        refuse(f"{place}.name", short_repr(name), "a name of 1 to 200 printable characters")
     nodes: dict[str, Node] = {}
     listed = _of(given.get("nodes", []), list, f"{place}.nodes", "a list of blocks")
     _few(listed, MOST_NODES, f"{place}.nodes", "blocks")
@@ -287,19 +287,19 @@ def read_node(given: Json, place: str) -> Node:
     """A block from JSON."""
     name = _of(given.get("id"), str, f"{place}.id", "an id")
     if not IDENTIFIER.fullmatch(name):
-        refuse(f"{place}.id", brief(name), "a letter or _, then letters, digits and _, at most 100")
+        refuse(f"{place}.id", short_repr(name), "a letter or _, then letters, digits and _, at most 100")
     op = _of(given.get("op"), str, f"{place}.op", "the name of a block")
     text = _of(given.get("text", {}), dict, f"{place}.text", "an object of texts")
     for pin, value in text.items():
-        _of(value, str, f"{place}.text.{brief(pin)}", "a text")
+        _of(value, str, f"{place}.text.{short_repr(pin)}", "a text")
         if len(value) > LONGEST_TEXT:
             wanted = f"at most {LONGEST_TEXT}; put a large array into a .npy file"
-            refuse(f"{place}.text.{brief(pin)}", f"{len(value)} characters", wanted)
+            refuse(f"{place}.text.{short_repr(pin)}", f"{len(value)} characters", wanted)
     at = given.get("at")
     if at is not None:
         numbers = isinstance(at, (list, tuple)) and len(at) == 2
         if not numbers or not all(isinstance(v, (int, float)) and abs(v) < 1e9 and math.isfinite(v) for v in at):
-            refuse(f"{place}.at", brief(at), "two numbers")
+            refuse(f"{place}.at", short_repr(at), "two numbers")
     return Node(name, op, dict(text), None if at is None else (at[0], at[1]),
                 _rest(given, ("id", "op", "text", "at"), place))  # fmt: skip
 
@@ -308,7 +308,7 @@ def _end(given: Any, place: str) -> str:
     end: str = _of(given, str, place, "a text like 'x.output'")
     node, dot, pin = end.partition(".")
     if not dot or not IDENTIFIER.fullmatch(node) or not IDENTIFIER.fullmatch(pin):
-        refuse(place, brief(end), "a text like 'x.output'")
+        refuse(place, short_repr(end), "a text like 'x.output'")
     return end
 
 
@@ -316,5 +316,5 @@ def _wires(given: Any, place: str) -> Iterator[Wire]:
     _few(_of(given, list, place, "a list of wires"), MOST_WIRES, place, "wires")
     for i, wire in enumerate(given):
         if not isinstance(wire, (list, tuple)) or len(wire) != 2:
-            refuse(f"{place}[{i}]", brief(wire), "a pair like ['x.output', 'y.input']")
+            refuse(f"{place}[{i}]", short_repr(wire), "a pair like ['x.output', 'y.input']")
         yield _end(wire[0], f"{place}[{i}][0]"), _end(wire[1], f"{place}[{i}][1]")

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ..table import OPS, Kind, Op, Param
-from . import tensors, text
+from .._ops.table import OPS, Kind, Op, Param
+from . import literals, text
 from .blocks import BLOCKS, TYPED
-from .kin import forward_of
 from .model import Edit, Page, Problem, Repair, Wire
+from .op_family import forward_of
 from .seen import Checked, Seen
 
 _MOST_TRIED = 30  # forward ops that are compared, and wires that one repair removes
@@ -220,12 +220,12 @@ def _reshaped(view: _View, problem: Problem, seen: Seen) -> Repair | None:
     page, checked = view.page, view.checked
     shape, pin, node = problem.expected_shape, problem.pin, problem.node
     source = seen.sources.get(pin or "")
-    if shape is None or pin is None or node is None or source is None or math.prod(shape) > tensors.LARGEST:
+    if shape is None or pin is None or node is None or source is None or math.prod(shape) > literals.LARGEST:
         return None
     if _crowded(view, node, pin):
         return None
     giver = source.partition(".")[0]
-    spec, sizes = checked.spec(source), tensors.bracketed(shape)
+    spec, sizes = checked.spec(source), literals.bracketed(shape)
     const = page.nodes[giver].op in ("Const", "Random")
     if const and view.users[giver] == 1:
         edits = [_typed(giver, "shape", sizes)]

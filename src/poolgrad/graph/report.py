@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..links import Links, cells, dimensions
-from ..table import Kind, Op
-from ..why import Subject, cuts, subject
-from ..words import number
+from .._explain.explain import Subject, cuts, subject
+from .._explain.links import Links, cells, dimensions
+from .._explain.sentences import number
+from .._ops.table import Kind, Op
 from .check import REFUSALS, arguments
+from .executor import Ran, Run, inputs_of
 from .model import Json, Limits, Problem
 from .seen import Checked, Seen, Spec
-from .session import Ran, Run, inputs_of
 
 Array = npt.NDArray[Any]
 MOST_LINKED = 2**20  # cells of all windows of a block

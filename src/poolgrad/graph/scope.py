@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import as_array
-from ..errors import Problems, brief
-from ..why import Explanation, ask
-from . import data, report, tensors, text
+from .._common.arrays import as_array
+from .._common.errors import ArgumentErrors, short_repr
+from .._explain.explain import Explanation, ask
+from . import embedded_files, literals, report, text
 from .blocks import BLOCKS, TYPED, WIRED, Block, Pin, optional
 from .check import check, check_node
-from .data import Sources
+from .embedded_files import Sources
+from .executor import execute
 from .model import Graph, GraphError, Node, Page, Problem
 from .repair import repaired
 from .seen import FAILED, Checked, Seen
-from .session import execute
 
 Array = npt.NDArray[Any]
 _LONGEST_TEXT = 256  # cells that a Const holds as text; more go into the graph's data
@@ -173,7 +173,7 @@ class Scope:
         pins = seen.block.outputs if seen and seen.block else ()
         pin = pin or (pins[0] if pins else "")
         if pin not in pins:
-            raise GraphError(f"{self.page.name}: got {brief(name)}, wanted an output of a block on the page")
+            raise GraphError(f"{self.page.name}: got {short_repr(name)}, wanted an output of a block on the page")
         return Output(self, node, pin)
 
     def to_json(self) -> str:
@@ -221,19 +221,19 @@ class Scope:
     def constant(self, value: Any, dtype: str | None = None, shape: Any = None) -> dict[str, str]:
         """The texts of a Const that holds this array."""
         if isinstance(value, str):
-            sizes = "" if shape is None else shape if isinstance(shape, str) else tensors.bracketed(tuple(shape))
+            sizes = "" if shape is None else shape if isinstance(shape, str) else literals.bracketed(tuple(shape))
             return {"val": value, "shape": sizes, "dtype": _typed(dtype or "DT_FLOAT")}
         try:
-            kind = None if dtype is None else tensors.numpy_type(text.dtype(_typed(dtype)))
+            kind = None if dtype is None else literals.numpy_type(text.dtype(_typed(dtype)))
             array = _converted(value, kind)
             if shape is not None:
                 array = array.reshape(text.shape(shape) if isinstance(shape, str) else tuple(shape))
         except (ValueError, TypeError) as error:
             raise GraphError(f"Const: {str(error).removeprefix('Const: ')}") from None
-        words = {"shape": tensors.bracketed(array.shape), "dtype": text.enumerator(array.dtype.name)}
+        words = {"shape": literals.bracketed(array.shape), "dtype": text.enumerator(array.dtype.name)}
         if array.size <= _LONGEST_TEXT:
-            return {"val": tensors.flat(array), **words}
-        ref, entry = data.embed_array(array)
+            return {"val": literals.flat(array), **words}
+        ref, entry = embedded_files.embed_array(array)
         self.graph.data[ref] = entry
         return {"val": ref, **words}
 
@@ -258,9 +258,9 @@ class Scope:
 
 def _converted(value: Any, kind: np.dtype[Any] | None) -> Array:
     """The value as an array of that type, if every number survives it."""
-    problems = Problems("Const")
+    problems = ArgumentErrors("Const")
     array = as_array(problems, "val", value, kind, tensorflow=True)
-    problems.settle()
+    problems.raise_if_any()
     assert array is not None
     if array.dtype.name not in text.DTYPES:
         raise ValueError(f"val: got dtype {array.dtype}, wanted one of {', '.join(text.DTYPES)}")
@@ -325,7 +325,7 @@ class Maker:
     def __call__(self, scope: Scope, *args: Any, attrs: Any = None, **named: Any) -> Operation:
         block, given = self._block, dict[str, Any]()
         if not isinstance(scope, Scope):
-            raise TypeError(f"{block.op}: scope: got {brief(scope)}, wanted a Scope")
+            raise TypeError(f"{block.op}: scope: got {short_repr(scope)}, wanted a Scope")
         if block.op == "Const" and (args or "val" in named):
             return scope.add("Const", {}, _constant(scope, *args, **named))
         names = [pin.name for pin in block.pins]
@@ -373,8 +373,8 @@ def _written(pin: Pin, value: Any) -> str:
     if pin.type == "dtype":
         return text.enumerator(np.dtype(value).name)
     if pin.type == "tensor":
-        return tensors.flat(np.asarray(value))
-    return tensors.bracketed(tuple(value)) if pin.type == "shape" else text.written(value)
+        return literals.flat(np.asarray(value))
+    return literals.bracketed(tuple(value)) if pin.type == "shape" else text.written(value)
 
 
 def _constant(scope: Scope, val: Any, shape: Any = None, dtype: Any = None) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import tensors
+from . import literals
 from .blocks import Block
 from .model import Problem
 
@@ -35,7 +35,7 @@ class Spec:
         """Bytes of the array, if shape and type are known."""
         if self.dtype is None or self.shape is None:
             return 0
-        return math.prod(self.shape) * tensors.numpy_type(self.dtype).itemsize
+        return math.prod(self.shape) * literals.numpy_type(self.dtype).itemsize
 
     def stand_in(self) -> Array:
         """An array of that shape and type that takes no memory."""
@@ -43,7 +43,7 @@ class Spec:
             return self.value
         assert self.dtype is not None
         assert self.shape is not None
-        return np.broadcast_to(np.zeros((), tensors.numpy_type(self.dtype)), self.shape)
+        return np.broadcast_to(np.zeros((), literals.numpy_type(self.dtype)), self.shape)
 
 
 @dataclass

@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import brief
-from ..words import phrases
-from . import data, edits, report
+from .._common.errors import short_repr
+from .._explain.sentences import phrases
+from . import edits, embedded_files, report
 from .blocks import BLOCKS, GROUPS, Block, Pin
 from .check import check as check_page
 from .check import check_node
-from .data import Sources
+from .embedded_files import Sources
+from .executor import Cache, Run, execute, with_feeds
 from .model import Graph, GraphError, Json, Limits, Node, Page, refuse
 from .repair import repaired
 from .seen import Checked, Seen
-from .session import Cache, Run, execute, with_feeds
 from .text import DTYPES, TextError
 
 Array = npt.NDArray[Any]
@@ -67,7 +67,7 @@ def parse(op: str, pin: str, text: str) -> Json:
     block = BLOCKS.get(op) if isinstance(op, str) else None
     found = block.pin(pin) if block else None
     if found is None or found.read is None or not isinstance(text, str):
-        refuse("parse", brief([op, pin]), "a block and one of its text pins")
+        refuse("parse", short_repr([op, pin]), "a block and one of its text pins")
     try:
         value = found.read(text if text.strip() else found.blank)
     except TextError as error:
@@ -88,7 +88,7 @@ def limited(graph: Json, limits: Limits) -> Graph:
 
 def _opened(graph: Json | Graph, page: str | None) -> tuple[Graph, Page]:
     if not isinstance(graph, (Graph, dict)):
-        refuse("graph", brief(graph), "an object")
+        refuse("graph", short_repr(graph), "an object")
     opened = graph if isinstance(graph, Graph) else Graph.from_json(graph)
     return opened, opened.page(page)
 
@@ -154,7 +154,7 @@ def _held(cache: Cache, ref: str) -> Array:
     key, _, pin = ref.partition(".") if isinstance(ref, str) else ("", "", "")
     kept = cache.get(key)
     if kept is None or pin not in kept.outputs:
-        refuse("tensor", brief(ref), "the ref of a tensor that has run")
+        refuse("tensor", short_repr(ref), "the ref of a tensor that has run")
     return kept.outputs[pin]
 
 
@@ -167,7 +167,7 @@ def tensor(cache: Cache, ref: str, slice: Any = None) -> Json:
             isinstance(p, (list, tuple)) and len(p) == 2 and all(type(v) is int and v >= 0 for v in p) for p in pairs
         )
         if not fine:
-            refuse("slice", brief(slice), f"[start, stop] for each of {array.ndim} dimensions")
+            refuse("slice", short_repr(slice), f"[start, stop] for each of {array.ndim} dimensions")
         array = array[tuple(map(_span, pairs))]
     return {"shape": list(array.shape), "dtype": array.dtype.name, "values": report.numbers(array)}
 
@@ -201,7 +201,7 @@ def new_graph() -> Json:
 def embed(name: str, raw: bytes) -> Json:
     """An uploaded .npy or .png file as data of a graph, and the block that reads it."""
     try:
-        ref, entry, array = data.embed(name, raw)
+        ref, entry, array = embedded_files.embed(name, raw)
     except ValueError as error:
         raise GraphError(f"upload: {error}") from None
     op = "Image" if Path(name).suffix.lower() == ".png" else "File"
@@ -224,7 +224,7 @@ def gradients(graph: Json | Graph, page: str | None, y: str, x: str) -> Json:
 
     opened, chosen = _opened(graph, page)
     if not isinstance(y, str) or not isinstance(x, str):
-        refuse("gradients", brief([y, x]), "two outputs like 'y.output' and 'x.output'")
+        refuse("gradients", short_repr([y, x]), "two outputs like 'y.output' and 'x.output'")
     scope = Scope.of(opened, chosen.name, paths=False)
     old = set(chosen.nodes)
     scope._state.collect = False
@@ -269,7 +269,7 @@ def export(graph: Json | Graph, page: str | None = None, kind: str = "json", cac
         "npz": ("npz", "application/octet-stream", lambda: exporting.npz(opened, chosen, cache, paths, lock)),
     }
     if not isinstance(kind, str) or kind not in makers:
-        refuse("export", brief(kind), " or ".join(makers))
+        refuse("export", short_repr(kind), " or ".join(makers))
     suffix, media, make = makers[kind]
     made = make()
     return made.encode() if isinstance(made, str) else made, exporting.filename(chosen.name, suffix), media

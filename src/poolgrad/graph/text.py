@@ -17,9 +17,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
 
-from ..errors import brief
-from ..problem import short
-from ..table import OPS
+from .._common.errors import short_repr
+from .._ops.problem import short
+from .._ops.table import OPS
 
 OPEN, CLOSE = "{[(", "}])"
 MOST_DIMENSIONS = 32
@@ -222,7 +222,7 @@ def dtype(text: str, among: Iterable[str] = DTYPES) -> str:
         return _ALIASES[plain]
     near = difflib.get_close_matches(plain, [n for n, t in _ALIASES.items() if t in among], 1, 0.5)
     fix = enumerator(_ALIASES[near[0]]) if near else None
-    raise TextError(at, max(len(given), 1), brief(given) if given else "nothing", " or ".join(among), fix)
+    raise TextError(at, max(len(given), 1), short_repr(given) if given else "nothing", " or ".join(among), fix)
 
 
 # ---- attrs

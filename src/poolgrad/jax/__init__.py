@@ -16,11 +16,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..arrays import as_array
-from ..errors import Problems, brief
-from ..integers import integer_cast
-from ..recipes import Frame, Rule
-from ..traced import Chosen, pool
+from .._common.arrays import as_array
+from .._common.errors import ArgumentErrors, short_repr
+from .._common.integers import integer_cast
+from .._frameworks.pools import Chosen, pool
+from .._frameworks.spec import Frame, PoolSpec
 from . import primitives
 
 
@@ -28,12 +28,12 @@ class _Jax:
     """How JAX does what the pools need."""
 
     def describe(self, op: str, x: Any) -> tuple[Any, tuple[int, ...], np.dtype[Any]]:
-        problems = Problems(op)
+        problems = ArgumentErrors(op)
         if isinstance(x, jax.Array):
             self._on_cpu(problems, x)
             return x, tuple(x.shape), np.dtype(x.dtype)
         array = as_array(problems, "x", x)
-        problems.settle()
+        problems.raise_if_any()
         assert array is not None
         kind = jax.dtypes.canonicalize_dtype(array.dtype)
         if array.dtype.kind in "iu" and array.dtype != kind:
@@ -41,7 +41,7 @@ class _Jax:
         found = jnp.asarray(array)
         return found, tuple(found.shape), np.dtype(found.dtype)
 
-    def _on_cpu(self, problems: Problems, x: Any) -> None:
+    def _on_cpu(self, problems: ArgumentErrors, x: Any) -> None:
         if isinstance(x, jax.core.Tracer):
             return
         where = sorted({device.platform for device in x.devices()})
@@ -60,20 +60,20 @@ class _Jax:
 
     def seed(self, op: str, seed: Any) -> Any:
         if seed is None:
-            Problems(op).fail(
+            ArgumentErrors(op).fail(
                 "seed", "None", "an integer, a pair of them, or a key of jax.random: JAX has no global random state"
             )
         if not isinstance(seed, jax.Array):
             return None
         words = jax.random.key_data(seed) if jnp.issubdtype(seed.dtype, jax.dtypes.prng_key) else seed
         if not jnp.issubdtype(words.dtype, jnp.integer) or words.ndim > 1:
-            Problems(op).fail("seed", brief(seed), "integers, or a key of jax.random")
+            ArgumentErrors(op).fail("seed", short_repr(seed), "integers, or a key of jax.random")
         return words
 
-    def select(self, rule: Rule, x: Any, windows: Any) -> tuple[Any, Any]:
+    def select(self, rule: PoolSpec, x: Any, windows: Any) -> tuple[Any, Any]:
         return primitives.choose(rule, x, windows)
 
-    def linear(self, rule: Rule, back: bool, v: Any, windows: Any, *state: Any) -> Any:
+    def linear(self, rule: PoolSpec, back: bool, v: Any, windows: Any, *state: Any) -> Any:
         return primitives.apply(rule, back, v, windows, *state)
 
     def compute(self, function: Callable[..., Any], shape: tuple[Any, ...], dtype: Any, *arrays: Any) -> Any:
@@ -92,14 +92,14 @@ class _Jax:
     def squeeze(self, x: Any, axes: tuple[int, ...]) -> Any:
         return jnp.squeeze(x, axes)
 
-    def chosen(self, values: Any, windows: Any, rule: Rule) -> Chosen:
+    def chosen(self, values: Any, windows: Any, rule: PoolSpec) -> Chosen:
         return Taps(values, windows, rule)
 
 
 def _narrowed(function: Callable[..., Any], dtype: np.dtype[Any], *arrays: Any) -> Any:
     """The integers of a function in JAX's own dtype: exact, or refused."""
     op = getattr(function.args[0], "op", "poolgrad.jax") if isinstance(function, partial) else "poolgrad.jax"
-    return integer_cast(Problems(op), "jax_enable_x64", function(*arrays), dtype)
+    return integer_cast(ArgumentErrors(op), "jax_enable_x64", function(*arrays), dtype)
 
 
 _BACKEND = _Jax()

@@ -22,8 +22,8 @@ import jax
 import jax.ffi
 import numpy as np
 
+from .._frameworks.spec import Frame, PoolSpec
 from ..config import foreign
-from ..recipes import Frame, Rule
 
 HERE = Path(__file__).parent
 NAME = "_xla.so"
@@ -104,7 +104,7 @@ def _plain(frame: Frame) -> bool:
     return all(axis[3] == 1 for axis in frame.axes) and not frame.loose
 
 
-def select(rule: Rule, shapes: Any, x: Any, windows: Any) -> list[Any] | None:
+def select(rule: PoolSpec, shapes: Any, x: Any, windows: Any) -> list[Any] | None:
     """The best cells and their taps, if XLA can find them."""
     whole = not jax.numpy.issubdtype(x.dtype, jax.numpy.floating)
     known = rule.ties == "first" and (whole or rule.nan != "tf")
@@ -115,7 +115,7 @@ def select(rule: Rule, shapes: Any, x: Any, windows: Any) -> list[Any] | None:
     return list(found)
 
 
-def linear(rule: Rule, back: bool, shape: Any, v: Any, windows: Any, *state: Any) -> Any:
+def linear(rule: PoolSpec, back: bool, shape: Any, v: Any, windows: Any, *state: Any) -> Any:
     """The operator on v, if XLA can apply it."""
     if rule.kind not in ("fold", "pick") or not _plain(rule.frame) or not available():
         return None

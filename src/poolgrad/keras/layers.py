@@ -10,10 +10,10 @@ from typing import Any
 import keras
 import numpy as np
 
-from ..errors import Problems, brief
-from ..families import plan
-from ..geometry import fractional_windows
-from ..recipes import Frame, Rule, boundaries
+from .._common.errors import ArgumentErrors, short_repr
+from .._frameworks.spec import Frame, PoolSpec, boundaries
+from .._pooling.families import plan
+from .._pooling.window_args import fractional_windows
 
 _ROOMS = {"jax": "poolgrad.jax", "tensorflow": "poolgrad.tensorflow", "torch": "poolgrad.keras.on_torch"}
 
@@ -23,14 +23,18 @@ Shape = tuple[int | None, ...]
 def _room() -> Any:
     name = keras.backend.backend()
     if name not in _ROOMS:
-        Problems("poolgrad.keras").fail("backend", brief(name), "'jax', 'tensorflow' or 'torch'", NotImplementedError)
+        ArgumentErrors("poolgrad.keras").fail(
+            "backend", short_repr(name), "'jax', 'tensorflow' or 'torch'", NotImplementedError
+        )
     return importlib.import_module(_ROOMS[name])
 
 
 def _spatial(op: str, shape: Sequence[Any], data_format: str, rank: int | None = None) -> tuple[int, ...]:
     """The pooled axes of arrays of that shape."""
     if rank is not None and len(shape) != rank + 2:
-        Problems(op).fail("x", f"shape {list(shape)}", f"{rank + 2} dimensions: a batch, {rank} to pool, and channels")
+        ArgumentErrors(op).fail(
+            "x", f"shape {list(shape)}", f"{rank + 2} dimensions: a batch, {rank} to pool, and channels"
+        )
     return tuple(range(1, len(shape) - 1) if data_format == "channels_last" else range(2, len(shape)))
 
 
@@ -38,19 +42,19 @@ def _several(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def _judge_sizes(problems: Problems, name: str, value: Any, rank: int | None = None) -> None:
+def _judge_sizes(problems: ArgumentErrors, name: str, value: Any, rank: int | None = None) -> None:
     """Note a value that is neither a positive integer nor a list of them, one per pooled axis."""
     values, several = _several(value), isinstance(value, (list, tuple))
     wanted = f"a positive integer, or {rank or 'one per pooled axis'}{' of them' if rank else ''}"
     if not all(isinstance(v, (int, np.integer)) and not isinstance(v, bool) for v in values):
-        problems.add(name, brief(value), wanted, TypeError)
+        problems.add(name, short_repr(value), wanted, TypeError)
     elif min(values, default=0) < 1 or (several and rank not in (None, len(values))):
-        problems.add(name, brief(value), wanted)
+        problems.add(name, short_repr(value), wanted)
 
 
-def _judge_flag(problems: Problems, name: str, value: Any) -> None:
+def _judge_flag(problems: ArgumentErrors, name: str, value: Any) -> None:
     if not isinstance(value, (bool, np.bool_)) and not (type(value) is int and value in (0, 1)):
-        problems.add(name, brief(value), "True or False", TypeError)
+        problems.add(name, short_repr(value), "True or False", TypeError)
 
 
 class _Pooling(keras.layers.Layer):
@@ -61,7 +65,7 @@ class _Pooling(keras.layers.Layer):
         self.data_format = keras.config.image_data_format() if data_format is None else data_format
         if self.data_format not in ("channels_last", "channels_first"):
             wanted = "'channels_last' or 'channels_first'"
-            Problems(type(self).__name__).fail("data_format", brief(self.data_format), wanted)
+            ArgumentErrors(type(self).__name__).fail("data_format", short_repr(self.data_format), wanted)
         self.supports_jit = keras.backend.backend() == "jax"  # elsewhere the kernels are called, not compiled
 
 
@@ -89,30 +93,30 @@ class _Fractional(_Pooling):
         self.seed_generator = self._generator()
 
     def _judge(self) -> None:
-        problems = Problems(type(self).__name__)
+        problems = ArgumentErrors(type(self).__name__)
         ratios = _several(self.ratio)
         if (self.ratio is None) == (self.size is None):
-            problems.add("ratio", brief(self.ratio), "either ratio or size")
+            problems.add("ratio", short_repr(self.ratio), "either ratio or size")
         elif self.ratio is None:
             _judge_sizes(problems, "size", self.size, self.rank)
         elif not all(isinstance(r, (int, float, np.number)) and not isinstance(r, bool) and r >= 1 for r in ratios) or (
             isinstance(self.ratio, (list, tuple)) and len(ratios) != self.rank
         ):
-            problems.add("ratio", brief(self.ratio), f"a number of at least 1, or {self.rank} of them")
+            problems.add("ratio", short_repr(self.ratio), f"a number of at least 1, or {self.rank} of them")
         _judge_flag(problems, "pseudo_random", self.pseudo_random)
         _judge_flag(problems, "overlapping", self.overlapping)
-        problems.settle()
+        problems.raise_if_any()
 
     def _generator(self) -> Any:
-        problems, name = Problems(type(self).__name__), keras.backend.backend()
+        problems, name = ArgumentErrors(type(self).__name__), keras.backend.backend()
         if isinstance(self.seed, bool) or not isinstance(self.seed, (int, np.integer)):
-            problems.fail("seed", brief(self.seed), "an integer", TypeError)
+            problems.fail("seed", short_repr(self.seed), "an integer", TypeError)
         self.seed = int(self.seed)
         try:
             return keras.random.SeedGenerator(self.seed)
         except (ValueError, OverflowError, RuntimeError):
             wanted = f"an integer that {name} holds: every backend holds 0 to 2**31 - 1"
-            problems.fail("seed", brief(self.seed), wanted)
+            problems.fail("seed", short_repr(self.seed), wanted)
 
     def _words(self) -> dict[str, Any]:
         several = {
@@ -179,15 +183,15 @@ class _Sliding(_Pooling):
         self._judge()
 
     def _judge(self) -> None:
-        problems = Problems(type(self).__name__)
+        problems = ArgumentErrors(type(self).__name__)
         _judge_sizes(problems, "pool_size", self.pool_size)
         if self.strides is not None:
             _judge_sizes(problems, "strides", self.strides)
         if isinstance(self.padding, str) and self.padding.lower() not in ("valid", "same", "same_lower"):
             problems.add(
-                "padding", brief(self.padding), "'valid', 'same', 'same_lower', an integer, or a pair per axis"
+                "padding", short_repr(self.padding), "'valid', 'same', 'same_lower', an integer, or a pair per axis"
             )
-        problems.settle()
+        problems.raise_if_any()
 
     def _plan(self, shape: Sequence[int | None]) -> Any:
         """The windows over an array of that shape, lengths that are not pooled being 1."""
@@ -196,20 +200,20 @@ class _Sliding(_Pooling):
         self._judge_rank(axes)
         if any(shape[d] is None for d in axes):
             wanted = "known lengths along the pooled axes; the batch and the channels may be None"
-            Problems(name).fail("inputs", f"shape {list(shape)}", wanted)
+            ArgumentErrors(name).fail("inputs", f"shape {list(shape)}", wanted)
         own: list[Any] = [n if d in axes else 1 for d, n in enumerate(shape)]
         return plan(own, self.pool_size, self.strides, padding=self.padding, axes=axes)
 
     def _judge_rank(self, axes: tuple[int, ...]) -> None:
         """Refuse lists that have another length than there are pooled axes."""
-        problems = Problems(type(self).__name__)
+        problems = ArgumentErrors(type(self).__name__)
         for name in ("pool_size", "strides", "size"):
             value = getattr(self, name, None)
             if isinstance(value, (list, tuple)) and len(value) != len(axes):
-                problems.add(name, brief(value), f"a positive integer, or {len(axes)} of them")
+                problems.add(name, short_repr(value), f"a positive integer, or {len(axes)} of them")
         if not axes:
             problems.add("inputs", "an array without axes to pool", "a batch, axes to pool, and channels")
-        problems.settle()
+        problems.raise_if_any()
 
     def _frame(self, shape: Sequence[int | None]) -> tuple[Frame, Any]:
         windows = self._plan(shape)
@@ -277,9 +281,9 @@ class MaxUnpooling(_Sliding):
         super().__init__(pool_size, strides, padding, data_format, **rest)
         self.size = size
         if size is not None:
-            problems = Problems(type(self).__name__)
+            problems = ArgumentErrors(type(self).__name__)
             _judge_sizes(problems, "size", size)
-            problems.settle()
+            problems.raise_if_any()
 
     def compute_output_shape(self, inputs_shape: Sequence[int | None], taps_shape: Any = None) -> Shape:
         """The shape of the result."""
@@ -297,15 +301,15 @@ class MaxUnpooling(_Sliding):
         source = self.compute_output_shape(tuple(inputs.shape))
         frame, windows = self._frame(source)
         if tuple(taps.shape) != tuple(inputs.shape):
-            Problems("MaxUnpooling").fail(
+            ArgumentErrors("MaxUnpooling").fail(
                 "taps", f"shape {list(taps.shape)}", f"{list(inputs.shape)}, as the inputs have"
             )
         if frame.dest(source) != tuple(inputs.shape):
             wanted = f"{list(frame.dest(source))}, what {list(source)} pools to; give the size of the result"
-            Problems("MaxUnpooling").fail("inputs", f"shape {list(inputs.shape)}", wanted)
+            ArgumentErrors("MaxUnpooling").fail("inputs", f"shape {list(inputs.shape)}", wanted)
         room = _room()
         chosen = room.Taps(
-            self._values(taps, frame), room.Taps.backend.constant(windows), Rule("unpool", "pick", frame)
+            self._values(taps, frame), room.Taps.backend.constant(windows), PoolSpec("unpool", "pick", frame)
         )
         return room.unpool(inputs, chosen)
 

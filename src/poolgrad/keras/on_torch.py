@@ -9,9 +9,9 @@ import ml_dtypes
 import numpy as np
 import torch
 
-from ..errors import Problems
-from ..recipes import Frame, Rule, carry, select
-from ..traced import Chosen, pool
+from .._common.errors import ArgumentErrors
+from .._frameworks.pools import Chosen, pool
+from .._frameworks.spec import Frame, PoolSpec, carry, select
 
 
 def _array(tensor: Any) -> Any:
@@ -33,7 +33,7 @@ class _Carry(torch.autograd.Function):
     """An operator on a tensor; its derivative is its transpose, which is again one of these."""
 
     @staticmethod
-    def forward(ctx: Any, v: Any, rule: Rule, back: bool, *arrays: Any) -> Any:
+    def forward(ctx: Any, v: Any, rule: PoolSpec, back: bool, *arrays: Any) -> Any:
         ctx.rest = (rule, back, *arrays)
         return _tensor(carry(rule, back, _array(v), *arrays))
 
@@ -51,7 +51,7 @@ class _Known(torch.autograd.Function):
     """What was pooled from x already, whose change the operator of the rule tells."""
 
     @staticmethod
-    def forward(ctx: Any, x: Any, y: Any, rule: Rule, *arrays: Any) -> Any:
+    def forward(ctx: Any, x: Any, y: Any, rule: PoolSpec, *arrays: Any) -> Any:
         ctx.rest = (rule, *arrays)
         return _tensor(y)
 
@@ -74,7 +74,7 @@ class _Torch:
             return x, x.shape, x.dtype
         if x.device.type != "cpu":
             wanted = "one on the CPU: x.cpu(), or KERAS_TORCH_DEVICE=cpu before Keras is imported"
-            Problems(op).fail("x", f"a tensor on {x.device}", wanted)
+            ArgumentErrors(op).fail("x", f"a tensor on {x.device}", wanted)
         return x, tuple(x.shape), _array(x[:0] if x.ndim else x).dtype
 
     def accept(self, op: str, x: Any, frame: Frame) -> None:
@@ -86,12 +86,12 @@ class _Torch:
     def seed(self, op: str, seed: Any) -> Any:
         return _array(seed) if isinstance(seed, torch.Tensor) else None
 
-    def select(self, rule: Rule, x: Any, windows: Any) -> tuple[Any, Any]:
+    def select(self, rule: PoolSpec, x: Any, windows: Any) -> tuple[Any, Any]:
         array = _array(x)
         y, taps = select(rule, array, windows)
         return _Known.apply(x, y, rule, windows, array if taps is None else taps), taps
 
-    def linear(self, rule: Rule, back: bool, v: Any, windows: Any, *state: Any) -> Any:
+    def linear(self, rule: PoolSpec, back: bool, v: Any, windows: Any, *state: Any) -> Any:
         return _Carry.apply(v, rule, back, windows, *state)
 
     def compute(self, function: Callable[..., Any], shape: tuple[Any, ...], dtype: Any, *arrays: Any) -> Any:
@@ -106,7 +106,7 @@ class _Torch:
     def squeeze(self, x: Any, axes: tuple[int, ...]) -> Any:
         return x.squeeze(axes)
 
-    def chosen(self, values: Any, windows: Any, rule: Rule) -> Chosen:
+    def chosen(self, values: Any, windows: Any, rule: PoolSpec) -> Chosen:
         return Taps(values, windows, rule)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from ..errors import brief
+from .._common.errors import short_repr
 from ..graph import service
 from .server import serve
 
@@ -47,7 +47,7 @@ def opening(file: str | None) -> dict[str, Any]:
         beside = {side.name: side.read_bytes()} if path.suffix == ".svg" and side.is_file() else {}
     except OSError as error:
         why = (error.strerror or type(error).__name__).lower()
-        raise ValueError(f"file: got {brief(file)}, wanted one that can be read ({why})") from None
+        raise ValueError(f"file: got {short_repr(file)}, wanted one that can be read ({why})") from None
     if path.suffix.lower() in (".npy", ".png"):
         made = service.embed(path.name, data)
         graph = service.new_graph()

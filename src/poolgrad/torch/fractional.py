@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import torch
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 
-from ..errors import Problems, brief
-from . import eager, ops
-from .bridge import Geometry, Tensor, unwatched
+from .._common.errors import ArgumentErrors, short_repr
+from . import _custom_ops, _kernels
+from ._arguments import checked, drawn, filled, fitting, flag, fraction, number, ranks, supplied
+from ._tensors import Tensor, TorchWindows, unwatched
 from .functional import extreme, fold
-from .words import checked, drawn, filled, fitting, flag, fraction, number, ranks, supplied
 
 
 class Draw(NamedTuple):
@@ -26,7 +26,7 @@ class Draw(NamedTuple):
     overlapping: bool = False
 
 
-def _windows(x: Tensor, rank: int, draw: Draw, samples: Tensor | None = None) -> tuple[Tensor, Geometry]:
+def _windows(x: Tensor, rank: int, draw: Draw, samples: Tensor | None = None) -> tuple[Tensor, TorchWindows]:
     _agreeing(draw)
     if draw.windows is not None:
         return supplied(x, rank, draw.windows)
@@ -37,7 +37,7 @@ def _windows(x: Tensor, rank: int, draw: Draw, samples: Tensor | None = None) ->
     if kernel is None:
         seed = torch.randint(2**31, (2,)) if pair is None else torch.tensor(pair)
         lengths = x.shape[x.ndim - rank :]
-        work = eager if unwatched(seed) else ops
+        work = _kernels if unwatched(seed) else _custom_ops
         return work.draw(seed, lengths, sizes, bool(draw.pseudo_random), bool(draw.overlapping)), geometry
     if samples is None:
         samples = torch.rand(rank, dtype=torch.float64) if pair is None else _seeded(rank, pair)
@@ -56,10 +56,12 @@ def _agreeing(draw: Draw) -> None:
                 if alone == "windows"
                 else "False with kernel_size: windows of one size lie anywhere"
             )
-            Problems("pool").fail(name, True, wanted)
+            ArgumentErrors("pool").fail(name, True, wanted)
     for name in ("kernel_size", "output_size", "output_ratio", "seed"):
         if alone == "windows" and getattr(draw, name) is not None:
-            Problems("pool").fail(name, brief(getattr(draw, name)), "None beside windows, which leave nothing to it")
+            ArgumentErrors("pool").fail(
+                name, short_repr(getattr(draw, name)), "None beside windows, which leave nothing to it"
+            )
 
 
 def _seeded(rank: int, pair: tuple[int, int]) -> Tensor:
@@ -78,7 +80,7 @@ def _pair(seed: Any) -> tuple[int, int]:
     if len(pair) != 2 or not all(type(s) is int and -(2**62) < s < 2**62 for s in pair):
         wrong = all(type(s) is int for s in pair)
         wanted = "an integer within 62 bits, or a pair (seed, seed2)"
-        Problems("pool").fail("seed", brief(seed), wanted, ValueError if wrong else TypeError)
+        ArgumentErrors("pool").fail("seed", short_repr(seed), wanted, ValueError if wrong else TypeError)
     return pair
 
 
@@ -97,9 +99,9 @@ def _intervals(x: Tensor, rank: int, samples: Tensor, sizes: tuple[int, ...], ke
 
 def _sampled(x: Tensor, rank: int, draw: Draw, samples: Any) -> Tensor:
     """Return torch's samples if there is one for each plane and axis, and windows of one size to place."""
-    problems, shape = Problems("pool"), [*(() if x.ndim == rank + 2 else (1,)), *x.shape[: x.ndim - rank], rank]
+    problems, shape = ArgumentErrors("pool"), [*(() if x.ndim == rank + 2 else (1,)), *x.shape[: x.ndim - rank], rank]
     if not isinstance(samples, torch.Tensor):
-        problems.fail("_random_samples", brief(samples), "a torch.Tensor", TypeError)
+        problems.fail("_random_samples", short_repr(samples), "a torch.Tensor", TypeError)
     if not samples.dtype.is_floating_point or [*samples.shape] != shape:
         got = f"{samples.dtype} of shape {list(samples.shape)}"
         problems.fail("_random_samples", got, f"floats of shape {shape}")

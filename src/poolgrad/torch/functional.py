@@ -10,28 +10,30 @@ from typing import Any
 
 import torch
 
-from ..errors import Problems, brief
-from . import eager, ops
-from .bridge import Geometry, Tensor, unwatched
-from .derive import Apply, Choose, run
-from .words import affordable, checked, filled, flag, integers, number, ranks, sharing, sliding
+from .._common.errors import ArgumentErrors, short_repr
+from . import _custom_ops, _kernels
+from ._arguments import affordable, checked, filled, flag, integers, number, ranks, sharing, sliding
+from ._autograd import Apply, Choose, run
+from ._tensors import Tensor, TorchWindows, unwatched
 
 
-def extreme(x: Tensor, windows: Tensor | None, least: bool, geometry: Geometry, return_indices: bool) -> Any:
+def extreme(x: Tensor, windows: Tensor | None, least: bool, geometry: TorchWindows, return_indices: bool) -> Any:
     """Return the best cell of each window, with its index if `return_indices`."""
     return_indices = flag("return_indices", return_indices)
     y, taps = run(Choose, x, windows, least, geometry)
     if not return_indices:
         return y
     if unwatched(taps):
-        return y, eager.positions(taps, windows, x.shape, geometry)
-    return y, ops.positions(taps, windows, x.shape, *geometry)
+        return y, _kernels.positions(taps, windows, x.shape, geometry)
+    return y, _custom_ops.positions(taps, windows, x.shape, *geometry)
 
 
-def fold(x: Tensor, windows: Tensor | None, kind: str, divisor: float, geometry: Geometry) -> Tensor:
+def fold(x: Tensor, windows: Tensor | None, kind: str, divisor: float, geometry: TorchWindows) -> Tensor:
     """Return sums over windows, divided."""
     if x.dtype is torch.bool:
-        Problems("pool").fail("input", "dtype torch.bool", "numbers: a mean of truth values is x.float()'s", TypeError)
+        ArgumentErrors("pool").fail(
+            "input", "dtype torch.bool", "numbers: a mean of truth values is x.float()'s", TypeError
+        )
     return run(Apply, x, None, windows, kind, divisor, False, x.shape, geometry)
 
 
@@ -103,8 +105,8 @@ def _divisor(value: Any) -> float:
     if type(value) in (int, float) and value and abs(value) < 2**1023 and float(value) == value:
         return float(value)
     kind = ValueError if isinstance(value, (int, float)) else TypeError
-    return Problems("pool").fail(
-        "divisor", brief(value), "a finite number other than 0 that float64 holds exactly", kind
+    return ArgumentErrors("pool").fail(
+        "divisor", short_repr(value), "a finite number other than 0 that float64 holds exactly", kind
     )
 
 
@@ -118,9 +120,9 @@ def _lp_pool(
     """
     x, norm_type = checked(input, rank), number(norm_type)
     if isinstance(norm_type, bool) or not isinstance(norm_type, (int, float)) or not 0 < norm_type < float("inf"):
-        Problems("pool").fail("norm_type", brief(norm_type), "a positive number; max_pool is its limit")
+        ArgumentErrors("pool").fail("norm_type", short_repr(norm_type), "a positive number; max_pool is its limit")
     if not x.dtype.is_floating_point:
-        Problems("pool").fail("input", f"dtype {x.dtype}", "a floating dtype", TypeError)
+        ArgumentErrors("pool").fail("input", f"dtype {x.dtype}", "a floating dtype", TypeError)
     geometry = sliding(x, rank, kernel_size, stride, 0, 1, ceil_mode)
     wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x  # a power of a half may leave its range
     total = fold((wide if norm_type == 2 else wide.abs()).pow(norm_type), None, "sum", 1.0, geometry)
@@ -170,14 +172,14 @@ def _max_unpool(
     y, where = checked(input, rank), checked(indices, rank, "indices")
     filled(y.shape, 1)
     if where.shape != y.shape or where.dtype.is_floating_point or where.dtype == torch.bool:
-        Problems("pool").fail(
+        ArgumentErrors("pool").fail(
             "indices", f"{where.dtype} of shape {list(where.shape)}", f"integers of shape {list(y.shape)}"
         )
     if reduce not in ("sum", "assign"):
-        Problems("pool").fail("reduce", brief(reduce), "'sum' or 'assign'")
+        ArgumentErrors("pool").fail("reduce", short_repr(reduce), "'sum' or 'assign'")
     source = (*y.shape[: y.ndim - rank], *_unpooled(y, rank, kernel_size, stride, padding, output_size))
     kind = "add" if reduce == "sum" else "assign"
-    return run(Apply, y, where.to(torch.int64), None, kind, 1.0, True, source, Geometry(rank))
+    return run(Apply, y, where.to(torch.int64), None, kind, 1.0, True, source, TorchWindows(rank))
 
 
 def _unpooled(y: Tensor, rank: int, kernel_size: Any, stride: Any, padding: Any, output_size: Any) -> tuple[int, ...]:
@@ -188,8 +190,8 @@ def _unpooled(y: Tensor, rank: int, kernel_size: Any, stride: Any, padding: Any,
     sizes = tuple((n - 1) * s + k - 2 * p for n, s, k, p in zip(lengths, strides, kernel, pads, strict=True))
     if output_size is None:
         if any(type(m) is int and m < 0 for m in sizes):
-            Problems("pool").fail(
-                "padding", brief(padding), f"an output of at least 0 cells per axis; this one has {list(sizes)}"
+            ArgumentErrors("pool").fail(
+                "padding", short_repr(padding), f"an output of at least 0 cells per axis; this one has {list(sizes)}"
             )
         affordable("kernel_size", kernel_size, [*y.shape[: y.ndim - rank], *sizes])
         return sizes
@@ -198,7 +200,7 @@ def _unpooled(y: Tensor, rank: int, kernel_size: Any, stride: Any, padding: Any,
     chosen = integers("output_size", given, rank, 0) if len(given) == rank else ()
     if not chosen or any(abs(m - n) >= s for m, n, s in zip(chosen, sizes, strides, strict=True)):
         wanted = f"{rank} sizes, less than the stride {list(strides)} away from {list(sizes)}"
-        Problems("pool").fail("output_size", brief(output_size), wanted, ValueError if given else TypeError)
+        ArgumentErrors("pool").fail("output_size", short_repr(output_size), wanted, ValueError if given else TypeError)
     affordable("output_size", output_size, [*y.shape[: y.ndim - rank], *chosen])
     return chosen
 

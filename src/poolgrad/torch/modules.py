@@ -11,7 +11,7 @@ from typing import Any
 from torch import nn
 
 from . import fractional, functional
-from .bridge import Tensor
+from ._tensors import Tensor
 
 
 class _Max:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ... import __version__, raw_ops, verbs
-from ...operators import Picking
+from ... import __version__, raw_ops
+from ..._kernels import native
+from ..._pooling.operators import TapGather
 from ..cells import Cell
 from ..data import Arrays, arguments, windows_of
 from .base import Peer, Run
@@ -44,8 +45,8 @@ class OursGiven(Ours):
         """The operator of the maxima, as a user of the pythonic API holds it, checks of the taps included."""
         plan = windows_of(cell, arrays).plan
         assert plan is not None
-        _, taps = verbs.choose(plan, arrays.x)
-        operator = Picking(plan, taps, range(arrays.x.ndim))
+        _, taps = native.choose(plan, arrays.x)
+        operator = TapGather(plan, taps, range(arrays.x.ndim))
         if cell.op.order == 1:
             return Run(lambda: operator.T(arrays.g))
         return Run(lambda: operator(arrays.v))

@@ -1,4 +1,4 @@
-// Why a cell has its value, from the links that a run delivers: the facts of poolgrad/why.py, worded by the same phrases.
+// Why a cell has its value, from the links that a run delivers: the facts of poolgrad/_explain/explain.py, worded by the same phrases.
 
 const LISTED = 4; // windows that a sentence names; the rest are counted
 const RANK = {window: 0, reaches: 0, tie: 1, arrived: 2, winner: 2, self: 3}; // what shows where a cell is several things

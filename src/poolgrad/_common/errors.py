@@ -1,0 +1,107 @@
+"""The one builder of error messages: op, argument, what came, what was wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, NoReturn, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong with a call; shape is the shape that was wanted, where it is one."""
+
+    argument: str
+    got: str
+    wanted: str
+    kind: type[Exception] = ValueError
+    shape: tuple[int, ...] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.argument}: got {self.got}, wanted {self.wanted}"
+
+
+class ArgumentErrors:
+    """Collects what is wrong with a call and raises it as one error.
+
+    >>> p = Problems("MaxPool")
+    >>> p.add("ksize", "[1, 0, 2, 1]", "positive integers")
+    >>> p.add("padding", "'same'", "'SAME' or 'VALID'")
+    >>> p.settle()
+    Traceback (most recent call last):
+    ValueError: MaxPool: ksize: got [1, 0, 2, 1], wanted positive integers; padding: got 'same', wanted 'SAME' or 'VALID'
+    """
+
+    def __init__(self, op: str) -> None:
+        self.op = op
+        self.found: list[Finding] = []
+
+    def add(
+        self,
+        argument: str,
+        got: object,
+        wanted: object,
+        kind: type[Exception] = ValueError,
+        shape: tuple[int, ...] | None = None,
+    ) -> None:
+        """Notes a problem; an argument that is already blamed is not blamed again."""
+        if not self.blames(argument):
+            self.found.append(Finding(argument, str(got), str(wanted), kind, shape))
+
+    def blames(self, *arguments: str) -> bool:
+        """Whether any of these arguments has been blamed."""
+        return any(finding.argument in arguments for finding in self.found)
+
+    def __bool__(self) -> bool:
+        return bool(self.found)
+
+    def raise_if_any(self) -> None:
+        """Raises if anything was found; the first problem decides the type, and all are the error's `findings`."""
+        if self.found:
+            error = self.found[0].kind(f"{self.op}: " + "; ".join(map(str, self.found)))
+            error.findings = tuple(self.found)  # type: ignore[attr-defined]
+            raise error
+
+    def fail(self, argument: str, got: object, wanted: object, kind: type[Exception] = ValueError) -> NoReturn:
+        """Adds a last problem and raises."""
+        self.add(argument, got, wanted, kind)
+        self.raise_if_any()
+        raise AssertionError("unreachable")
+
+
+def out_of_memory(op: str, argument: str, error: MemoryError) -> NoReturn:
+    """Raises the error again, with op and argument named if they are not."""
+    if hasattr(error, "findings"):
+        raise error
+    got = f"a call that needs more memory than there is ({short_repr(str(error), 120)})"
+    ArgumentErrors(op).fail(argument, got, "a smaller one", MemoryError)
+
+
+def names_memory(call: Callable[..., T]) -> Callable[..., T]:
+    """Name op and argument where call(op, x, ...) runs out of memory."""
+
+    @wraps(call)
+    def named(op: str, *args: Any, **words: Any) -> T:
+        try:
+            return call(op, *args, **words)
+        except MemoryError as error:
+            out_of_memory(op, "x", error)
+
+    return named
+
+
+def short_repr(value: object, limit: int = 80) -> str:
+    """A short text for a value of any kind, whatever its own repr does.
+
+    >>> brief(list(range(100)))
+    '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21...'
+    """
+    try:
+        text = repr(value[:64]) if isinstance(value, (list, tuple, str, bytes)) else repr(value)
+    except Exception:
+        text = f"<{type(value).__name__}>"
+    text = " ".join(text.split())
+    return text if len(text) <= limit else text[: limit - 3].rstrip() + "..."

@@ -1,0 +1,197 @@
+"""Which cells belong together: for every window of a pooling the cells that it reads, and those that count.
+
+A destination cell i has a window of source cells. Where a mean is meant, all of them share evenly; else a window has hits: the
+largest cell, or the cells near a given value, or a given position. The first hit counts, or, under NEAR, every one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._ops.semantics import Kernel, OpSemantics
+from ..windows import Axis, Ints, Plan
+
+Array = npt.NDArray[Any]
+Shape = tuple[int, ...]
+
+SHARED = (Kernel.FOLD, Kernel.SPREAD)
+GIVEN = (Kernel.SCATTER, Kernel.GATHER)  # positions that a caller gave, not windows, decide
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """The relation of source and destination cells, for all windows or some of them.
+
+    >>> plan = Plan((1, 4), {1: Axis(4, [0, 2], [2, 4])})
+    >>> made = links(plan, Rule(None, Verb.ROUTE), {"x": np.array([[5, 7, 7, 7]])})
+    >>> made.hits(0), made.hits(1), made.push(np.array([[10, 20]])).tolist()
+    ([1], [2, 3], [[0.0, 10.0, 20.0, 0.0]])
+    """
+
+    verb: Kernel
+    source: Shape
+    dest: Shape
+    axes: tuple[Axis | None, ...]  # per dimension; None where nothing is pooled
+    windows: Ints  # flat destination cells
+    ptr: Ints | None = None  # hits of windows[k] are cell[ptr[k]:ptr[k + 1]]; None where all cells share
+    cell: Ints | None = None
+    eps: float = 0.0
+
+    @property
+    def taken(self) -> str:
+        """Who counts in a window: `share` all cells alike, `every` hit, or the `first` hit."""
+        return "share" if self.verb in SHARED else "every" if self.verb is Kernel.NEAR else "first"
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what was worked out."""
+        return self.windows.nbytes + sum(a.nbytes for a in (self.ptr, self.cell) if a is not None)
+
+    def hits(self, k: int) -> list[int]:
+        """The hits of the k-th window, as flat source cells."""
+        assert self.ptr is not None
+        assert self.cell is not None
+        found: list[int] = self.cell[self.ptr[k] : self.ptr[k + 1]].tolist()
+        return found
+
+    def weights(self) -> tuple[Ints, Ints, npt.NDArray[np.float64]]:
+        """All (destination cell, source cell, weight) that count."""
+        if self.ptr is None or self.cell is None:
+            k, j = pairs(self.axes, self.source, self.dest, self.windows)
+            count = np.bincount(k, minlength=len(self.windows))
+            return self.windows[k], j, 1.0 / count[k]
+        found = np.diff(self.ptr)
+        if self.taken == "first":
+            some = found > 0
+            return self.windows[some], self.cell[self.ptr[:-1][some]], np.ones(int(some.sum()))
+        return np.repeat(self.windows, found), self.cell, np.ones(len(self.cell))
+
+    def push(self, g: Array) -> npt.NDArray[np.float64]:
+        """dx[j] = sum of weight * g[i], in float64."""
+        i, j, weight = self.weights()
+        total = np.bincount(j, weight * g.reshape(-1)[i].astype(np.float64), prod(self.source))
+        return total.astype(np.float64).reshape(self.source)
+
+    def pull(self, v: Array) -> npt.NDArray[np.float64]:
+        """y[i] = sum of weight * v[j], in float64."""
+        i, j, weight = self.weights()
+        total = np.bincount(i, weight * v.reshape(-1)[j].astype(np.float64), prod(self.dest))
+        return total.astype(np.float64).reshape(self.dest)
+
+
+def dimensions(plan: Plan) -> tuple[Axis | None, ...]:
+    """The axis of each dimension, None where cells keep their place."""
+    return tuple(None if axis is None or axis.identity else axis for axis in plan.by_dimension)
+
+
+def cells(axes: tuple[Axis | None, ...], dest: Shape, windows: Ints | None = None) -> int:
+    """How many cells these windows have together."""
+    if windows is None:
+        return prod(int(a.count.sum()) if a is not None else n for a, n in zip(axes, dest, strict=True))
+    return int(_counts(axes, dest, windows).sum())
+
+
+def _counts(axes: tuple[Axis | None, ...], dest: Shape, windows: Ints) -> Ints:
+    place = np.unravel_index(windows, dest)
+    counts = np.ones(len(windows), np.int64)
+    for axis, at in zip(axes, place, strict=True):
+        if axis is not None:
+            counts *= axis.count[at]
+    return counts
+
+
+def pairs(axes: tuple[Axis | None, ...], source: Shape, dest: Shape, windows: Ints) -> tuple[Ints, Ints]:
+    """For every cell of every window: which window (its number in the list), and which flat source cell; row-major."""
+    counts = _counts(axes, dest, windows)
+    k = np.repeat(np.arange(len(windows)), counts)
+    tap = np.arange(len(k)) - np.repeat(np.cumsum(counts) - counts, counts)
+    place = [at[k] for at in np.unravel_index(windows, dest)]
+    j, stride = np.zeros(len(k), np.int64), 1
+    for d in reversed(range(len(source))):
+        axis = axes[d]
+        if axis is None:
+            j += place[d] * stride
+        else:
+            count = axis.count[place[d]]
+            j += (axis.start[place[d]] + tap % count * axis.step) * stride
+            tap //= count
+        stride *= source[d]
+    return k, j
+
+
+def _covers(axis: Axis, at: int) -> npt.NDArray[np.bool_]:
+    inside: npt.NDArray[np.bool_] = (axis.start <= at) & (at < axis.stop) & ((at - axis.start) % axis.step == 0)
+    return inside
+
+
+def covering(axes: tuple[Axis | None, ...], dest: Shape, cell: Shape) -> Ints:
+    """The windows that a source cell is part of, as flat destination cells."""
+    sides = [
+        np.array([at]) if axis is None else np.flatnonzero(_covers(axis, at))
+        for axis, at in zip(axes, cell, strict=True)
+    ]
+    return np.asarray(np.ravel_multi_index(np.meshgrid(*sides, indexing="ij"), dest).reshape(-1), np.int64)
+
+
+def links(
+    plan: Plan,
+    rule: OpSemantics,
+    arrays: Mapping[str, Array],
+    windows: Ints | None = None,
+    items: int = 1,
+    absolute: bool = True,
+) -> Links:
+    """The relation that a plan, a rule and the arrays make; arrays are named x, y, v, g or index by what they are."""
+    axes = dimensions(plan)
+    chosen = np.arange(prod(plan.dest)) if windows is None else windows
+    made = Links(rule.verb, plan.source, plan.dest, axes, chosen, eps=rule.eps)
+    if rule.verb in SHARED:
+        return made
+    if rule.verb in GIVEN:
+        each = prod(plan.dest) // max(items, 1)
+        base = 0 if absolute else chosen // max(each, 1) * (prod(plan.source) // max(items, 1))
+        at = arrays["index"].reshape(-1)[chosen].astype(np.int64) + base
+        return Links(rule.verb, plan.source, plan.dest, axes, chosen, np.arange(len(chosen) + 1), at)
+    k, j = pairs(axes, plan.source, plan.dest, chosen)
+    hit = _hit(rule, arrays, chosen, k, j)
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(k[hit], minlength=len(chosen)))])
+    return Links(rule.verb, plan.source, plan.dest, axes, chosen, ptr, j[hit], rule.eps)
+
+
+@np.errstate(all="ignore")
+def _hit(rule: OpSemantics, arrays: Mapping[str, Array], windows: Ints, k: Ints, j: Ints) -> npt.NDArray[np.bool_]:
+    """Which cells of the windows count, or tie with one that does."""
+    x = _plain(arrays["x"])[j]
+    if rule.verb in (Kernel.ROUTE, Kernel.ARGMAX):
+        return _largest(x, k)
+    y = _plain(arrays["y"])[windows[k]]
+    if rule.verb is Kernel.NEAR and x.dtype.kind not in "iu":
+        limit = np.float32(rule.eps).astype(arrays["x"].dtype)
+        near = np.abs(arrays["x"].reshape(-1)[j] - arrays["y"].reshape(-1)[windows[k]]) < limit
+        return np.asarray(near, bool)
+    return np.asarray(x == y, bool)
+
+
+def _plain(array: Array) -> Array:
+    """Flat, in a type that NumPy itself compares."""
+    flat = array.reshape(-1)
+    return flat.astype(np.float32) if flat.dtype.name == "bfloat16" else flat
+
+
+def _largest(x: Array, k: Ints) -> npt.NDArray[np.bool_]:
+    """The largest cells of each window; a NaN is one only as the first cell, since nothing exceeds it."""
+    if not len(k):
+        return np.zeros(0, bool)
+    first = np.flatnonzero(np.diff(k, prepend=-1))
+    number = np.cumsum(np.diff(k, prepend=-1) != 0) - 1
+    best = np.fmax.reduceat(x, first)
+    lost = x[first] != x[first]
+    hit: npt.NDArray[np.bool_] = (x == best[number]) & ~lost[number]
+    hit[first[lost]] = True
+    return hit

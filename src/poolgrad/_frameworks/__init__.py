@@ -1,0 +1,1 @@
+"""What all adapters share: static pool specs, and the pools written over a backend."""

@@ -1,0 +1,274 @@
+"""Pools for frameworks that trace: what is known before there are numbers, and what is computed once they are there.
+
+A traced pool is a hashable `Rule` and arrays: the windows' boundaries, as one array of three rows (start, stop, span) with a column
+per window, and the state of its operator, such as taps. Boundaries are data: other windows are no new program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._common.arrays import Array
+from .._common.errors import ArgumentErrors, short_repr
+from .._common.integers import ROUNDINGS, ratio_of
+from .._pooling import families, pools
+from .._pooling.operators import Linear, TapGather, apply
+from .._pooling.pools import Division, geometry_of, source_of
+from .._pooling.selection import judge
+from .._pooling.taps import Taps, picking, unpooling
+from .._pooling.window_args import PooledAxes, WindowArgs, adaptive_axes, flag, fractional_windows, global_axes, resolve
+from .._windows.plan_cache import cache_plan
+from ..windows import Axis, Plan
+
+SLIDING = ("max_pool", "min_pool", "avg_pool", "sum_pool")
+FRACTIONAL = ("fractional_max_pool", "fractional_avg_pool")
+ADAPTIVE = ("adaptive_max_pool", "adaptive_avg_pool")
+GLOBAL = ("global_max_pool", "global_min_pool", "global_avg_pool", "global_sum_pool")
+_FLAGS = ("return_taps", "return_windows", "count_include_pad", "keepdims", "pseudo_random", "overlapping")
+POOLS = (*SLIDING, *FRACTIONAL, *ADAPTIVE, *GLOBAL)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The pooled axes as (dimension, cells, windows, step), and the most cells that a window may have.
+
+    Loose is a frame whose taps might have a wider type than its windows turn out to need.
+    """
+
+    axes: tuple[tuple[int, int, int, int], ...]
+    cells: int
+    loose: bool = False
+
+    @property
+    def taps(self) -> np.dtype[Any]:
+        """The type of taps."""
+        return np.dtype(np.uint8 if self.cells <= 256 else np.uint32)
+
+    def dest(self, source: Sequence[Any]) -> tuple[Any, ...]:
+        """The shape of what is pooled from that shape; lengths that are not pooled may be anything."""
+        sizes = {d: m for d, _, m, _ in self.axes}
+        return tuple(sizes.get(d, n) for d, n in enumerate(source))
+
+    def source(self, dest: Sequence[Any]) -> tuple[Any, ...]:
+        """The shape that pools to that one."""
+        sizes = {d: n for d, n, _, _ in self.axes}
+        return tuple(sizes.get(d, n) for d, n in enumerate(dest))
+
+    def batched(self) -> Frame:
+        """The frame of arrays with one more axis in front."""
+        return replace(self, axes=tuple((d + 1, n, m, step) for d, n, m, step in self.axes))
+
+    def plan(self, source: Sequence[int], windows: Array) -> Plan:
+        """The plan of these windows over an array of that shape."""
+        return _plan(self, tuple(int(n) for n in source), np.ascontiguousarray(windows, np.int64).tobytes())
+
+
+@cache_plan(1024)
+def _plan(frame: Frame, source: tuple[int, ...], windows: bytes) -> Plan:
+    start, stop, span = np.frombuffer(windows, np.int64).reshape(3, -1)
+    pooled, at = {}, 0
+    for d, n, m, step in frame.axes:
+        here = slice(at, at + m)
+        pooled[d], at = Axis(n, start[here], stop[here], span[here], step), at + m
+    return Plan(source, pooled)
+
+
+@dataclass(frozen=True)
+class PoolSpec:
+    """A pool but for its arrays. `kind` says how its operator is made; the other fields, where it matters.
+
+    "fold": sums and means. "pick": by taps. "like": made again from the pooled array, where the operator depends on more than
+    taps. "assign": by taps, of which the last one counts where cells repeat. "index": by positions.
+    """
+
+    op: str
+    kind: str
+    frame: Frame
+    least: bool = False
+    ties: Any = "first"
+    nan: Any = "propagate"
+    mean: bool = False
+    count_include_pad: bool = False
+    divisor: float | None = None
+    shape: tuple[int, ...] = ()  # by positions: before the operator,
+    after: tuple[int, ...] = ()  # and after it
+    reduce: Any = "sum"
+    items: int = 1
+
+    @property
+    def picks(self) -> bool:
+        """Whether one cell is chosen per window, so that taps say all."""
+        return self.ties in ("first", "last")
+
+    def dest(self, source: Sequence[Any]) -> tuple[Any, ...]:
+        """The shape after the operator."""
+        return self.after if self.kind == "index" else self.frame.dest(source)
+
+    def source(self, dest: Sequence[Any]) -> tuple[Any, ...]:
+        """The shape before the operator."""
+        return self.shape if self.kind == "index" else self.frame.source(dest)
+
+    def batched(self, size: int) -> PoolSpec:
+        """The rule for arrays with one more axis in front, of that size."""
+        before, after = ((size, *form) if self.kind == "index" else () for form in (self.shape, self.after))
+        return replace(self, frame=self.frame.batched(), items=self.items * size, shape=before, after=after)
+
+    def operator(self, source: Sequence[int], windows: Array, *state: Array) -> Linear:
+        """The operator, from arrays of shape `source`, for this state."""
+        if self.kind == "index":
+            return unpooling(state[0], self.shape, self.reduce, self.items).T
+        plan = self.frame.plan(source, windows)
+        if self.kind == "fold":
+            if self.mean:
+                return families.averaging(plan, count_include_pad=self.count_include_pad, divisor=self.divisor)
+            return families.summing(plan)
+        if self.kind == "like":
+            return self._like(plan, state[0])
+        picked = _picking(plan, state[0])
+        return picked if self.kind == "pick" else unpooling(Taps(picked, ()), None, "assign").T
+
+    def _like(self, plan: Plan, x: Array) -> Linear:
+        if self.mean or self.ties == "none":
+            how = Division(self.mean, self.count_include_pad, self.divisor, self.nan)
+            axes = tuple(d for d, _, _, _ in self.frame.axes)
+            return pools.folding(self.op, source_of(ArgumentErrors(self.op), x, PooledAxes(axes, plan)), how)
+        return families._selecting(self.op, x, plan, self.least, self.ties, self.nan)[1]
+
+
+def _picking(plan: Plan, taps: Array) -> TapGather:
+    operator = picking(plan, taps)
+    assert isinstance(operator, TapGather)
+    return operator
+
+
+def select(rule: PoolSpec, x: Array, windows: Array) -> tuple[Array, Array | None]:
+    """The best cell of each window, and the taps if one is chosen."""
+    plan = rule.frame.plan(x.shape, windows)
+    y, operator = families._selecting(rule.op, np.ascontiguousarray(x), plan, rule.least, rule.ties, rule.nan)
+    y = np.ascontiguousarray(y).view(np.bool_) if x.dtype == np.bool_ else y
+    return y, operator.restore(operator.taps).astype(rule.frame.taps) if isinstance(operator, TapGather) else None
+
+
+def carry(rule: PoolSpec, back: bool, v: Array, windows: Array, *state: Array) -> Array:
+    """The operator of a rule, or its transpose, applied to v."""
+    source = rule.source(v.shape) if back else v.shape
+    operator = rule.operator(source, windows, *state)
+    operator.name = rule.op
+    with np.errstate(invalid="ignore"):  # a window of NaN alone has no mean
+        result: Array = apply(operator.T if back else operator, np.ascontiguousarray(v))
+    return result
+
+
+def whole(rule: PoolSpec, dtype: Any, rounding: Any, x: Array, windows: Array) -> Array:
+    """Sums and means of integers, which have no derivative."""
+    plan = rule.frame.plan(x.shape, windows)
+    how = Division(rule.mean, rule.count_include_pad, rule.divisor, rule.nan, dtype, rounding)
+    axes = tuple(d for d, _, _, _ in rule.frame.axes)
+    result: Array = pools.folded(rule.op, np.ascontiguousarray(x), PooledAxes(axes, plan), how)
+    return result
+
+
+def settled(rule: PoolSpec, dtype: np.dtype[Any], rounding: Any, y: Array) -> Array:
+    """Sums and means of floats, rounded to an integer dtype that holds them."""
+    how = Division(rule.mean, dtype=dtype, rounding=rounding)
+    return pools.cast(ArgumentErrors(rule.op), np.asarray(y), dtype, how)
+
+
+def positions(rule: PoolSpec, method: str, taps: Array, windows: Array) -> Array:
+    """Taps as `Taps.flat` or `Taps.plane` count them."""
+    operator = _picking(rule.frame.plan(rule.frame.source(taps.shape), windows), taps)
+    found: Array = getattr(Taps(operator, [d for d, _, _, _ in rule.frame.axes]), method)()
+    return found
+
+
+def draw(lengths: tuple[int, ...], sizes: tuple[int, ...], pseudo: bool, overlapping: bool, seed: Array) -> Array:
+    """Fractional windows from a pair of seeds, as boundaries."""
+    words = np.asarray(seed).reshape(-1).astype(np.int64).tolist()
+    pair = (words[0], words[-1] if len(words) > 1 else 0)
+    made = fractional_windows(lengths, size=sizes, seed=pair, pseudo_random=pseudo, overlapping=overlapping)
+    return boundaries(made)
+
+
+def boundaries(axes: Sequence[Axis]) -> Array:
+    """The windows of several axes side by side: start, stop and span."""
+    rows = [np.stack([a.start, a.stop, a.count if a.span is None else a.span]) for a in axes]
+    return np.concatenate(rows, axis=1).astype(np.int32)
+
+
+def pairs(first: int, last: int, windows: Array) -> Array:
+    """Some of the windows as pairs (start, stop)."""
+    return np.ascontiguousarray(windows[:2, first:last].T)
+
+
+class PoolCall(NamedTuple):
+    """A call of a pool, understood: the rule, its windows, and what is wanted besides the pooled array."""
+
+    rule: PoolSpec
+    windows: Array
+    axes: tuple[Axis, ...]
+    given: Mapping[str, Any]
+    drops: bool
+
+    def wants(self, name: str) -> bool:
+        """Whether the caller asked for it."""
+        return bool(self.given.get(name, False))
+
+
+def _words(given: Mapping[str, Any]) -> WindowArgs:
+    return WindowArgs(*(given[name] for name in WindowArgs._fields))
+
+
+def _geometry_of(op: str, shape: tuple[int, ...], given: Mapping[str, Any]) -> tuple[PooledAxes, int]:
+    """The windows of a call, and a bound for their length that holds for other seeds too; 0 if there is none to know."""
+    problems, where = ArgumentErrors(op), (given["axes"], given["layout"])
+    if op in (*SLIDING, "lp_pool"):
+        return geometry_of(op, shape, _words(given)), 0
+    if op in ADAPTIVE:
+        return adaptive_axes(problems, shape, given["size"], *where), 0
+    if op in GLOBAL:
+        return global_axes(problems, shape, *where), 0
+    draw = {name: given[name] for name in ("seed", "pseudo_random", "overlapping")}
+    words, made = families.drawn_windows(op, shape, given["ratio"], given["size"], draw, *where)
+    extra = 1 + bool(given["overlapping"])
+    return resolve(problems, shape, words), int(np.prod([axis.length // len(axis) + extra for axis in made]))
+
+
+def understand_call(op: str, shape: tuple[int, ...], dtype: Any, given: Mapping[str, Any]) -> PoolCall:
+    """A call of the pool of that name, by the words of its NumPy namesake and with the same errors."""
+    for name in _FLAGS:
+        flag(ArgumentErrors(op), name, given.get(name, False))
+    geometry, bound = _geometry_of(op, shape, given)
+    problems, axes = (
+        ArgumentErrors(op),
+        tuple(a for d in geometry.axes if (a := geometry.plan.by_dimension[d]) is not None),
+    )
+    ties, nan = given.get("ties", "first"), given["nan"]
+    judge(problems, ties, nan)
+    if given.get("return_taps") and ties in ("all", "split"):
+        problems.fail("return_taps", True, f"ties='first' or 'last': {ties!r} chooses no single cell")
+    source_of(problems, np.empty((0,) * len(shape), dtype), geometry)
+    most = int(np.prod([axis.count.max(initial=1) for axis in axes]))
+    pooled = tuple((d, a.length, len(a), a.step) for d, a in zip(geometry.axes, axes, strict=True))
+    rule = PoolSpec(op, "pick", Frame(pooled, max(most, bound), bound > 256), least="min" in op, ties=ties, nan=nan)
+    if not any(word in op for word in ("max", "min")):
+        if given.get("divisor") is not None:
+            ratio_of(problems, given["divisor"])
+        rule = _folding(problems, rule, given, np.dtype(dtype))
+    elif not rule.picks:
+        rule = replace(rule, kind="like")
+    return PoolCall(rule, boundaries(axes), axes, given, not given.get("keepdims", True))
+
+
+def _folding(problems: ArgumentErrors, rule: PoolSpec, given: Mapping[str, Any], dtype: np.dtype[Any]) -> PoolSpec:
+    if given.get("rounding", "nearest") not in ROUNDINGS:
+        problems.fail("rounding", short_repr(given["rounding"]), "'nearest', 'floor', 'ceil' or 'toward_zero'")
+    padded, by = bool(given.get("count_include_pad", False)), given.get("divisor")
+    mean = "avg" in rule.op
+    careful = given["nan"] == "ignore" and dtype.kind not in "iub"
+    return replace(
+        rule, kind="like" if careful else "fold", ties="none", mean=mean, count_include_pad=padded, divisor=by
+    )

@@ -1,0 +1,1 @@
+"""TensorFlow's operators as data: the table, their semantics, arguments, problem lines."""

@@ -1,0 +1,381 @@
+"""From an op's row and a caller's arguments to a checked call: the only place where names and attributes are judged."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from .. import windows
+from .._common.arrays import Array, afford, as_array
+from .._common.errors import ArgumentErrors, short_repr
+from .._windows.fractional import Philox, sequence
+from ..windows import Axis, Plan, planned
+from .arguments import Attributes
+from .semantics import Kernel, Start, WindowRule
+from .table import ARRAYS, Kind, Op, Param
+
+Shape = tuple[int, ...]
+FORWARD = (
+    Kernel.FOLD,
+    Kernel.SELECT,
+    Kernel.ARGMAX,
+    Kernel.RECALL,
+    Kernel.GATHER,
+)  # verbs whose result has the output's shape
+
+
+@dataclass(frozen=True)
+class BoundCall:
+    """What is left to do: a plan, and the few numbers that the verbs need besides the row's rule."""
+
+    source: Shape
+    dest: Shape
+    plan: Plan | None  # None if the result has no cells to compute
+    start: Start
+    items: int = 0  # images
+    absolute: bool = False  # positions count from the first image
+    index: str = "int64"
+    drawn: tuple[Array, ...] = ()  # the sequences of a fractional pooling
+
+
+Made = tuple[
+    Shape, Callable[[], BoundCall]
+]  # the output's shape, and what makes the call once everything is known to be fine
+
+
+def bind(op: Op, arrays: Mapping[str, Array], attrs: Mapping[str, Any], problems: ArgumentErrors) -> BoundCall:
+    """Checks everything that does not depend on the arrays' elements, and makes the plan."""
+    return _Binder(op, arrays, attrs, problems).call()
+
+
+def arrays_of(
+    op: Op, given: Mapping[str, Any], problems: ArgumentErrors
+) -> tuple[dict[str, Array], np.dtype[Any] | None]:
+    """The array arguments among those given; quantised ones that come in a one-field dtype are unwrapped."""
+    params = [p for p in op.params if p.kind in ARRAYS and p.name in given]
+    shared = [given[p.name] for p in params if p.kind in (Kind.SOURCE, Kind.DEST)]
+    like = next((value.dtype for value in shared if isinstance(value, np.ndarray)), None)
+    arrays: dict[str, Array] = {}
+    wrapped = None
+    for param in params:
+        array = as_array(problems, param.name, given[param.name], _wanted(param, like), tensorflow=True)
+        if array is None:
+            continue
+        names = array.dtype.names or ()
+        if len(names) == 1 and not array.dtype[names[0]].shape and op.family.startswith("q"):
+            wrapped = array.dtype
+            array = array[names[0]]
+        if like is None and param.kind in (Kind.SOURCE, Kind.DEST):
+            like = array.dtype  # lists after it become what the first is
+        arrays[param.name] = array
+    return arrays, wrapped
+
+
+def _wanted(param: Param, like: np.dtype[Any] | None) -> np.dtype[Any] | None:
+    """The dtype that a list in this place becomes."""
+    if param.kind in (Kind.SOURCE, Kind.DEST):
+        return like
+    return np.dtype(np.float32 if param.kind is Kind.RANGE else param.dtype or "int64")
+
+
+def _fresh_seeds() -> tuple[int, int]:
+    return secrets.randbits(64), secrets.randbits(64)
+
+
+@lru_cache(4096)
+def _kept_seeds(*kind: object) -> tuple[int, int]:
+    """Seeds drawn once per kind of call: what TensorFlow does for deterministic calls without seeds."""
+    return _fresh_seeds()
+
+
+class _Binder:
+    def __init__(self, op: Op, arrays: Mapping[str, Array], attrs: Mapping[str, Any], problems: ArgumentErrors) -> None:
+        self.op, self.arrays, self.problems = op, arrays, problems
+        self.attrs = Attributes(attrs, problems)
+        self.rank = op.spatial + 2
+        self.source_name = next(p.name for p in op.params if p.kind in (Kind.SOURCE, Kind.SHAPE))
+
+    # ---- the straight line
+
+    def call(self) -> BoundCall:
+        self._dtypes()
+        self._ranges()
+        source = self._source_shape()
+        made = self._sequences(source) if self.op.rule.windows is WindowRule.EDGES else self._sizes(source)
+        self.problems.raise_if_any()
+        assert source is not None and made is not None, "a problem was found but not noted"  # noqa: PT018
+        dest, make = made
+        self._match(source, dest)
+        self.problems.raise_if_any()
+        self._afford(source, dest)
+        return make()
+
+    def _finish(
+        self, source: Shape, dest: Shape, pooled: dict[int, Axis], start: Start, drawn: tuple[Array, ...] = ()
+    ) -> BoundCall:
+        """The call over these axes; without any, the result is empty or zero."""
+        again = self.op.rule.windows is not WindowRule.EDGES  # the axes may be the same as before
+        plan = (planned(source, *pooled.items()) if again else Plan(source, pooled)) if pooled else None
+        absolute = self.attrs.flag("include_batch_in_index")
+        return BoundCall(source, dest, plan, start, source[0], absolute, self._index_type(), drawn)
+
+    # ---- arrays
+
+    def _of(self, *kinds: Kind) -> list[tuple[str, Array]]:
+        return [(p.name, self.arrays[p.name]) for p in self.op.params if p.kind in kinds and p.name in self.arrays]
+
+    def _dtypes(self) -> None:
+        """All arrays that share the op's type have it, and the op has it."""
+        shared = self._of(Kind.SOURCE, Kind.DEST)
+        good = [a.dtype.name for _, a in shared if a.dtype.name in self.op.dtypes]
+        for name, array in shared:
+            if array.dtype.name not in self.op.dtypes:
+                self._dtype_is_not(name, "one of " + ", ".join(self.op.dtypes))
+            elif array.dtype.name != good[0]:
+                self._dtype_is_not(name, f"{good[0]}, the dtype of {shared[0][0]}")
+        for name, array in self._of(Kind.INDEX):
+            if array.dtype.name not in ("int32", "int64"):
+                self._dtype_is_not(name, "int32 or int64")
+        for param in self.op.params:
+            if param.dtype and param.name in self.arrays and self.arrays[param.name].dtype.name != param.dtype:
+                self._dtype_is_not(param.name, param.dtype)
+
+    def _dtype_is_not(self, name: str, wanted: str) -> None:
+        self.problems.add(name, f"dtype {self.arrays[name].dtype.name}", wanted, TypeError)
+
+    def _ranges(self) -> None:
+        for name, array in self._of(Kind.RANGE):
+            if array.dtype.name != "float32":
+                self._dtype_is_not(name, "a float32 scalar")
+            elif array.ndim:
+                self.problems.add(name, f"shape {list(array.shape)}", "a scalar, shape []")
+
+    def _source_shape(self) -> Shape | None:
+        """The shape of the pooled array, from an array of that shape or from the vector that spells it."""
+        for name, array in self._of(Kind.SOURCE, Kind.DEST, Kind.INDEX):
+            if array.ndim != self.rank:
+                got = f"{array.ndim} dimensions, shape {list(array.shape)[:8]}"
+                self.problems.add(name, got, f"{self.rank} dimensions")
+        given = self._of(Kind.SOURCE, Kind.SHAPE)
+        if not given or self.problems.blames(given[0][0]):
+            return None
+        return self._spelled_shape(*given[0]) if self.op.param(Kind.SHAPE) else given[0][1].shape
+
+    def _spelled_shape(self, name: str, array: Array) -> Shape | None:
+        if array.shape != (self.rank,):
+            self.problems.add(name, f"shape {list(array.shape)[:8]}", f"a vector of {self.rank} integers")
+            return None
+        shape = tuple(array.tolist())
+        if min(shape) < 0:
+            self.problems.add(name, list(shape), "no negative size")
+        elif math.prod(shape) >= 2**63:
+            self.problems.add(name, list(shape), "a number of elements that fits 64 bits")
+        else:
+            return shape
+        return None
+
+    def _match(self, source: Shape, dest: Shape) -> None:
+        """Arrays that ride along have the shape that the windows imply."""
+        for kinds, wanted in (((Kind.SOURCE,), source), ((Kind.DEST, Kind.INDEX), dest)):
+            side = "output" if wanted is dest else "input"
+            for name, array in self._of(*kinds):
+                if array.shape != wanted:
+                    why = f"the shape of the {side} for {self.source_name} {list(source)}"
+                    self.problems.add(name, f"shape {list(array.shape)}", f"{list(wanted)}, {why}", shape=wanted)
+
+    def _afford(self, source: Shape, dest: Shape) -> None:
+        verb = self.op.rule.verb
+        shape = dest if verb in FORWARD else source
+        cell = self._of(Kind.SOURCE, Kind.DEST)[0][1].dtype.itemsize + (8 if verb is Kernel.ARGMAX else 0)
+        tables = 48 * (sum(source[1:]) + sum(dest[1:])) if math.prod(dest) else 0  # images have none
+        blame = "explicit_paddings" if max(dest) > 2 * max(source) + 8 else self.source_name
+        what = f"a call whose result has shape {list(shape)}"
+        afford(self.problems, blame, math.prod(shape) * cell + tables, what)
+
+    def _index_type(self) -> str:
+        param, given = self.op.param(Kind.INDEX_TYPE), self._of(Kind.SOURCE)
+        return self.attrs.index_type(param.name, given[0][1].size if given else 0) if param else "int64"
+
+    # ---- windows from ksize, strides and padding
+
+    def _sizes(self, source: Shape | None) -> Made | None:
+        tensor = self.op.param(Kind.SIZES_TENSOR) is not None
+        ksize, strides = (self.attrs.ints(name, self.rank, tensor) for name in ("ksize", "strides"))
+        padding = self.attrs.word("padding", self.op.paddings)
+        layout = self.attrs.word("data_format", self.op.formats) or self.op.formats[0]
+        self._index_type()
+        self.attrs.flag("include_batch_in_index")
+        channel = layout.index("C")
+        deep = self._judge_sizes(ksize, strides, channel, padding)
+        pads: Shape | None = (0,) * (2 * self.rank)
+        if padding == "EXPLICIT" and ksize and not deep:
+            pads = self._pads(ksize, layout)
+        if not source or not ksize or not strides or not padding or not pads:
+            return None
+        if self.problems.blames("ksize", "strides", "padding", "data_format", "explicit_paddings"):
+            return None
+        if deep and source[channel] % ksize[channel]:
+            self.problems.add("ksize", list(ksize), f"a channel window that divides the {source[channel]} channels")
+            return None
+        pooled = [channel] if deep else [d for d in range(1, self.rank) if d != channel]
+        start = Start.INFINITY if deep and self.op.rule.start is Start.LOWEST else self.op.rule.start
+        return self._sized(source, ksize, strides, "VALID" if deep else padding, pads, pooled, start)
+
+    def _sized(
+        self, source: Shape, ksize: Shape, strides: Shape, padding: str, pads: Shape, pooled: list[int], start: Start
+    ) -> Made | None:
+        """Windows along the pooled dimensions, unless one is too long for its dimension."""
+        lengths, pad = list(source), {}
+        for d in pooled:
+            lengths[d], pad[d] = self._length(source[d], ksize[d], strides[d], padding, pads[2 * d : 2 * d + 2])
+            if lengths[d] < 0:
+                got = f"{list(ksize)} on an input of shape {list(source)}"
+                most = f"a window of at most {source[d]} in dimension {d}, which padding {padding} does not extend"
+                self.problems.add("ksize", got, most)
+                return None
+        dest = tuple(lengths)
+
+        def make() -> BoundCall:
+            if math.prod(dest) == 0 or (math.prod(source) == 0 and self.op.rule.verb is not Kernel.SELECT):
+                return self._finish(source, dest, {}, start)
+            maker = windows.reach if self.op.rule.windows is WindowRule.REACH else windows.clip
+            axes = {d: maker(source[d], ksize[d], strides[d], pad[d], dest[d]) for d in pooled}
+            return self._finish(source, dest, axes, start)
+
+        return dest, make
+
+    def _length(self, n: int, k: int, s: int, padding: str, pads: Shape) -> tuple[int, int]:
+        """Windows along an axis, and cells before it."""
+        if padding == "SAME":
+            pad = windows.same_pad(n, k, s)
+            return windows.same_length(n, s), pad if self.op.rule.windows is WindowRule.SHIFT else max(pad, 0)
+        return windows.valid_length(n + sum(pads), k, s), pads[0]
+
+    def _judge_sizes(self, ksize: Shape | None, strides: Shape | None, channel: int, padding: str | None) -> bool:
+        """Notes what no op can do with these sizes; tells whether they pool channels."""
+        for name, sizes in (("ksize", ksize), ("strides", strides)):
+            if sizes is not None and min(sizes) <= 0:
+                self.problems.add(name, list(sizes), "positive integers")
+            elif sizes is not None and sizes[0] != 1:
+                wanted = "1 in the batch dimension: pooling over the batch does not exist"
+                self.problems.add(name, list(sizes), wanted, NotImplementedError)
+        if not ksize or not strides or self.problems.blames("ksize", "strides"):
+            return False
+        if ksize[channel] != 1:
+            self._judge_channels(ksize, strides, channel, padding)
+            return True
+        if strides[channel] != 1:
+            self.problems.add("strides", list(strides), "1 in the channel dimension, where the window is 1")
+        return False
+
+    def _judge_channels(self, ksize: Shape, strides: Shape, channel: int, padding: str | None) -> None:
+        """Notes why channels cannot be pooled like this."""
+        space = [d for d in range(1, self.rank) if d != channel]
+        if not self.op.depthwise:
+            wanted = f"1 in the channel dimension: {self.op.name} does not pool over channels"
+            self.problems.add("ksize", list(ksize), wanted, NotImplementedError)
+        elif any(ksize[d] != 1 for d in space):
+            wanted = "a window over the channels or over the other dimensions, not over both"
+            self.problems.add("ksize", list(ksize), wanted, NotImplementedError)
+        elif strides[channel] != ksize[channel]:
+            wanted = f"{ksize[channel]} in the channel dimension, as in ksize"
+            self.problems.add("strides", list(strides), wanted, NotImplementedError)
+        elif any(strides[d] != 1 for d in space):
+            wanted = "1 in every dimension but the channels, which are what is pooled"
+            self.problems.add("strides", list(strides), wanted)
+        elif padding == "EXPLICIT":
+            wanted = "'SAME' or 'VALID' for a window over the channels"
+            self.problems.add("padding", "'EXPLICIT'", wanted, NotImplementedError)
+
+    def _pads(self, ksize: Shape, layout: str) -> Shape | None:
+        pads = self.attrs.ints("explicit_paddings", 2 * self.rank)
+        if pads is None:
+            return None
+        pairs = dict(zip(layout, zip(pads[::2], pads[1::2], strict=True), strict=True))
+        if min(pads) < 0:
+            self.problems.add("explicit_paddings", list(pads), "no negative numbers")
+        elif any(pairs["N"] + pairs["C"]):
+            wanted = f"zeros in the batch and channel dimensions of {layout}"
+            self.problems.add("explicit_paddings", list(pads), wanted)
+        elif any(max(pairs[d]) >= k for d, k in zip(layout, ksize, strict=True) if d not in "NC"):
+            self.problems.add("explicit_paddings", list(pads), f"less than the window {list(ksize)} in each dimension")
+        return pads
+
+    # ---- windows from sequences
+
+    def _sequences(self, source: Shape | None) -> Made | None:
+        overlapping = self.attrs.flag("overlapping")
+        if source is not None and math.prod(source) == 0:
+            self.problems.add(self.source_name, f"shape {list(source)}", "no dimension of length 0")
+        if self.op.order == 0:
+            return self._ratios(source, overlapping)
+        named = [(name, a.shape) for name, a in self._of(Kind.DEST) if a.ndim == self.rank]
+        given = [array for _, array in self._of(Kind.SEQUENCE)]
+        for d, (name, array) in enumerate(self._of(Kind.SEQUENCE)):
+            self._judge_sequence(name, array, 1 + d, source, named[0] if named else None)
+        if source is None or len(given) < 2 or self.problems:
+            return None
+        dest = (source[0], *(len(s) - 1 for s in given), source[3])
+        return dest, lambda: self._drawn(source, dest, given, overlapping)
+
+    def _judge_sequence(
+        self, name: str, array: Array, d: int, source: Shape | None, dest: tuple[str, Shape] | None
+    ) -> None:
+        """Notes whatever is wrong with the borders of dimension d, value by value."""
+        if self.problems.blames(name):
+            return
+        if array.ndim != 1 or array.size < 2:
+            self.problems.add(name, f"shape {list(array.shape)[:8]}", "a vector of at least 2 integers")
+        elif dest and array.size != dest[1][d] + 1:
+            why = f"one more than the length of that dimension in {dest[0]}, shape {list(dest[1])}"
+            self.problems.add(name, f"{array.size} entries", f"{dest[1][d] + 1} entries, {why}")
+        elif (np.diff(array) <= 0).any() or array[0] < 0 or (source and array[-1] > source[d]):
+            wanted = f"strictly increasing integers from 0 to {source[d] if source else 'n'}"
+            self.problems.add(name, short_repr(array.tolist()), wanted)
+        elif source and array[-1] < source[d] - 1:
+            why = f"the length of that dimension in {self.source_name}"
+            wanted = f"{source[d]} as the last entry (or {source[d] - 1}), {why}"
+            self.problems.add(name, short_repr(array.tolist()), wanted)
+
+    def _drawn(self, source: Shape, dest: Shape, given: list[Array], overlapping: bool) -> BoundCall:
+        pooled = {1 + d: windows.edges(source[1 + d], s, overlapping) for d, s in enumerate(given)}
+        return self._finish(source, dest, pooled, self.op.rule.start, tuple(given))
+
+    def _ratios(self, source: Shape | None, overlapping: bool) -> Made | None:
+        pseudo, fixed = self.attrs.flag("pseudo_random"), self.attrs.flag("deterministic")
+        seed, seed2 = self.attrs.seed("seed"), self.attrs.seed("seed2")
+        if not fixed and not self.problems.blames("deterministic") and (seed or seed2):
+            self.problems.add("seed" if seed else "seed2", seed or seed2, "0, or deterministic=True")
+        ratio = self.attrs.floats("pooling_ratio", self.rank)
+        if ratio is None or source is None:
+            return None
+        self._judge_ratio(ratio, source)
+        if self.problems:
+            return None
+        dest = tuple(min(n, math.floor(np.float32(n) / np.float32(r))) for n, r in zip(source, ratio, strict=True))
+
+        def make() -> BoundCall:
+            kind = (self.op.name, self.arrays[self.source_name].dtype.name, ratio, pseudo, overlapping)
+            seeds = (seed, seed2) if seed or seed2 else _kept_seeds(*kind) if fixed else _fresh_seeds()
+            words = Philox(*seeds)
+            given = [sequence(source[d], dest[d], pseudo, words) for d in (1, 2)]
+            return self._drawn(source, dest, given, overlapping)
+
+        return dest, make
+
+    def _judge_ratio(self, ratio: tuple[float, ...], source: Shape) -> None:
+        got = short_repr(self.attrs.given["pooling_ratio"])
+        if not all(r >= 1 for r in ratio):
+            self.problems.add("pooling_ratio", got, "numbers of at least 1")
+        elif ratio[0] != 1 or ratio[3] != 1:
+            wanted = "1 for batch and channels, which are not pooled"
+            self.problems.add("pooling_ratio", got, wanted, NotImplementedError)
+        elif any(r > n for r, n in zip(ratio, source, strict=True)):
+            got = f"{got} on an input of shape {list(source)}"
+            self.problems.add("pooling_ratio", got, "no ratio above its dimension")

@@ -1,0 +1,1 @@
+"""The pools of NumPy arrays: window arguments, operators, taps, derivatives."""

@@ -1,0 +1,580 @@
+"""Pooling as linear operators: once its taps are chosen, every pool is a matrix that one can apply and transpose.
+
+An operator keeps the axes of its arrays in the order in which their memory lies, so that no layout has to be copied. It never changes
+once it is made: it copies the arrays that it was made from, or nobody else has them. Pickles and copies leave out what an operator
+can compute again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from copy import copy
+from functools import lru_cache
+from itertools import product
+from math import prod
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from .._common import integers
+from .._common.arrays import Array, afford, as_array, ready
+from .._common.errors import ArgumentErrors, out_of_memory, short_repr
+from .._kernels import native
+from .._kernels.native import Astray
+from .._ops.semantics import Mean, Share
+from .._windows.plan_cache import SHORT
+from ..windows import Plan
+from .window_args import phases
+
+Reduce: TypeAlias = Literal["sum", "assign"]
+
+_HALVES = ("float16", "bfloat16")
+_WIDEN = "v.astype(float) gives the nearest floats"
+
+
+class Linear:
+    """A linear map from arrays of shape `source` to arrays of shape `dest`; `P(v)` applies it, `P.T` is its transpose."""
+
+    source: tuple[int, ...]
+    dest: tuple[int, ...]
+    name = "Linear"
+
+    def __call__(self, v: Any, out: Array | None = None) -> Any:
+        """The map applied to an array, or to a variable of `poolgrad.vjp`."""
+        return apply(self, v, out)
+
+    @property
+    def T(self) -> Linear:
+        """The transposed map, made once."""
+        kept: Linear | None = self.__dict__.get("_transposed")
+        if kept is None:
+            kept = self.__dict__["_transposed"] = Transposed(self)
+        return kept
+
+    def forth(self, v: Array) -> Array:
+        """The map."""
+        raise NotImplementedError
+
+    def back(self, g: Array) -> Array:
+        """Its transpose."""
+        raise NotImplementedError
+
+    def matrix(self) -> Array:
+        """The map as a dense matrix, one row per cell of the result: for small arrays, to look at.
+
+        >>> from poolgrad import averaging, Plan, clip
+        >>> averaging(Plan((4,), {0: clip(4, 2, 2, 0, 2)})).matrix().tolist()
+        [[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]]
+        """
+        shape = prod(self.dest), prod(self.source)
+        nbytes = 8 * prod(shape)
+        if nbytes > _MATRIX:
+            got = f"a matrix of shape {list(shape)} for {list(self.source)} -> {list(self.dest)}: {nbytes} bytes"
+            wanted = f"at most {_MATRIX} bytes: apply P(v) and P.T(g) to arrays instead, or look at fewer windows"
+            ArgumentErrors(self.name).fail("matrix", got, wanted, MemoryError)
+        made = np.zeros(shape)
+        if shape[1] <= shape[0]:
+            _fill(self.forth, self.source, made.T)
+        else:
+            _fill(self.back, self.dest, made)
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name[0] != "_"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            if isinstance(value, np.ndarray):
+                value = value.view()
+                value.flags.writeable = False
+            self.__dict__[name] = value
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {list(self.source)} -> {list(self.dest)}>"
+
+
+_MATRIX = 2**28  # bytes of the largest matrix that is made
+
+
+def _fill(run: Any, shape: tuple[int, ...], rows: Array) -> None:
+    """Writes what `run` makes of the k-th unit array of that shape into the k-th row."""
+    unit = np.zeros(shape)
+    flat = unit.reshape(-1)
+    for k in range(unit.size):
+        flat[k] = 1
+        rows[k] = run(unit).reshape(-1)
+        flat[k] = 0
+
+
+class Transposed(Linear):
+    """The transpose of an operator."""
+
+    def __init__(self, of: Linear) -> None:
+        self.of, self.source, self.dest = of, of.dest, of.source
+        self.name = f"{of.name}.T"
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.of.__dict__["_transposed"] = self
+
+    def __copy__(self) -> Linear:
+        made = copy(self.of).T
+        made.name = self.name
+        return made
+
+    @property
+    def T(self) -> Linear:
+        """The operator itself."""
+        return self.of
+
+    def forth(self, v: Array) -> Array:
+        """The transpose."""
+        return self.of.back(v)
+
+    def back(self, g: Array) -> Array:
+        """The operator."""
+        return self.of.forth(g)
+
+
+def apply(operator: Linear, v: Any, out: Array | None = None) -> Any:
+    """The operator applied to an array, into `out` if that is given; traced if v is."""
+    from .tape import Var, lift
+
+    if isinstance(v, Var):
+        return lift(operator, v)
+    problems = ArgumentErrors(operator.name)
+    array = as_array(problems, "v", v)
+    problems.raise_if_any()
+    assert array is not None
+    if array.shape != operator.source:
+        problems.fail("v", f"shape {list(array.shape)}", list(operator.source))
+    try:
+        result = operator.forth(array)
+    except Exception as error:
+        problems.found = list(getattr(error, "findings", ()))  # of a part of this operator, which has another name
+        if isinstance(error, MemoryError) and not problems:
+            out_of_memory(operator.name, "v", error)
+        if not problems:
+            raise
+    problems.raise_if_any()
+    return put(problems, result, out)
+
+
+def put(problems: ArgumentErrors, result: Array, out: Array | None) -> Array:
+    """The result, or `out` with the result in it."""
+    if out is None:
+        return result
+    if not isinstance(out, np.ndarray):
+        problems.fail("out", short_repr(out), "a NumPy array", TypeError)
+    if out.shape != result.shape:
+        problems.fail("out", f"shape {list(out.shape)}", list(result.shape))
+    if not np.can_cast(result.dtype, out.dtype, "same_kind"):
+        problems.fail("out", f"dtype {out.dtype}", f"one that {result.dtype} can be cast to", TypeError)
+    np.copyto(out, _fitted(problems, result, out.dtype.newbyteorder("=")))
+    return out
+
+
+def _fitted(problems: ArgumentErrors, result: Array, dtype: np.dtype[Any]) -> Array:
+    """The result in the dtype of `out`: as the integer policy casts, where it is another."""
+    if result.dtype == dtype or dtype.kind in "cO":
+        return result
+    if result.dtype.kind in integers.WHOLE:
+        return integers.integer_cast(problems, "out", result, dtype)
+    return integers.float_cast(result, dtype)
+
+
+@lru_cache(64)
+def inverse(order: tuple[int, ...]) -> tuple[int, ...]:
+    """The order of axes that undoes an order of axes."""
+    return tuple(sorted(range(len(order)), key=order.__getitem__))
+
+
+class Ordered(Linear):
+    """An operator over a plan whose axes are in the order of memory: order[k] is the caller's axis that comes k-th."""
+
+    def __init__(self, plan: Plan, order: Sequence[int]) -> None:
+        self.plan, self.order = plan, tuple(order)
+        self.inverse = inverse(self.order)
+        self.straight = self.order == tuple(range(len(self.order)))
+        self.source = tuple(map(plan.source.__getitem__, self.inverse))
+        self.dest = tuple(map(plan.dest.__getitem__, self.inverse))
+
+    def arrange(self, array: Array) -> Array:
+        """The array as the core reads it."""
+        return ready(ArgumentErrors(self.name), "v", array if self.straight else array.transpose(self.order))
+
+    def restore(self, array: Array) -> Array:
+        """The array as the caller sees it."""
+        return array if self.straight else array.transpose(self.inverse)
+
+    def forth(self, v: Array) -> Array:
+        """The map."""
+        return self.restore(self.carry(self.arrange(v)))
+
+    def back(self, g: Array) -> Array:
+        """Its transpose."""
+        return self.restore(self.carry_back(self.arrange(g)))
+
+    def carry(self, v: Array) -> Array:
+        """The map on an array as `arrange` gives it."""
+        raise NotImplementedError
+
+    def carry_back(self, g: Array) -> Array:
+        """Its transpose, likewise."""
+        raise NotImplementedError
+
+
+def along(values: Array, d: int, rank: int) -> Array:
+    """Values of one axis, in a shape that broadcasts against arrays of that rank."""
+    return values.reshape([-1 if k == d else 1 for k in range(rank)])
+
+
+def per_window(plan: Plan, what: Literal["count", "span"]) -> Array:
+    """Return the number of cells of each window, now or before it was cut, in a shape that broadcasts against the result.
+
+    Python's integers where one could be beyond 2**53: spans may count any padding. Short tables are kept with the plan.
+    """
+    kept: Array | None = plan.__dict__.get(f"_per_{what}")
+    if kept is not None:
+        return kept
+    total, most = np.ones((1,) * len(plan.dest), np.int64), 1
+    for d, axis in enumerate(plan.by_dimension):
+        if axis is not None:
+            values = getattr(axis, what)
+            most *= int(values.max(initial=1))
+            total = (total.astype(object) if most > 2**53 else total) * along(values, d, len(plan.dest))
+    total.flags.writeable = False
+    if total.size <= SHORT:
+        object.__setattr__(plan, f"_per_{what}", total)
+    return total
+
+
+def widest(plan: Plan) -> int:
+    """The most cells that a window has, kept with the plan."""
+    kept: int | None = plan.__dict__.get("_widest")
+    if kept is None:
+        kept = prod(1 if a is None else int(a.count.max(initial=0)) for a in plan.by_dimension)
+        object.__setattr__(plan, "_widest", kept)
+    return kept
+
+
+def overlap(plan: Plan) -> int:
+    """A bound for the windows that a cell is part of, kept with the plan: 1 where windows lie apart."""
+    kept: int | None = plan.__dict__.get("_overlap")
+    if kept is None:
+        kept = 1
+        for axis in plan.by_dimension:
+            if axis is not None:
+                start, stop = np.sort(axis.start), np.sort(axis.stop)
+                begun, over = (np.searchsorted(ends, start, side="right") for ends in (start, stop))
+                kept *= max(int((begun - over).max(initial=0)), 1)
+        object.__setattr__(plan, "_overlap", kept)
+    return kept
+
+
+def parts(plan: Plan) -> list[tuple[tuple[Any, ...], tuple[Any, ...], Plan]]:
+    """The plan by phases of its dilated axes, kept with it."""
+    kept: list[tuple[tuple[Any, ...], tuple[Any, ...], Plan]] | None = plan.__dict__.get("_parts")
+    if kept is None:
+        kept = list(phases(plan))
+        object.__setattr__(plan, "_parts", kept)
+    return kept
+
+
+def dilated(plan: Plan) -> bool:
+    """Whether cells of some window lie apart."""
+    return any(axis.step > 1 for axis in plan.axes)
+
+
+def forth_by(plan: Plan, verb: Any, *arrays: Array) -> Array:
+    """verb(plan, source array, destination arrays...) to a destination array, phase by phase."""
+    if not dilated(plan):
+        result: Array = verb(plan, *arrays)
+        return result
+    out = np.empty(plan.dest, arrays[0].dtype)
+    for source, dest, part in parts(plan):
+        first, *rest = arrays
+        out[dest] = verb(part, np.ascontiguousarray(first[source]), *(np.ascontiguousarray(a[dest]) for a in rest))
+    return out
+
+
+def back_by(plan: Plan, verb: Any, *arrays: Array) -> Array:
+    """verb(plan, destination arrays...) to a source array, phase by phase; what no window reads is 0."""
+    if not dilated(plan):
+        result: Array = verb(plan, *arrays)
+        return result
+    out = np.zeros(plan.source, arrays[0].dtype)
+    for source, dest, part in parts(plan):
+        out[source] = verb(part, *(np.ascontiguousarray(a[dest]) for a in arrays))
+    return out
+
+
+def _pick(plan: Plan, v: Array, taps: Array) -> Array:
+    return native.pick(plan, v, taps.astype(native.tap_type(plan), copy=False))
+
+
+def _place(plan: Plan, g: Array, taps: Array) -> Array:
+    return native.place(plan, g, taps.astype(native.tap_type(plan), copy=False))
+
+
+class TapGather(Ordered):
+    """P(v)[i] = v at the tap of window i; P.T(g) adds g[i] there. `taps` has one number per window, in memory order."""
+
+    name = "Picking"
+
+    def __init__(self, plan: Plan, taps: Array, order: Sequence[int]) -> None:
+        super().__init__(plan, order)
+        self.taps = taps
+
+    def carry(self, v: Array) -> Array:
+        if v.dtype.kind == "b":
+            return self.carry(v.view(np.uint8)).view(np.bool_)
+        return self._blamed(forth_by, _pick, v)
+
+    def carry_back(self, g: Array) -> Array:
+        if g.dtype.kind not in integers.WHOLE or (g.dtype.kind != "b" and overlap(self.plan) == 1):
+            return self._blamed(back_by, _place, g)
+        return integers.sums_of_kind(
+            ArgumentErrors(self.name),
+            "v",
+            lambda cells: self._blamed(back_by, _place, cells),
+            g,
+            overlap(self.plan),
+            _WIDEN,
+            self.inverse,
+            "at",
+        )
+
+    def _blamed(self, run: Any, verb: Any, array: Array) -> Array:
+        try:
+            result: Array = run(self.plan, verb, array, self.taps)
+        except Astray as astray:
+            at = np.unravel_index(astray.at, self.plan.dest) if not dilated(self.plan) else None
+            where = "" if at is None else f" at {[int(at[i]) for i in self.inverse]}"
+            ArgumentErrors(self.name).fail(
+                "taps", f"a tap{where} outside its window", "the number of a cell of the window"
+            )
+        return result
+
+
+def _as_bytes(array: Array) -> Array:
+    """Return booleans as bytes, which the core reads, and other arrays unchanged."""
+    return array.view(np.uint8) if array.dtype == np.bool_ else array
+
+
+def exact_sums(problems: ArgumentErrors, name: str, plan: Plan, v: Array) -> integers.Sums:
+    """The sums of integers over windows, exactly."""
+    return integers.exact_sums(problems, name, lambda cells: forth_by(plan, _total, cells), v, widest(plan))
+
+
+class WindowSum(Ordered):
+    """P(v)[i] = sum of v over window i, divided; P.T spreads. The divisor is the number of cells, a number, or an array.
+
+    Integers give integer sums, int64 or uint64; means, which have an exact or another divisor, are float64.
+    """
+
+    name = "Folding"
+
+    def __init__(
+        self, plan: Plan, divisor: Array | float | None, order: Sequence[int], exact: integers.Ratio | None = None
+    ) -> None:
+        super().__init__(plan, order)
+        self.divisor, self.exact = divisor, exact
+
+    def carry(self, v: Array) -> Array:
+        if v.dtype.kind in integers.WHOLE:
+            return self._whole(v)
+        if self.divisor is None:
+            return forth_by(self.plan, _mean, v)
+        wide = v.dtype.name in _HALVES and np.any(np.asarray(self.divisor) != 1)
+        total = forth_by(self.plan, _total, v.astype(np.float32) if wide else v)
+        return self._divided(total).astype(v.dtype, copy=False)
+
+    def carry_back(self, g: Array) -> Array:
+        if g.dtype.kind in integers.WHOLE:
+            return self._whole_back(g)
+        if self.divisor is None:
+            return back_by(self.plan, _spread_mean, g)
+        wide = g.dtype.name in _HALVES and np.any(np.asarray(self.divisor) != 1)
+        shares = self._divided(g.astype(np.float32) if wide else g)
+        return back_by(self.plan, _spread, np.ascontiguousarray(shares)).astype(g.dtype, copy=False)
+
+    def _sums_only(self) -> bool:
+        return (
+            self.exact is None and self.divisor is not None and np.ndim(self.divisor) == 0 and bool(self.divisor == 1)
+        )
+
+    def _whole(self, v: Array) -> Array:
+        problems = ArgumentErrors(self.name)
+        sums = exact_sums(problems, "v", self.plan, v)
+        if self._sums_only():
+            return integers.narrow_sums(problems, "v", sums, integers.sum_type(v.dtype), _WIDEN, self.inverse)
+        by: Any = self.exact or (per_window(self.plan, "count") if self.divisor is None else self.divisor)
+        by = integers.ratio_of(problems, by) if np.ndim(by) == 0 else by
+        return integers.float_means(sums, by, np.dtype(np.float64))
+
+    def _whole_back(self, g: Array) -> Array:
+        if not self._sums_only():
+            return self.carry_back(g.astype(np.float64))
+        problems = ArgumentErrors(self.name)
+        sums = integers.exact_sums(
+            problems, "v", lambda cells: back_by(self.plan, _spread, cells), g, overlap(self.plan)
+        )
+        return integers.narrow_sums(problems, "v", sums, integers.sum_type(g.dtype), _WIDEN, self.inverse, "at")
+
+    def _divided(self, array: Array) -> Array:
+        by = np.asarray(self.divisor)
+        if by.ndim == 0 and by == 1:
+            return array
+        return np.asarray(array / by.astype(array.dtype))
+
+
+def _signed(array: Array) -> Array:
+    """Unsigned integers as signed ones of the same bits: sums wrap around alike."""
+    return array.view(array.dtype.str.replace("u", "i")) if array.dtype.kind == "u" else array
+
+
+def _total(plan: Plan, v: Array) -> Array:
+    return native.fold(plan, Mean.TOTAL, _signed(v)).view(v.dtype)
+
+
+def _mean(plan: Plan, v: Array) -> Array:
+    return native.fold(plan, Mean.ONCE, v)
+
+
+def _spread(plan: Plan, g: Array) -> Array:
+    if g.dtype.kind not in "iu":
+        return native.spread(plan, Share.WHOLE, False, g)
+    back = Plan(plan.dest, {d: a.transpose() for d, a in enumerate(plan.by_dimension) if a is not None})
+    return native.fold(back, Mean.TOTAL, _signed(g)).view(g.dtype)
+
+
+def _spread_mean(plan: Plan, g: Array) -> Array:
+    share = Share.QUOTIENT if g.dtype.name in _HALVES else Share.RECIPROCAL
+    return native.spread_whole(plan, share, g) if plan.whole else native.spread(plan, share, False, g)
+
+
+def taps_of(plan: Plan) -> Iterator[tuple[Any, Array]]:
+    """Tap by tap: the index of the cell that it is in each window, and whether the window has so many cells."""
+    axes = list(plan.by_dimension)
+    widest = [1 if a is None else int(a.count.max(initial=0)) for a in axes]
+    for place in product(*(range(w) for w in widest)):
+        cells, there = [], []
+        for d, (a, t) in enumerate(zip(axes, place, strict=True)):
+            fits = np.ones(plan.dest[d], bool) if a is None else t < a.count
+            cells.append(np.arange(plan.dest[d]) if a is None else np.where(fits, a.start + t * a.step, 0))
+            there.append(fits)
+        mask = np.ones((), bool)
+        for d, fits in enumerate(there):
+            mask = mask & along(fits, d, len(there))
+        yield np.ix_(*cells), mask
+
+
+class Sharing(Ordered):
+    """Every cell that equals its window's best takes part: with full weight, or with an equal share of it."""
+
+    name = "Sharing"
+
+    def __init__(self, plan: Plan, x: Array, y: Array, split: bool, order: Sequence[int]) -> None:
+        super().__init__(plan, order)
+        self.x, self.y, self.split = np.array(x), np.array(y), split
+
+    @property
+    def ties(self) -> Array:
+        """The number of cells of each window that take part, counted once."""
+        kept: Array | None = self.__dict__.get("_ties")
+        if kept is None:
+            kept = sum((hit.astype(np.int64) for _, hit in self._hits()), np.zeros(self.plan.dest, np.int64))
+            self.__dict__["_ties"] = kept
+        return kept
+
+    def _hits(self) -> Iterator[tuple[Any, Array]]:
+        for index, mask in taps_of(self.plan):
+            cell = self.x[index]
+            yield index, mask & ((cell == self.y) | ((cell != cell) & (self.y != self.y)))
+
+    def _shares(self, array: Array) -> Array:
+        return array / np.maximum(self.ties, 1).astype(array.dtype) if self.split else array
+
+    def carry(self, v: Array) -> Array:
+        return self._exact(self._gather, v, widest(self.plan), "over window")
+
+    def carry_back(self, g: Array) -> Array:
+        return self._exact(self._scatter, g, overlap(self.plan), "at")
+
+    def _exact(self, run: Any, array: Array, terms: int, where: str) -> Array:
+        """Equal shares of integers are float64; sums of integers keep their dtype."""
+        if self.split and array.dtype.kind in integers.WHOLE:
+            array = array.astype(np.float64)
+        return integers.sums_of_kind(ArgumentErrors(self.name), "v", run, array, terms, _WIDEN, self.inverse, where)
+
+    def _gather(self, v: Array) -> Array:
+        wide = v.astype(np.float32) if v.dtype.name in _HALVES else v
+        total = np.zeros(self.plan.dest, wide.dtype)
+        for index, hit in self._hits():
+            total += np.where(hit, wide[index], np.zeros((), wide.dtype))
+        return self._shares(total).astype(v.dtype, copy=False)
+
+    def _scatter(self, g: Array) -> Array:
+        wide = self._shares(g.astype(np.float32) if g.dtype.name in _HALVES else g)
+        dx = np.zeros(self.plan.source, wide.dtype)
+        for index, hit in self._hits():
+            np.add.at(dx, index, np.where(hit, wide, np.zeros((), wide.dtype)))
+        return dx.astype(g.dtype, copy=False)
+
+
+class Indexing(Linear):
+    """P(v)[i] = v[index[i]], positions counted within each of `items` equal parts of v; P.T adds up where they repeat."""
+
+    name = "Indexing"
+
+    def __init__(self, source: Sequence[int], index: Array, items: int = 1) -> None:
+        self.source, self.dest, self.items = tuple(source), index.shape, items
+        self.index = np.ascontiguousarray(index)
+
+    def forth(self, v: Array) -> Array:
+        """v at each position."""
+        return self._follow(native.gather, _as_bytes(v)).view(v.dtype)
+
+    def back(self, g: Array) -> Array:
+        """The sum of what was sent to each position; halves are added in float32 and rounded once."""
+        problems = ArgumentErrors(self.name)
+        afford(problems, "shape", prod(self.source) * g.dtype.itemsize, f"a result of shape {list(self.source)}")
+        return integers.sums_of_kind(
+            problems, "v", lambda cells: self._follow(native.scatter, cells, True), g, g.size, _WIDEN, (), "at"
+        )
+
+    def _follow(self, verb: Any, array: Array, *more: bool) -> Array:
+        problems = ArgumentErrors(self.name)
+        try:
+            result: Array = verb(
+                _Shapes(self.source, self.dest), self.items, False, ready(problems, "v", array), self.index, *more
+            )
+        except Astray as astray:
+            value, at = self.index.reshape(-1)[astray.at], np.unravel_index(astray.at, self.dest)
+            problems.fail("index", f"{value} at {[int(i) for i in at]}", "a position inside its part of the array")
+        return result
+
+
+class _Shapes:
+    """The part of a plan that gather and scatter look at."""
+
+    def __init__(self, source: tuple[int, ...], dest: tuple[int, ...]) -> None:
+        self.source, self.dest = source, dest
+
+
+class Masked(Linear):
+    """An operator whose source is multiplied by a mask first."""
+
+    def __init__(self, of: Linear, mask: Array) -> None:
+        self.of, self.mask, self.source, self.dest = of, mask, of.source, of.dest
+        self.name = of.name
+
+    def forth(self, v: Array) -> Array:
+        """The operator on what the mask lets pass."""
+        return self.of.forth(np.where(self.mask, v, np.zeros((), v.dtype)))
+
+    def back(self, g: Array) -> Array:
+        """The transpose, masked."""
+        back = self.of.back(g)
+        return np.where(self.mask, back, np.zeros((), back.dtype))

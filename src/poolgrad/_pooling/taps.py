@@ -1,0 +1,294 @@
+"""Which cell each window chose: as taps, as the positions that other libraries use, and back; and unpooling by them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._common.arrays import Array, afford, as_array
+from .._common.errors import ArgumentErrors, short_repr
+from .._kernels.native import tap_type
+from ..windows import Plan
+from .operators import Indexing, Linear, Masked, Reduce, TapGather, along, apply
+from .tape import Var
+
+Ints = npt.NDArray[np.int64]
+
+
+class Taps:
+    """The cell that each window chose, by its number in the window: a byte each where windows have at most 256 cells.
+
+    `values` has the shape of the pooled array and is not to be written. `P`, from `operator`, picks the chosen cells of any array;
+    `P.T` adds up there.
+
+    >>> import poolgrad as pg
+    >>> y, taps = pg.max_pool(np.array([[1, 5, 2, 0], [3, 4, 2, 7]]), 2, return_taps=True)
+    >>> y.tolist(), taps.values.tolist(), taps.flat().tolist()
+    ([[5, 7]], [[1, 3]], [[1, 7]])
+    """
+
+    def __init__(self, operator: TapGather, axes: Sequence[int]) -> None:
+        self.operator, self.axes = operator, tuple(axes)
+        operator.taps.setflags(write=False)
+
+    @property
+    def values(self) -> Array:
+        """The numbers, in the shape of the pooled array."""
+        return self.operator.restore(self.operator.taps)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the array that was pooled, which unpooling restores."""
+        return self.operator.source
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that the taps take."""
+        return self.operator.taps.nbytes
+
+    def __repr__(self) -> str:
+        return f"<Taps: {list(self.operator.dest)} of {list(self.shape)}, {self.operator.taps.dtype}>"
+
+    def coordinates(self) -> dict[int, Ints]:
+        """Per pooled axis, the cell that was chosen."""
+        plan, order = self.operator.plan, self.operator.order
+        rest = self.operator.taps.astype(np.int64)
+        found: dict[int, Ints] = {}
+        for d in reversed(range(len(order))):
+            axis = plan.by_dimension[d]
+            if axis is None:
+                continue
+            rest, digit = np.divmod(rest, along(axis.count, d, len(order)))
+            found[order[d]] = self.operator.restore(along(axis.start, d, len(order)) + digit * axis.step)
+        return {axis: found[axis] for axis in sorted(found)}
+
+    def _position(self, axes: Sequence[int]) -> Ints:
+        """Row-major position over the given axes of the source."""
+        chosen, total = self.coordinates(), np.zeros(self.operator.dest, np.int64)
+        for d in axes:
+            own = along(np.arange(self.operator.dest[d]), d, len(self.shape))
+            total = total * self.shape[d] + chosen.get(d, own)
+        return total
+
+    def flat(self, batch: bool = True) -> Ints:
+        """Positions in the flattened array, as TensorFlow's argmax; without batch they count from their image."""
+        return self._position(range(0 if batch else 1, len(self.shape)))
+
+    def plane(self) -> Ints:
+        """Positions within the pooled axes alone, as PyTorch's indices."""
+        return self._position(sorted(self.axes))
+
+    def onnx(self, storage_order: int = 0) -> Ints:
+        """Positions in the flattened array; with storage_order=1 the pooled axes are counted first to last, as ONNX's MaxPool."""
+        if storage_order not in (0, 1):
+            ArgumentErrors("Taps.onnx").fail("storage_order", short_repr(storage_order), "0 or 1")
+        if storage_order == 0:
+            return self.flat()
+        axes = sorted(self.axes)
+        rest = [d for d in range(len(self.shape)) if d not in axes]
+        size = int(np.prod([self.shape[d] for d in axes]))
+        return self._position(rest) * size + self._position(axes[::-1])
+
+    @classmethod
+    def from_flat(cls, index: Any, plan: Plan, batch: bool = True) -> Taps:
+        """Taps from TensorFlow's flat positions; every position must be inside its window."""
+        problems, shape = _of("Taps.from_flat", plan), plan.source
+        if not isinstance(batch, (bool, np.bool_, int)):
+            problems.fail("batch", short_repr(batch), "True or False", TypeError)
+        first = plan.by_dimension[0]
+        if not batch and shape[0] != 1 and first is not None and not first.identity:
+            problems.fail("batch", batch, "True where axis 0 is pooled: positions in an image do not tell which image")
+        part = prod(shape[0 if batch else 1 :])
+        flat = _positions(problems, index, plan, part)
+        if not batch and shape[0] != 1:
+            flat += np.arange(plan.dest[0]).reshape(-1, *[1] * (len(shape) - 1)) * part
+        where = _digits(flat, shape)
+        own = np.indices(plan.dest, sparse=True)
+        for d, axis in enumerate(plan.by_dimension):
+            if axis is None and not np.array_equal(np.broadcast_to(own[d], plan.dest), where[d]):
+                problems.fail("index", f"a position in another place along axis {d}", "its own")
+        return cls._at(plan, dict(enumerate(where)), "Taps.from_flat")
+
+    @classmethod
+    def from_plane(cls, index: Any, plan: Plan) -> Taps:
+        """Taps from PyTorch's positions within the pooled axes; every position must be inside its window."""
+        problems = _of("Taps.from_plane", plan)
+        axes = [d for d, axis in enumerate(plan.by_dimension) if axis is not None]
+        sizes = [plan.source[d] for d in axes]
+        where = _digits(_positions(problems, index, plan, prod(sizes)), sizes)
+        return cls._at(plan, dict(zip(axes, where, strict=True)), "Taps.from_plane")
+
+    @classmethod
+    def _at(cls, plan: Plan, where: dict[int, Any], op: str) -> Taps:
+        total, fine = np.zeros(plan.dest, np.int64), np.ones(plan.dest, bool)
+        for d, axis in enumerate(plan.by_dimension):
+            if axis is None:
+                continue
+            digit, rest = np.divmod(where[d] - along(axis.start, d, len(plan.dest)), axis.step)
+            count = along(axis.count, d, len(plan.dest))
+            fine &= (digit >= 0) & (digit < count) & (rest == 0)
+            total = total * count + digit
+        if not fine.all():
+            at = [int(i) for i in np.argwhere(~fine)[0]]
+            ArgumentErrors(op).fail("index", f"a position outside its window at {at}", "a cell of the window")
+        axes = [d for d, axis in enumerate(plan.by_dimension) if axis is not None]
+        return cls(TapGather(plan, total.astype(tap_type(plan)), range(len(plan.dest))), axes)
+
+
+def _of(op: str, plan: Any) -> ArgumentErrors:
+    problems = ArgumentErrors(op)
+    if not isinstance(plan, Plan):
+        problems.fail("plan", short_repr(plan), "a Plan, as poolgrad.plan makes", TypeError)
+    return problems
+
+
+def _integers(problems: ArgumentErrors, name: str, value: Any, wanted: str = "integers") -> Array:
+    array = as_array(problems, name, value)
+    problems.raise_if_any()
+    assert array is not None
+    if array.dtype.kind not in "iu":
+        problems.fail(name, f"dtype {array.dtype}", wanted, TypeError)
+    return array
+
+
+def _inside(problems: ArgumentErrors, name: str, index: Array, cells: int) -> None:
+    """Refuses positions that are negative or beyond the last cell, whatever integers they are."""
+    if index.size and not (int(index.min()) >= 0 and int(index.max()) < cells):
+        own = index.copy()  # another thread may change the array, even back to positions that are fine
+        wrong = np.argwhere((own < 0) | (own >= cells)).tolist()
+        wanted = f"positions from 0 to {cells - 1}" if cells else "no positions, as there are no cells"
+        problems.fail(name, f"{own[tuple(wrong[0])]} at {wrong[0]}" if wrong else "positions that change", wanted)
+
+
+def _positions(problems: ArgumentErrors, index: Any, plan: Plan, cells: int) -> Ints:
+    array = _integers(problems, "index", index)
+    if array.shape != plan.dest:
+        problems.fail("index", f"shape {list(array.shape)}", f"{list(plan.dest)}, one position per window")
+    _inside(problems, "index", array, cells)
+    return array.astype(np.int64)
+
+
+def _digits(flat: Ints, sizes: Sequence[int]) -> list[Ints]:
+    """The coordinates of row-major positions."""
+    found: list[Ints] = []
+    for n in reversed(sizes):
+        flat, digit = np.divmod(flat, max(n, 1))
+        found.append(digit)
+    return found[::-1]
+
+
+def picking(windows: Plan, taps: Any) -> Linear:
+    """The operator that picks one cell of each window, by its number in the window: that of `maximum`, from a copy of stored taps.
+
+    >>> import poolgrad as pg
+    >>> P = pg.picking(pg.plan((4,), 2), np.array([1, 0], np.uint8))
+    >>> P(np.array([5.0, 6.0, 7.0, 8.0])).tolist(), P.T(np.array([1.0, 2.0])).tolist()
+    ([6.0, 7.0], [0.0, 1.0, 2.0, 0.0])
+    """
+    problems = ArgumentErrors("picking")
+    if not isinstance(windows, Plan):
+        problems.fail("windows", short_repr(windows), "a Plan, as poolgrad.plan makes", TypeError)
+    array, wanted = _integers(problems, "taps", taps), np.dtype(tap_type(windows))
+    if array.shape != windows.dest:
+        problems.fail("taps", f"shape {list(array.shape)}", f"{list(windows.dest)}, one per window")
+    array = array.copy()  # nobody changes it between the check and its use
+    if array.dtype != wanted and array.size and not 0 <= array.min() <= array.max() <= np.iinfo(wanted).max:
+        problems.fail("taps", "a tap outside its window", "the number of a cell of the window")
+    operator = TapGather(windows, array.astype(wanted, copy=False), range(array.ndim))
+    operator.name = "picking"
+    return operator
+
+
+def _sizes(problems: ArgumentErrors, shape: Any) -> tuple[int, ...]:
+    """What a shape says, which has an end."""
+    listed = shape.tolist() if isinstance(shape, np.ndarray) and shape.ndim == 1 else shape
+    if not isinstance(listed, (list, tuple)) or not all(isinstance(n, (int, np.integer)) and n >= 0 for n in listed):
+        problems.fail("shape", short_repr(shape), "a list of sizes", TypeError)
+    if len(listed) > 64 or prod(max(int(n), 1) for n in listed) >= 2**59:
+        problems.fail("shape", short_repr(shape), "a shape that an array can have")
+    return tuple(map(int, listed))
+
+
+def check_unpool(
+    problems: ArgumentErrors, reduce: Any, shape: Sequence[int] | None, known: Sequence[int] | None
+) -> None:
+    """Refuses what is no way to reduce, and another shape than the taps know."""
+    if reduce not in ("sum", "assign"):
+        problems.fail("reduce", short_repr(reduce), "'sum' or 'assign'")
+    if known is not None and shape is not None and _sizes(problems, shape) != tuple(known):
+        problems.fail("shape", list(shape), f"{list(known)}, which the taps know")
+
+
+def unpooling(where: Taps | Any, shape: Sequence[int] | None = None, reduce: Reduce = "sum", items: int = 1) -> Linear:
+    """The operator of `unpool`: what each window chose goes back to where it was. Positions are copied."""
+    return _unpooling(where, shape, reduce, items, True)
+
+
+def _unpooling(where: Any, shape: Any, reduce: Any, items: Any, keep: bool) -> Linear:
+    """As unpooling; keep says whether the operator outlives the call."""
+    problems = ArgumentErrors("unpool")
+    check_unpool(problems, reduce, shape, where.shape if isinstance(where, Taps) else None)
+    if isinstance(where, Taps):
+        picking: Linear = where.operator
+        flat = where.flat() if reduce == "assign" else None
+    else:
+        picking = index = _indexing(problems, where, shape, items, keep or reduce == "assign")
+        flat = _absolute(index) if reduce == "assign" else None
+    if flat is None:
+        return picking.T
+    size = prod(picking.source)
+    afford(problems, "shape", 8 * size, f"the last position of each cell of {list(picking.source)}")
+    last = np.full(size, -1)
+    last[flat.reshape(-1)] = np.arange(flat.size)  # of equal positions the last one stays
+    return Masked(picking.T, last[flat] == np.arange(flat.size).reshape(flat.shape))
+
+
+def _indexing(problems: ArgumentErrors, where: Any, shape: Any, items: Any, keep: bool) -> Indexing:
+    index = _integers(problems, "taps", where, "Taps, or integer positions")
+    index = np.array(index, order="C") if keep else index  # before it is checked: the array may be changed meanwhile
+    if shape is None:
+        problems.fail("shape", "None", "the shape of the result: positions alone do not tell it")
+    shape = _sizes(problems, shape)
+    size = prod(shape)
+    if not isinstance(items, (int, np.integer)) or items < 1 or size % items or index.size % items:
+        problems.fail("items", short_repr(items), "a number that divides both arrays")
+    _inside(problems, "taps", index, size // int(items))
+    afford(problems, "shape", size, f"a result of shape {list(shape)}, a byte per cell or more")
+    return Indexing(shape, index.astype(np.int64, copy=False), int(items))
+
+
+def _absolute(operator: Indexing) -> Array:
+    """The operator's positions, counted from the beginning of the whole array."""
+    index, items = operator.index, operator.items
+    if items == 1 or not index.size:
+        return index
+    part = prod(operator.source) // items
+    return index + np.arange(items).repeat(index.size // items).reshape(index.shape) * part
+
+
+def unpool(
+    y: Any,
+    taps: Taps | Any,
+    shape: Sequence[int] | None = None,
+    *,
+    reduce: Reduce = "sum",
+    items: int = 1,
+    out: Array | None = None,
+) -> Any:
+    """The array of that shape with each y[i] at the cell that its window chose, 0 elsewhere.
+
+    Where windows share a cell, "sum" adds up, which conserves the total and is the transpose of pooling; "assign" keeps the
+    last, as PyTorch's max_unpool does. `taps` may also be positions, counted within each of `items` equal parts of the result.
+
+    >>> import poolgrad as pg
+    >>> y, taps = pg.max_pool(np.array([1.0, 3.0, 2.0]), 2, stride=1, return_taps=True)
+    >>> pg.unpool(y, taps).tolist(), pg.unpool(y, taps, reduce="assign").tolist()
+    ([0.0, 6.0, 0.0], [0.0, 3.0, 0.0])
+    """
+    operator = _unpooling(taps, shape, reduce, items, isinstance(y, Var))
+    operator.name = "unpool"
+    return apply(operator, y, out)

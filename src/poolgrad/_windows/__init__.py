@@ -1,0 +1,1 @@
+"""Fractional sequences and the cache of plans; the public module `windows` holds axes and plans."""

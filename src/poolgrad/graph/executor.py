@@ -1,0 +1,255 @@
+"""Runs pages: block after block, only what changed, and what fails blocks nothing but what waits for it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import raw_ops
+from .._ops.table import Op
+from . import literals
+from .check import REFUSALS, arguments, blame, check
+from .embedded_files import Sources
+from .model import Node, Page, Problem
+from .op_family import forward_of
+from .seen import BLOCKED, FAILED, OK, Checked, Seen
+
+Array = npt.NDArray[Any]
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass
+class Kept:
+    """What a block returned."""
+
+    outputs: dict[str, Array]
+    warning: str = ""
+    notes: dict[str, Any] = field(default_factory=dict)  # what others have worked out about it
+
+    @cached_property
+    def room(self) -> int:
+        """Bytes that may be noted about it."""
+        return 8 * sum(array.nbytes for array in self.outputs.values()) + 4096
+
+    @cached_property
+    def nbytes(self) -> int:
+        """Bytes of the arrays, and of what may be noted."""
+        return sum(array.nbytes for array in self.outputs.values()) + self.room
+
+
+class Cache:
+    """Results under the hash of all that decided about them; the oldest go first when there are too many bytes."""
+
+    def __init__(self, nbytes: int = 2**28) -> None:
+        self.limit = nbytes
+        self.kept: dict[str, Kept] = {}  # the one that was used last is the last
+        self.held = 0  # bytes of all that is kept
+
+    def get(self, key: str) -> Kept | None:
+        """What was kept under a key."""
+        kept = self.kept.pop(key, None)
+        if kept is not None:
+            self.kept[key] = kept
+        return kept
+
+    def put(self, key: str, kept: Kept) -> None:
+        """Keeps a result, if there is room for it at all."""
+        self._forget(key)
+        if kept.nbytes > self.limit:
+            return
+        self.kept[key] = kept
+        self.held += kept.nbytes
+        while self.held > self.limit:
+            self._forget(next(iter(self.kept)))
+
+    def _forget(self, key: str) -> None:
+        gone = self.kept.pop(key, None)
+        self.held -= 0 if gone is None else gone.nbytes
+
+
+@dataclass
+class Ran:
+    """How one block went."""
+
+    status: str
+    kept: Kept | None = None
+    key: str = ""
+    cached: bool = False
+    ms: float = 0.0
+
+
+@dataclass
+class Run:
+    """How a page went."""
+
+    checked: Checked
+    blocks: dict[str, Ran]
+    warnings: list[Problem]
+    ms: float
+
+    @property
+    def problems(self) -> list[Problem]:
+        """Everything that is wrong."""
+        return self.checked.problems
+
+    def array(self, end: str) -> Array | None:
+        """What `node.pin` holds."""
+        node, _, pin = end.partition(".")
+        kept = self.blocks[node].kept if node in self.blocks else None
+        return None if kept is None else kept.outputs.get(pin)
+
+
+def execute(
+    page: Page,
+    sources: Sources,
+    cache: Cache | None = None,
+    wanted: Iterable[str] | None = None,
+    progress: Progress | None = None,
+    checked: Checked | None = None,
+) -> Run:
+    """Runs a page, or only what leads to the wanted blocks; `checked` is what `check` says about the page, if it is known."""
+    begin = time.perf_counter()
+    run = Run(check(page, sources) if checked is None else checked, {}, [], 0.0)
+    chosen = _ancestors(run.checked, wanted)
+    names = [name for name in run.checked.order if chosen is None or name in chosen]
+    cache = cache if cache is not None else Cache()
+    for done, name in enumerate(names):
+        if progress:
+            progress(done, len(names), name)
+        run.blocks[name] = _block(page.nodes[name], run, cache)
+    ordered = set(run.checked.order)
+    run.blocks |= {name: Ran(FAILED) for name in run.checked.seen if name not in ordered}
+    run.checked.sort()
+    run.ms = (time.perf_counter() - begin) * 1e3
+    return run
+
+
+def _ancestors(checked: Checked, wanted: Iterable[str] | None) -> set[str] | None:
+    if wanted is None:
+        return None
+    chosen, waiting = set(), list(wanted)
+    while waiting:
+        name = waiting.pop()
+        if name not in chosen and name in checked.seen:
+            chosen.add(name)
+            waiting += [source.partition(".")[0] for source in checked.seen[name].sources.values()]
+    return chosen
+
+
+def _block(node: Node, run: Run, cache: Cache) -> Ran:
+    seen = run.checked.seen[node.id]
+    givers = [run.blocks[source.partition(".")[0]] for source in seen.sources.values()]
+    if seen.status == FAILED:
+        return Ran(FAILED)
+    if seen.status == BLOCKED or any(giver.kept is None for giver in givers):
+        return Ran(BLOCKED)
+    if node.op == "Placeholder" and seen.outputs["output"].value is None:
+        run.checked.problems.append(Problem(node.id, "feed", "nothing", "an array: feed it, or type one"))
+        return Ran(FAILED)
+    begin = time.perf_counter()
+    key = _key(node, seen, run)
+    kept = cache.get(key)
+    if kept is not None:
+        _warn(node, kept, run)
+        return Ran(OK, kept, key, True)
+    try:
+        kept = _compute(node, seen, run)
+    except REFUSALS as error:
+        _fail(node, seen, run, error)
+        return Ran(FAILED)
+    for array in kept.outputs.values():
+        array.flags.writeable = False
+    cache.put(key, kept)
+    _warn(node, kept, run)
+    return Ran(OK, kept, key, False, (time.perf_counter() - begin) * 1e3)
+
+
+def _key(node: Node, seen: Seen, run: Run) -> str:
+    """The hash of all that decides about a result: the op, its attributes as read, and the keys of what is wired in."""
+    value = seen.outputs["output"].value if seen.block is not None and seen.block.row is None else None
+    if value is not None:
+        head = json.dumps([value.dtype.name, value.shape]).encode()
+        return hashlib.sha256(head + np.ascontiguousarray(value).tobytes()).hexdigest()
+    wires = sorted((pin, run.blocks[s.partition(".")[0]].key, s.partition(".")[2]) for pin, s in seen.sources.items())
+    drawn = time.perf_counter_ns() if _fresh(seen) else 0
+    text = json.dumps([node.op, sorted(seen.values.items(), key=str), wires, drawn], default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _fresh(seen: Seen) -> bool:
+    """Whether every run of this block draws anew: a fractional pooling without seeds."""
+    op = seen.block.row if seen.block else None
+    values = seen.values
+    draws = op is not None and any(p.name == "deterministic" for p in op.params)
+    return draws and not (values.get("deterministic") or values.get("seed") or values.get("seed2"))
+
+
+def inputs_of(seen: Seen, run: Run) -> dict[str, Array]:
+    """The arrays that are wired into a block, by pin."""
+    found = {pin: run.array(source) for pin, source in seen.sources.items()}
+    return {pin: array for pin, array in found.items() if array is not None}
+
+
+def _compute(node: Node, seen: Seen, run: Run) -> Kept:
+    arrays, value = inputs_of(seen, run), seen.outputs["output"].value
+    op = seen.block.row if seen.block else None
+    if op is not None:
+        given, attrs = arguments(op, seen, arrays)
+        result = getattr(raw_ops, op.name)(**given, **attrs)
+        outputs = dict(zip(op.outputs, result if len(op.outputs) > 1 else (result,), strict=True))
+        return Kept({name: np.asarray(a) for name, a in outputs.items()}, _pooled(op, given, attrs))
+    if value is not None:
+        return Kept({"output": np.array(value)})
+    if node.op == "Random":
+        v = seen.values
+        return Kept({"output": literals.random(v["dist"], v["shape"], v["dtype"], v["seed"])})
+    if node.op == "Shape":
+        return Kept({"output": np.array(arrays["input"].shape, seen.values["out_type"])})
+    x, y = arrays["x"], arrays["y"]
+    if (x.shape, x.dtype) != (y.shape, y.dtype):
+        raise ValueError(f"{y.dtype.name} {list(y.shape)}, wanted {x.dtype.name} {list(x.shape)}, as x")
+    with np.errstate(all="ignore"):
+        return Kept({"output": x + y})
+
+
+def _pooled(op: Op, given: Mapping[str, Array], attrs: Mapping[str, Any]) -> str:
+    """A warning where orig_output is not what the forward op gives for orig_input."""
+    forward = forward_of(op)
+    if "orig_output" not in given or forward is None or op.rule.verify:
+        return ""
+    names = {p.name for p in forward.params}
+    first = forward.params[0].name
+    y = getattr(raw_ops, forward.name)(**{first: given["orig_input"]}, **{n: v for n, v in attrs.items() if n in names})
+    wrong = (y != given["orig_output"]) & ((y == y) | (given["orig_output"] == given["orig_output"]))
+    if not wrong.any():
+        return ""
+    at = [int(i) for i in np.argwhere(wrong)[0]]
+    return f"{given['orig_output'][tuple(at)]} at {at}, and {int(wrong.sum())} of {wrong.size} cells like it"
+
+
+def _warn(node: Node, kept: Kept, run: Run) -> None:
+    if kept.warning:
+        expected = "the pooled orig_input: orig_output is not the pooled orig_input, so gradients may be lost"
+        run.warnings.append(Problem(node.id, "orig_output", kept.warning, expected))
+
+
+def _fail(node: Node, seen: Seen, run: Run, error: Exception) -> None:
+    """What a block refused when it saw the elements."""
+    op, before = (seen.block.row if seen.block else None), len(run.checked.problems)
+    if op is not None and hasattr(error, "findings"):
+        blame(node, op, seen, run.checked, error, set(), inputs_of(seen, run))
+    if len(run.checked.problems) == before:
+        run.checked.problems.append(Problem(node.id, None, str(error)[:200], "a block that can run"))
+
+
+def with_feeds(sources: Sources, feeds: Mapping[str, Any]) -> Sources:
+    """The same sources, and what placeholders are fed with."""
+    return replace(sources, feeds={**sources.feeds, **feeds})
