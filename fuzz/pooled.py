@@ -271,7 +271,8 @@ def _fold(call: Call, x: Array, cells: list[int], span: int) -> tuple[Any, dict[
         there = [c for c in cells if x[c] == x[c]]
     divisor = 1.0
     if "avg" in call.name:
-        divisor = call.args.get("divisor") or (span if call.args.get("count_include_pad") else len(there))
+        padding = span - len(cells) if call.args.get("count_include_pad") else 0
+        divisor = call.args.get("divisor") or len(there) + padding  # NaN that are left out are not counted
     if call.name == "lp_pool":
         p = call.args.get("p", 2)
         return fsum(abs(float(x[c])) ** p for c in there) ** (1 / p), {}

@@ -91,8 +91,9 @@ def test_time_grows_with_the_size_of_a_graph_not_with_its_square(name: str) -> N
     small, large = (GROWING[name](n) for n in (SMALL, LARGE))
     for call in (service.check, lambda g: service.export(g, kind="python"), service.run):
         before = min(seconds(partial(call, small)) for _ in range(2))
-        after = seconds(partial(call, large))
-        assert after < 3 * (LARGE // SMALL) * before + 0.1, f"{before:.3f} s, then {after:.3f} s"
+        limit = 3 * (LARGE // SMALL) * before + 0.1
+        times = (seconds(partial(call, large)) for _ in range(3))  # other processes may slow one down
+        assert any(after < limit for after in times), f"{before:.3f} s, then never below {limit:.3f} s"
 
 
 def test_twenty_thousand_pages_are_read_in_a_second() -> None:
