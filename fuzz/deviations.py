@@ -57,6 +57,8 @@ def refused_there(case: Case, answer: str) -> str:
 def refused_here(case: Case, spoil: str, refusal: str) -> str:
     """Return the deviation that explains why the op refused what TensorFlow computed, or a text."""
     found = _named(case, SPOILT[spoil]) if spoil else None
+    if "wanted integers that" in refusal:
+        found = _named(case, "LISTS")
     return found or f"TensorFlow computed, poolgrad refused: {refusal[:200]}"
 
 

@@ -245,6 +245,16 @@ def floats_are_no_integers(op: Op) -> None:
         run(op, {**args, name: wrong})
 
 
+@exercises("LISTS")
+def lists_that_the_first_does_not_hold_are_refused(op: Op) -> None:
+    args = arguments(small(op))
+    names = [p.name for p in op.params if p.kind in (Kind.SOURCE, Kind.DEST)]
+    lists = {name: np.ones(np.shape(args[name]), int).tolist() for name in names}
+    lists[names[-1]] = np.full(np.shape(args[names[-1]]), 2**40).tolist()
+    with pytest.raises(ValueError, match=rf"^{op.name}: {names[-1]}: got .*, wanted integers that int32 holds"):
+        run(op, {**args, **lists})
+
+
 def test_every_check_belongs_to_a_deviation_that_some_row_has():
     assert set(CHECKS) == {text for _, text in ROWS}
 
