@@ -99,7 +99,7 @@ def _carried(rule: PoolSpec, back: bool, v: Any, windows: Any, *state: Any) -> A
 
 
 class _TensorFlow:
-    """How TensorFlow does what the pools need."""
+    """The TensorFlow backend of the pools."""
 
     def describe(self, op: str, x: Any) -> tuple[Any, tuple[int, ...], np.dtype[Any]]:
         problems = ArgumentErrors(op)

@@ -1,4 +1,4 @@
-"""Where windows are: per axis, which source cells each destination cell reads."""
+"""Define windows: per axis, the source cells that each destination cell reads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MANY = 1 << 23  # entries from which on memory may run out
 
 
 def table(m: int, part: Callable[[int, int], npt.ArrayLike]) -> Ints:
-    """m integers that nobody can change, part(a, b) being those from a to b - 1: in steps between which Python can handle signals."""
+    """Make a read-only table of m integers; part(a, b) gives entries a to b - 1. Python can handle signals between parts."""
     if not 0 <= m <= _MANY:
         _check_many(m)
     made = np.empty(m, np.int64)
@@ -340,7 +340,7 @@ class Plan:
 
     @property
     def whole(self) -> bool:
-        """Whether there is one window along the pooled axes, and it covers them."""
+        """True if there is one window along the pooled axes, and it covers them."""
         return all(len(axis) == 1 and 0 < axis.length == axis.count[0] for axis in self.axes)
 
 

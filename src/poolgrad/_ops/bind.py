@@ -1,4 +1,4 @@
-"""From an op's row and a caller's arguments to a checked call: the only place where names and attributes are judged."""
+"""Turn an op's row and a caller's arguments into a checked call; no other module checks names and attributes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FORWARD = (
 
 @dataclass(frozen=True)
 class BoundCall:
-    """What is left to do: a plan, and the few numbers that the verbs need besides the row's rule."""
+    """A checked call: a plan, and the few numbers that the kernels need besides the row's rule."""
 
     source: Shape
     dest: Shape
@@ -50,7 +50,7 @@ Made = tuple[
 
 
 def bind(op: Op, arrays: Mapping[str, Array], attrs: Mapping[str, Any], problems: ArgumentErrors) -> BoundCall:
-    """Checks everything that does not depend on the arrays' elements, and makes the plan."""
+    """Check everything that does not depend on the arrays' elements, and make the plan."""
     return _Binder(op, arrays, attrs, problems).call()
 
 
@@ -90,7 +90,7 @@ def _fresh_seeds() -> tuple[int, int]:
 
 @lru_cache(4096)
 def _kept_seeds(*kind: object) -> tuple[int, int]:
-    """Seeds drawn once per kind of call: what TensorFlow does for deterministic calls without seeds."""
+    """Draw seeds once per kind of call, as TensorFlow does for deterministic calls without seeds."""
     return _fresh_seeds()
 
 
@@ -131,7 +131,7 @@ class _Binder:
         return [(p.name, self.arrays[p.name]) for p in self.op.params if p.kind in kinds and p.name in self.arrays]
 
     def _dtypes(self) -> None:
-        """All arrays that share the op's type have it, and the op has it."""
+        """Record an error for each array whose dtype the op does not support or that differs from the others."""
         shared = self._of(Kind.SOURCE, Kind.DEST)
         good = [a.dtype.name for _, a in shared if a.dtype.name in self.op.dtypes]
         for name, array in shared:
@@ -181,7 +181,7 @@ class _Binder:
         return None
 
     def _match(self, source: Shape, dest: Shape) -> None:
-        """Arrays that ride along have the shape that the windows imply."""
+        """Record an error for each array that does not have the shape that the windows imply."""
         for kinds, wanted in (((Kind.SOURCE,), source), ((Kind.DEST, Kind.INDEX), dest)):
             side = "output" if wanted is dest else "input"
             for name, array in self._of(*kinds):
@@ -251,14 +251,14 @@ class _Binder:
         return dest, make
 
     def _length(self, n: int, k: int, s: int, padding: str, pads: Shape) -> tuple[int, int]:
-        """Windows along an axis, and cells before it."""
+        """Return the number of windows along an axis, and the cells of padding before it."""
         if padding == "SAME":
             pad = windows.same_pad(n, k, s)
             return windows.same_length(n, s), pad if self.op.rule.windows is WindowRule.SHIFT else max(pad, 0)
         return windows.valid_length(n + sum(pads), k, s), pads[0]
 
     def _judge_sizes(self, ksize: Shape | None, strides: Shape | None, channel: int, padding: str | None) -> bool:
-        """Notes what no op can do with these sizes; tells whether they pool channels."""
+        """Record errors for sizes that no op supports; return True if they pool channels."""
         for name, sizes in (("ksize", ksize), ("strides", strides)):
             if sizes is not None and min(sizes) <= 0:
                 self.problems.add(name, list(sizes), "positive integers")
@@ -275,7 +275,7 @@ class _Binder:
         return False
 
     def _judge_channels(self, ksize: Shape, strides: Shape, channel: int, padding: str | None) -> None:
-        """Notes why channels cannot be pooled like this."""
+        """Record why these sizes cannot pool channels."""
         space = [d for d in range(1, self.rank) if d != channel]
         if not self.op.depthwise:
             wanted = f"1 in the channel dimension: {self.op.name} does not pool over channels"
@@ -327,7 +327,7 @@ class _Binder:
     def _judge_sequence(
         self, name: str, array: Array, d: int, source: Shape | None, dest: tuple[str, Shape] | None
     ) -> None:
-        """Notes whatever is wrong with the borders of dimension d, value by value."""
+        """Record an error for the borders of dimension d, checked value by value."""
         if self.problems.blames(name):
             return
         if array.ndim != 1 or array.size < 2:

@@ -35,7 +35,7 @@ from .window_args import (
 
 
 def plan(shape: Sequence[int], window: Windows, stride: Ints | None = None, **words: Any) -> Plan:
-    """The windows themselves, for an array of that shape: words as in the pools.
+    """Return the windows for an array of that shape; arguments as in the pools.
 
     >>> plan((4, 4), 2).dest
     (2, 2)
@@ -118,7 +118,7 @@ def drawn_windows(
     layout: Any,
     return_windows: bool = False,
 ) -> tuple[WindowArgs, Any]:
-    """Fractional windows over the pooled axes of an array of that shape."""
+    """Draw fractional windows over the pooled axes of an array of that shape."""
     problems = ArgumentErrors(op)
     name, given = ("ratio", ratio) if is_several(ratio) else ("size", size)
     found = pooled_axes(problems, len(shape), axes, layout, len(given) if is_several(given) else None, name)
@@ -152,9 +152,9 @@ def fractional_max_pool(
     return_windows: bool = False,
     out: Array | None = None,
 ) -> Any:
-    """Maxima over windows drawn at random, about `ratio` cells long: y, then taps and windows if they are asked for.
+    """Max pooling over random windows of about `ratio` cells; return y, then taps and windows if requested.
 
-    The windows of a call are values: pass them to max_pool as `window` to pool again in the same way.
+    Pass the returned windows to max_pool as `window` to pool again with the same windows.
 
     >>> x = np.arange(10.0)
     >>> y, windows = fractional_max_pool(x, 1.5, seed=(1, 2), return_windows=True)
@@ -185,7 +185,7 @@ def fractional_avg_pool(
     return_windows: bool = False,
     out: Array | None = None,
 ) -> Any:
-    """Means over windows drawn at random, as fractional_max_pool draws them.
+    """Average pooling over random windows, drawn as in fractional_max_pool.
 
     >>> fractional_avg_pool(np.arange(4.0), size=2, seed=1).tolist()
     [0.5, 2.5]
@@ -209,7 +209,7 @@ def adaptive_max_pool(
     return_taps: bool = False,
     out: Array | None = None,
 ) -> Any:
-    """Maxima over `size` windows per pooled axis that share it evenly; None leaves an axis as it is.
+    """Max pooling over `size` windows per pooled axis that divide it evenly; None leaves an axis unpooled.
 
     >>> adaptive_max_pool(np.arange(7), 3).tolist()
     [2, 4, 6]
@@ -230,7 +230,7 @@ def adaptive_avg_pool(
     rounding: Rounding = "nearest",
     out: Array | None = None,
 ) -> Any:
-    """Means over `size` windows per pooled axis that share it evenly; None leaves an axis as it is.
+    """Average pooling over `size` windows per pooled axis that divide it evenly; None leaves an axis unpooled.
 
     >>> adaptive_avg_pool(np.arange(7.0), 3).tolist()
     [1.0, 3.0, 5.0]

@@ -1,4 +1,4 @@
-"""Norms over windows: powers, sums and roots that leave no range of numbers on the way."""
+"""Compute norms over windows: powers, sums and roots, without overflow or underflow on the way."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HALVES = ("float16", "bfloat16")
 
 
 def check_power(problems: ArgumentErrors, p: Any, dtype: np.dtype[Any]) -> int | float:
-    """Return the power as a number of Python; refuse what is none, and arrays that have no norm."""
+    """Return the power as a Python number; refuse other values, and dtypes that have no norm."""
     real = isinstance(p, (int, float, np.integer, np.floating)) and not isinstance(p, bool)
     try:
         near = float(p) if real else 0.0
@@ -87,17 +87,17 @@ class Recast(Linear):
         self.wide = before if before.itemsize > after.itemsize else after
 
     def forth(self, v: Array) -> Array:
-        """To the second dtype."""
+        """Multiply and cast to the second dtype."""
         return np.asarray(v.astype(self.wide) * self.wide.type(self.factor)).astype(self.after)
 
     def back(self, g: Array) -> Array:
-        """To the first."""
+        """Multiply and cast to the first dtype."""
         return np.asarray(g.astype(self.wide) * self.wide.type(self.factor)).astype(self.before)
 
 
 @np.errstate(all="ignore")
 def traced_norms(operator: WindowSum, x: Var, p: int | float) -> Var:
-    """Return the norms of a variable; where its largest power leaves the range, all of it is scaled, which changes no derivative."""
+    """Return the norms of a variable; if its largest power leaves the range, scale all of it, which changes no derivative."""
     kind = x.dtype
     wide = np.dtype(np.float32) if kind.name in _HALVES else kind
     scale = _scale(x.value.astype(wide, copy=False), p)

@@ -52,11 +52,11 @@ class Linear:
         return kept
 
     def forth(self, v: Array) -> Array:
-        """The map."""
+        """Apply the map."""
         raise NotImplementedError
 
     def back(self, g: Array) -> Array:
-        """Its transpose."""
+        """Apply the transpose."""
         raise NotImplementedError
 
     def matrix(self) -> Array:
@@ -97,7 +97,7 @@ _MATRIX = 2**28  # bytes of the largest matrix that is made
 
 
 def _fill(run: Any, shape: tuple[int, ...], rows: Array) -> None:
-    """Writes what `run` makes of the k-th unit array of that shape into the k-th row."""
+    """Write run(k-th unit array of that shape) into row k."""
     unit = np.zeros(shape)
     flat = unit.reshape(-1)
     for k in range(unit.size):
@@ -208,19 +208,19 @@ class Ordered(Linear):
         return array if self.straight else array.transpose(self.inverse)
 
     def forth(self, v: Array) -> Array:
-        """The map."""
+        """Apply the map."""
         return self.restore(self.carry(self.arrange(v)))
 
     def back(self, g: Array) -> Array:
-        """Its transpose."""
+        """Apply the transpose."""
         return self.restore(self.carry_back(self.arrange(g)))
 
     def carry(self, v: Array) -> Array:
-        """The map on an array as `arrange` gives it."""
+        """Apply the map to an array as `arrange` gives it."""
         raise NotImplementedError
 
     def carry_back(self, g: Array) -> Array:
-        """Its transpose, likewise."""
+        """Apply the transpose to an array as `arrange` gives it."""
         raise NotImplementedError
 
 
@@ -282,7 +282,7 @@ def parts(plan: Plan) -> list[tuple[tuple[Any, ...], tuple[Any, ...], Plan]]:
 
 
 def dilated(plan: Plan) -> bool:
-    """Whether cells of some window lie apart."""
+    """Return True if some window is dilated."""
     return any(axis.step > 1 for axis in plan.axes)
 
 

@@ -1,4 +1,4 @@
-"""Which cell of a window is best: largest or least, the first or the last of equals, with NaN or without."""
+"""Choose the best cell of each window: largest or least, the first or the last of equals, with or without NaN."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NAN = ("propagate", "ignore", "tf")
 
 
 def judge(problems: ArgumentErrors, ties: Any, nan: Any) -> None:
-    """Notes what is no rule."""
+    """Refuse an unknown `ties` or `nan`."""
     if not isinstance(ties, str) or ties not in _TIES:
         problems.add("ties", short_repr(ties), "'first', 'last', 'all' or 'split'")
     if not isinstance(nan, str) or nan not in _NAN:
@@ -31,7 +31,7 @@ def judge(problems: ArgumentErrors, ties: Any, nan: Any) -> None:
 
 
 def has_nan(x: Array) -> bool:
-    """Whether any cell is NaN."""
+    """Return True if any cell is NaN."""
     return x.dtype.kind not in "iub" and not native.whole(x)
 
 
@@ -77,7 +77,7 @@ def _choose_last(plan: Plan, x: Array, whole: bool) -> tuple[Array, Array]:
 
 
 def _uncut(plan: Plan) -> Plan:
-    """The plan without the memory of padding, kept with it: so a maximum starts from minus infinity in every window."""
+    """Return the plan without padding, cached on the plan: every window's maximum then starts from minus infinity."""
     kept: Plan | None = plan.__dict__.get("_whole")
     if kept is None:
         axes = {
@@ -93,7 +93,7 @@ def _maxima(plan: Plan, x: Array, start: Start, whole: bool) -> Array:
 
 
 def best_values(plan: Plan, x: Array, least: bool, nan: Nan) -> Array:
-    """The best of each window where nobody asks which cell it is: no taps are made."""
+    """Return the best value of each window without making taps."""
     try:
         y = _maxima(plan, keys(x, least, None), Start.LOWEST if nan == "tf" else Start.INFINITY, nan != "tf")
     except native.NotWhole:

@@ -1,4 +1,4 @@
-"""Which cell each window chose: as taps, as the positions that other libraries use, and back; and unpooling by them."""
+"""Convert taps to the positions that other libraries use, and back; unpool by either."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def _integers(problems: ArgumentErrors, name: str, value: Any, wanted: str = "in
 
 
 def _inside(problems: ArgumentErrors, name: str, index: Array, cells: int) -> None:
-    """Refuses positions that are negative or beyond the last cell, whatever integers they are."""
+    """Refuse positions that are negative or beyond the last cell, in any integer dtype."""
     if index.size and not (int(index.min()) >= 0 and int(index.max()) < cells):
         own = index.copy()  # another thread may change the array, even back to positions that are fine
         wrong = np.argwhere((own < 0) | (own >= cells)).tolist()
@@ -204,7 +204,7 @@ def picking(windows: Plan, taps: Any) -> Linear:
 
 
 def _sizes(problems: ArgumentErrors, shape: Any) -> tuple[int, ...]:
-    """What a shape says, which has an end."""
+    """Return a shape as a tuple of sizes; refuse anything but a list of sizes."""
     listed = shape.tolist() if isinstance(shape, np.ndarray) and shape.ndim == 1 else shape
     if not isinstance(listed, (list, tuple)) or not all(isinstance(n, (int, np.integer)) and n >= 0 for n in listed):
         problems.fail("shape", short_repr(shape), "a list of sizes", TypeError)
@@ -216,7 +216,7 @@ def _sizes(problems: ArgumentErrors, shape: Any) -> tuple[int, ...]:
 def check_unpool(
     problems: ArgumentErrors, reduce: Any, shape: Sequence[int] | None, known: Sequence[int] | None
 ) -> None:
-    """Refuses what is no way to reduce, and another shape than the taps know."""
+    """Refuse an unknown `reduce`, and a shape other than that of the taps."""
     if reduce not in ("sum", "assign"):
         problems.fail("reduce", short_repr(reduce), "'sum' or 'assign'")
     if known is not None and shape is not None and _sizes(problems, shape) != tuple(known):

@@ -25,7 +25,7 @@ from . import primitives
 
 
 class _Jax:
-    """How JAX does what the pools need."""
+    """The JAX backend of the pools."""
 
     def describe(self, op: str, x: Any) -> tuple[Any, tuple[int, ...], np.dtype[Any]]:
         problems = ArgumentErrors(op)

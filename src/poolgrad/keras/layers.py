@@ -1,4 +1,4 @@
-"""The layers. What they compute, the pools of the backend in use compute."""
+"""Define the layers, over the pools of the backend in use."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _judge_flag(problems: ArgumentErrors, name: str, value: Any) -> None:
 
 
 class _Pooling(keras.layers.Layer):
-    """What all layers share: the order of the axes, and whether the backend may compile them."""
+    """The base of all layers: the order of the axes, and whether the backend may compile the layer."""
 
     def __init__(self, data_format: str | None = None, **rest: Any) -> None:
         super().__init__(**rest)
@@ -144,7 +144,7 @@ class _Fractional(_Pooling):
         return tuple(found)
 
     def get_config(self) -> dict[str, Any]:
-        """All that makes the layer again."""
+        """Return the arguments that rebuild the layer."""
         return {**super().get_config(), **self._words(), "data_format": self.data_format, "seed": self.seed}
 
 
@@ -223,7 +223,7 @@ class _Sliding(_Pooling):
         return frame, boundaries(tuple(axes.values()))
 
     def get_config(self) -> dict[str, Any]:
-        """All that makes the layer again."""
+        """Return the arguments that rebuild the layer."""
         words = {name: getattr(self, name) for name in ("pool_size", "strides", "padding", "data_format")}
         return {**super().get_config(), **words}
 
@@ -320,5 +320,5 @@ class MaxUnpooling(_Sliding):
         return keras.ops.cast(taps, str(frame.taps))
 
     def get_config(self) -> dict[str, Any]:
-        """All that makes the layer again."""
+        """Return the arguments that rebuild the layer."""
         return {**super().get_config(), "size": self.size}

@@ -48,7 +48,7 @@ class _Carry(torch.autograd.Function):
 
 
 class _Known(torch.autograd.Function):
-    """What was pooled from x already, whose change the operator of the rule tells."""
+    """A result y already pooled from x; the operator of the spec gives its derivative."""
 
     @staticmethod
     def forward(ctx: Any, x: Any, y: Any, rule: PoolSpec, *arrays: Any) -> Any:
@@ -67,7 +67,7 @@ class _Known(torch.autograd.Function):
 
 
 class _Torch:
-    """How torch does what the pools need; every number is known when a pool runs, and windows and taps stay in NumPy."""
+    """The torch backend of the pools; every number is known when a pool runs, and windows and taps stay in NumPy."""
 
     def describe(self, op: str, x: Any) -> tuple[Any, tuple[int, ...], np.dtype[Any]]:
         if isinstance(x, np.ndarray):

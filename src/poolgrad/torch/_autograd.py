@@ -1,7 +1,7 @@
 """Derivatives of every order and direction: a linear operator and its transpose are each other's rules.
 
 `torch.library` has no rule for tangents, so `autograd.Function` is what torch's transforms see. Its compiler cannot look into
-one that has such a rule; it takes the public functions into its graph as they are, and traces what they do (`words.ranks`).
+one that has such a rule; it takes the public functions into its graph as they are, and traces what they do (`_arguments.ranks`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ._tensors import Tensor, TorchWindows, unwatched
 
 
 def run(function: Any, x: Tensor, *words: Any) -> Any:
-    """`function.apply`, without its price where nothing of torch looks on, and without a graph where none is wanted."""
+    """Run `function.apply`; skip torch's dispatcher for plain tensors, and the graph if no derivative is wanted."""
     if not unwatched(x):
         return function.apply(x, *words)
     work, apply = _PLAIN[function]
@@ -44,7 +44,7 @@ class Choose(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        """Keeps the taps."""
+        """Save the taps."""
         x, windows, _, ctx.geometry = inputs
         taps = output[1]
         ctx.source = x.shape
@@ -55,7 +55,7 @@ class Choose(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, g: Tensor | None, _: Any) -> Any:
-        """The transpose of what picks the taps."""
+        """Apply the transpose of the operator that picks the taps."""
         taps, windows = ctx.saved_tensors
         if g is None:
             return None, None, None, None
@@ -63,7 +63,7 @@ class Choose(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, dx: Tensor, *_: Any) -> Any:
-        """What picks the taps."""
+        """Apply the operator that picks the taps."""
         taps, windows = ctx.saved_tensors
         return run(Apply, dx, taps, windows, "taps", 1.0, False, ctx.source, ctx.geometry), None
 
@@ -79,7 +79,7 @@ class Choose(torch.autograd.Function):
 
 
 class Apply(torch.autograd.Function):
-    """A linear operator, as `eager.apply` describes it."""
+    """A linear operator, as `_kernels.apply` describes it."""
 
     @staticmethod
     def forward(v: Tensor, *words: Any) -> Tensor:
@@ -88,7 +88,7 @@ class Apply(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        """Keeps what the operator is made of."""
+        """Save the arrays and arguments of the operator."""
         _, index, windows, *ctx.words = inputs
         ctx.save_for_backward(index, windows)
         ctx.save_for_forward(index, windows)
@@ -121,7 +121,7 @@ class Apply(torch.autograd.Function):
 
 
 def _plain(function: Any, work: Any) -> Any:
-    """What an operator does to a plain tensor, and the same with derivatives, past torch's code for transforms."""
+    """Return an operator for plain tensors, without and with derivatives; both skip torch's code for transforms."""
     twin = type(function.__name__, (function,), {"forward": staticmethod(work)})
     return work, super(torch.autograd.Function, twin).apply
 

@@ -1,4 +1,4 @@
-"""What the operators do with the memory of tensors: the pythonic API on arrays, and nothing that torch could follow."""
+"""Run the operators on the memory of tensors, through the NumPy API; torch cannot trace this code."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _whole_means(array: Any, made: pg.Plan, kind: str, divisor: float) -> Any:
 
 
 def positions(taps: Tensor, windows: Tensor | None, source: Sizes, geometry: TorchWindows) -> Tensor:
-    """Where the taps are in their planes: torch's indices."""
+    """Return the positions of the taps in their planes: torch's indices."""
     picking = _picking(taps, windows, source, geometry)
     return tensor(pg.Taps(picking, axes_in_memory(len(source), geometry)).plane(), geometry)
 

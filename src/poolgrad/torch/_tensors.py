@@ -21,7 +21,7 @@ SAME = {"same": (-1,), "same_lower": (-2,)}  # paddings that depend on lengths, 
 
 
 class TorchWindows(NamedTuple):
-    """Where windows lie along the last axes. Sliding ones have a kernel, adaptive ones only sizes, given ones come as a tensor.
+    """The windows along the last axes. Sliding windows have a kernel, adaptive ones only sizes; given ones come as a tensor.
 
     `padding` has two numbers per axis. With `last` the channels, which come before the pooled axes, lie behind them in memory.
     """
@@ -100,7 +100,7 @@ def _orders(ndim: int, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def unwatched(x: Tensor) -> bool:
-    """Whether x is a plain tensor and no transform, mode or trace looks on: then torch's dispatcher has nothing to add."""
+    """Return True if x is a plain tensor and no transform, mode or trace is active, so that the dispatcher can be skipped."""
     keys, active = torch._C._dispatch_keys(x), torch._C._dispatch_tls_local_include_set()
     return type(x) in _TYPES and keys.raw_repr() in _PLAIN and active.raw_repr() in _IDLE
 
@@ -137,7 +137,7 @@ def _in_memory(source: Sizes, geometry: TorchWindows) -> tuple[int, ...]:
 
 
 def axes_in_memory(ndim: int, geometry: TorchWindows) -> tuple[int, ...]:
-    """Where the pooled axes are in memory."""
+    """Return the indices of the pooled axes once all axes are in memory order."""
     first = ndim - geometry.rank - geometry.last
     return tuple(range(first, first + geometry.rank))
 
