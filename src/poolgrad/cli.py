@@ -134,7 +134,7 @@ def _outputs(op: Op, result: Any) -> dict[str, Array]:
 
 
 def _glimpse(array: Array, layout: str) -> str:
-    """The first image, channel and slice of an array, in a few lines."""
+    """Return the first image, channel and slice of an array, in a few lines."""
     where = ""
     if array.ndim == len(layout):
         at = tuple(slice(None) if letter in "HW" else 0 for letter in layout)
@@ -180,7 +180,7 @@ def _try(options: Options) -> int:
 
 
 def _timed(function: Callable[..., Any], given: dict[str, Any]) -> tuple[Any, float]:
-    """The result, and the milliseconds of the second call: the first one also plans."""
+    """Return the result, and the milliseconds of the second call: the first one also plans."""
     function(**given)
     start = time.perf_counter()
     return function(**given), (time.perf_counter() - start) * 1e3

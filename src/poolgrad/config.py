@@ -53,7 +53,7 @@ def set_kept_memory(megabytes: float) -> None:
 
 
 def foreign() -> object:
-    """The core for other compiled code: a capsule, "poolgrad.foreign.1", with the functions that foreign.hpp declares."""
+    """Return the core for other compiled code: a capsule, "poolgrad.foreign.1", with the functions that foreign.hpp declares."""
     return _core.foreign()
 
 

@@ -98,7 +98,7 @@ class _Runner:
         return self._found(call, arrays)
 
     def _found(self, call: BoundCall, arrays: dict[str, Array]) -> Run:
-        """The verb's results, not yet named."""
+        """Return a function that computes the kernel's results, not yet named."""
         if call.plan is not None:
             return _bound(self.op.rule, self.verbs, call)
         dtype = next(arrays[p.name].dtype for p in self.arrays if p.kind in (Kind.SOURCE, Kind.DEST))
@@ -130,7 +130,7 @@ def _own(value: Any) -> Any:
 
 
 def _wrap(array: Array, dtype: np.dtype[Any]) -> Array:
-    """The array as the one field of a dtype, which may have padding around it."""
+    """Return the array as the one field of a dtype, which may have padding around it."""
     if dtype.itemsize == array.dtype.itemsize:
         return array.view(dtype)
     wrapped = np.zeros(array.shape, dtype)
@@ -139,7 +139,7 @@ def _wrap(array: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def _bound(rule: OpSemantics, verbs: Any, call: BoundCall) -> Run:
-    """The row's verb with everything but its arrays, which come in the order of the signature."""
+    """Bind the row's kernel to everything but its arrays, which it takes in the order of the signature."""
     plan, verb, start = call.plan, rule.verb, call.start
     items, absolute = call.items, call.absolute
     if verb is Kernel.FOLD:
@@ -200,7 +200,7 @@ def _key_words(op: Op) -> tuple[list[str], list[str]]:
 
 
 def make(op: Op, verbs: Any = native_verbs) -> Callable[..., Any]:
-    """A function with the op's signature, over the native verbs or over those of `reference`.
+    """Return a function with the op's signature, over the native verbs or over those of `reference`.
 
     As namedtuple does, it is written out as text: a true signature, and a short way at no cost for calls seen before.
     """

@@ -105,7 +105,7 @@ def select(plan: Plan, start: Start, x: Array) -> Array:
 
 @np.errstate(all="ignore")
 def argmax(plan: Plan, modulo: int, index: npt.DTypeLike, x: Array, start: Start = Start.FIRST) -> tuple[Array, Array]:
-    """The maximum of each window and its flat position modulo `modulo`, or that of the first cell if none exceeds the start."""
+    """Return the maximum of each window and its flat position modulo `modulo`, or that of the first cell if none exceeds the start."""
     y, where, flat = np.empty(plan.dest, x.dtype), np.zeros(plan.dest, np.int64), np.arange(x.size).reshape(x.shape)
     whole = [all(axes) for axes in product(*(axis.count == axis.span for axis in plan.axes))]
     for i, cells in enumerate(_windows(plan.axes)):
@@ -120,7 +120,7 @@ def argmax(plan: Plan, modulo: int, index: npt.DTypeLike, x: Array, start: Start
 
 @np.errstate(all="ignore")
 def choose(plan: Plan, x: Array) -> tuple[Array, Array]:
-    """The maximum of each window and its tap: the first of equals, NaN only if it comes first."""
+    """Return the maximum of each window and its tap: the first of equals, NaN only if it comes first."""
     y, taps = np.empty(plan.dest, x.dtype), np.zeros(plan.dest, tap_type(plan))
     y[:] = _info(x.dtype).min  # the value of an empty window
     for i, cells in enumerate(_windows(plan.axes)):

@@ -66,7 +66,7 @@ def contrast(y: Array) -> Array:
 
 
 def steps(x: Array) -> tuple[dict[str, Array], list[Step]]:
-    """The pooled pictures, and the five gradients."""
+    """Return the pooled pictures, and the five gradients."""
     average, largest = raw_ops.AvgPool(value=x, **_WINDOWS), raw_ops.MaxPool(input=x, **_WINDOWS)
     g, moved = contrast(average), np.roll(x, -1, axis=2) - x  # how each cell changes when the picture moves left
     shape = np.array(x.shape, np.int32)

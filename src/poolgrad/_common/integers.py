@@ -152,7 +152,7 @@ def narrow_sums(
 
 @lru_cache(64)
 def _limits(dtype: np.dtype[Any]) -> tuple[int, int]:
-    """The least and the largest integer of a dtype."""
+    """Return the least and the largest integer of a dtype."""
     if dtype == np.bool_:
         return 0, 1
     limits = np.iinfo(dtype)

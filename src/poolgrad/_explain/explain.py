@@ -126,7 +126,7 @@ class Subject:
         return links(self.plan, self.rule, self.inputs(), chosen, self.items, self.absolute)
 
     def shape(self, side: str) -> Cell:
-        """The shape of the arrays on a side."""
+        """Return the shape of the arrays on a side."""
         return self.plan.source if side == SOURCE else self.plan.dest
 
     def explain(self, pin: str, cell: Cell) -> Explanation:

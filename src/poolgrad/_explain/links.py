@@ -54,7 +54,7 @@ class Links:
         return self.windows.nbytes + sum(a.nbytes for a in (self.ptr, self.cell) if a is not None)
 
     def hits(self, k: int) -> list[int]:
-        """The hits of the k-th window, as flat source cells."""
+        """Return the hits of the k-th window, as flat source cells."""
         assert self.ptr is not None
         assert self.cell is not None
         found: list[int] = self.cell[self.ptr[k] : self.ptr[k + 1]].tolist()

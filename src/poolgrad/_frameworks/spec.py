@@ -63,7 +63,7 @@ class Frame:
         return replace(self, axes=tuple((d + 1, n, m, step) for d, n, m, step in self.axes))
 
     def plan(self, source: Sequence[int], windows: Array) -> Plan:
-        """The plan of these windows over an array of that shape."""
+        """Return the plan of these windows over an array of that shape."""
         return _plan(self, tuple(int(n) for n in source), np.ascontiguousarray(windows, np.int64).tobytes())
 
 
@@ -105,11 +105,11 @@ class PoolSpec:
         return self.ties in ("first", "last")
 
     def dest(self, source: Sequence[Any]) -> tuple[Any, ...]:
-        """The shape after the operator."""
+        """Return the shape after the operator."""
         return self.after if self.kind == "index" else self.frame.dest(source)
 
     def source(self, dest: Sequence[Any]) -> tuple[Any, ...]:
-        """The shape before the operator."""
+        """Return the shape before the operator."""
         return self.shape if self.kind == "index" else self.frame.source(dest)
 
     def batched(self, size: int) -> PoolSpec:

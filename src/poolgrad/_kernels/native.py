@@ -91,7 +91,7 @@ def whole(x: Array) -> bool:
 
 
 def argmax(plan: Plan, modulo: int, index: npt.DTypeLike, x: Array) -> tuple[Array, Array]:
-    """The maximum of each window and its flat position modulo `modulo`."""
+    """Return the maximum of each window and its flat position modulo `modulo`."""
     y, where = _core.empty(plan.dest, x), _core.empty(plan.dest, np.empty(0, index))
     _core.argmax(native(plan), modulo, x, y, where)
     return y, where

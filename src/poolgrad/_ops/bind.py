@@ -57,7 +57,7 @@ def bind(op: Op, arrays: Mapping[str, Array], attrs: Mapping[str, Any], problems
 def arrays_of(
     op: Op, given: Mapping[str, Any], problems: ArgumentErrors
 ) -> tuple[dict[str, Array], np.dtype[Any] | None]:
-    """The array arguments among those given; quantised ones that come in a one-field dtype are unwrapped."""
+    """Return the array arguments among those given; unwrap quantised arrays from their one-field dtype."""
     params = [p for p in op.params if p.kind in ARRAYS and p.name in given]
     shared = [given[p.name] for p in params if p.kind in (Kind.SOURCE, Kind.DEST)]
     like = next((value.dtype for value in shared if isinstance(value, np.ndarray)), None)
@@ -78,7 +78,7 @@ def arrays_of(
 
 
 def _wanted(param: Param, like: np.dtype[Any] | None) -> np.dtype[Any] | None:
-    """The dtype that a list in this place becomes."""
+    """Return the dtype that a list in this place becomes."""
     if param.kind in (Kind.SOURCE, Kind.DEST):
         return like
     return np.dtype(np.float32 if param.kind is Kind.RANGE else param.dtype or "int64")
@@ -119,7 +119,7 @@ class _Binder:
     def _finish(
         self, source: Shape, dest: Shape, pooled: dict[int, Axis], start: Start, drawn: tuple[Array, ...] = ()
     ) -> BoundCall:
-        """The call over these axes; without any, the result is empty or zero."""
+        """Return the call over these axes; without any, the result is empty or zero."""
         again = self.op.rule.windows is not WindowRule.EDGES  # the axes may be the same as before
         plan = (planned(source, *pooled.items()) if again else Plan(source, pooled)) if pooled else None
         absolute = self.attrs.flag("include_batch_in_index")
@@ -157,7 +157,7 @@ class _Binder:
                 self.problems.add(name, f"shape {list(array.shape)}", "a scalar, shape []")
 
     def _source_shape(self) -> Shape | None:
-        """The shape of the pooled array, from an array of that shape or from the vector that spells it."""
+        """Return the shape of the pooled array, from an array of that shape or from the vector that spells it."""
         for name, array in self._of(Kind.SOURCE, Kind.DEST, Kind.INDEX):
             if array.ndim != self.rank:
                 got = f"{array.ndim} dimensions, shape {list(array.shape)[:8]}"

@@ -39,7 +39,7 @@ def closest(word: str, known: Iterable[str]) -> str:
 
 
 def find(name: str) -> Op:
-    """The op of that name."""
+    """Return the op of that name."""
     if name not in OPS:
         raise ValueError(f"there is no op {short_repr(name)}{closest(name, OPS)}")
     return OPS[name]
@@ -100,7 +100,7 @@ def _numbers(op: Op, param: Param, text: str) -> list[Any]:
 
 
 def load(what: str, text: str) -> Array:
-    """The array in a .npy file; `file.npy:bfloat16` reads the two-byte values that NumPy cannot name."""
+    """Return the array in a .npy file; `file.npy:bfloat16` reads the two-byte values that NumPy cannot name."""
     path, colon, kind = text.rpartition(":")
     if colon and kind not in ("bfloat16", "bf16"):
         path, colon = text, ""

@@ -83,5 +83,5 @@ class Promise:
 
 
 def bits(*deviations: str) -> Promise:
-    """The same bits as TensorFlow, but for the named deviations."""
+    """Promise the same bits as TensorFlow, except for the named deviations."""
     return Promise(0, deviations)

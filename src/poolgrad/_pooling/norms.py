@@ -68,7 +68,7 @@ def _scaled(plan: Plan, x: Array, largest: Array, p: int | float, windows: Array
 
 
 def _cells(plan: Plan, at: int) -> tuple[slice, ...]:
-    """The cells of one window."""
+    """Return the cells of one window."""
     place = np.unravel_index(at, plan.dest)
     return tuple(
         slice(int(i), int(i) + 1) if axis is None else slice(int(axis.start[i]), int(axis.stop[i]), axis.step)
@@ -110,7 +110,7 @@ def traced_norms(operator: WindowSum, x: Var, p: int | float) -> Var:
 
 
 def _scale(x: Array, p: int | float) -> float:
-    """A power of two near the largest cell if its power is far from 1, else 1."""
+    """Return a power of two near the largest cell if its power is far from 1, else 1."""
     limits = np.finfo(x.dtype)
     largest = float(np.abs(x).max(initial=0))
     if not 0 < largest < np.inf:

@@ -135,7 +135,7 @@ class Options(NamedTuple):
 
 @names_memory
 def best_of(op: str, x: Any, geometry: PooledAxes, least: bool, options: Options) -> Any:
-    """The largest or least of each window, with its taps if they are wanted."""
+    """Return the largest or least of each window, with its taps if they are wanted."""
     problems = ArgumentErrors(op)
     judge(problems, options.ties, options.nan)
     flag(problems, "return_taps", options.return_taps)
@@ -240,7 +240,7 @@ def divisor_of(problems: ArgumentErrors, plan: Plan, how: Division) -> Array | R
 
 
 def folding(op: str, source: Source, how: Division) -> Linear:
-    """The operator of a sum or mean."""
+    """Return the operator of a sum or mean."""
     problems = ArgumentErrors(op)
     judge(problems, "first", how.nan)
     by = divisor_of(problems, source.plan, how)
@@ -273,7 +273,7 @@ def dtype_of(problems: ArgumentErrors, value: Any) -> np.dtype[Any]:
 
 @names_memory
 def folded(op: str, x: Any, geometry: PooledAxes, how: Division) -> Any:
-    """The sum or mean of each window."""
+    """Return the sum or mean of each window."""
     problems = ArgumentErrors(op)
     array = array_of(problems, x)
     if how.rounding not in ROUNDINGS:
@@ -300,7 +300,7 @@ def cast(problems: ArgumentErrors, result: Array, dtype: np.dtype[Any], how: Div
 
 
 def _whole_fold(problems: ArgumentErrors, source: Source, how: Division, dtype: np.dtype[Any] | None) -> Array:
-    """The sum or mean of integers, by the integer policy."""
+    """Return the sum or mean of integers, by the integer policy."""
     back = inverse(source.order)
     sums = exact_sums(problems, "x", source.plan, source.array).turned(back)
     by = divisor_of(problems, source.plan, how)

@@ -36,7 +36,7 @@ def has_nan(x: Array) -> bool:
 
 
 def keys(x: Array, least: bool, nan_wins: bool | None) -> Array:
-    """An array whose maxima are where x has its best cells; None for nan_wins if x has no NaN."""
+    """Return an array whose maxima are where x has its best cells; None for nan_wins if x has no NaN."""
     if x.dtype.kind in "iu":
         return ~x if least else x
     if nan_wins is None:
@@ -51,7 +51,7 @@ def keys(x: Array, least: bool, nan_wins: bool | None) -> Array:
 
 
 def _flipped(plan: Plan) -> Plan:
-    """The plan for an array that is read from its end along every pooled axis."""
+    """Return the plan for an array that is read from its end along every pooled axis."""
     turned = {}
     for d, axis in enumerate(plan.by_dimension):
         if axis is not None:
@@ -61,7 +61,7 @@ def _flipped(plan: Plan) -> Plan:
 
 
 def _choose(plan: Plan, x: Array, whole: bool) -> tuple[Array, Array]:
-    """The maximum of each window and its tap, phase by phase."""
+    """Return the maximum of each window and its tap, phase by phase."""
     if not dilated(plan):
         return native.choose(plan, x, whole)
     y, taps = np.empty(plan.dest, x.dtype), np.empty(plan.dest, native.tap_type(plan))
@@ -104,7 +104,7 @@ def best_values(plan: Plan, x: Array, least: bool, nan: Nan) -> Array:
 def _among_nan(
     plan: Plan, x: Array, order: Sequence[int], least: bool, ties: Ties, nan: Nan
 ) -> tuple[Array, TapGather]:
-    """The best of each window where NaN is above or below all numbers, and the operator that picks it."""
+    """Return the best of each window where NaN is above or below all numbers, and the operator that picks it."""
     picking = TapGather(plan, _taps_of(ties)(plan, keys(x, least, nan == "propagate"), False)[1], order)
     return picking.carry(x), picking
 
@@ -114,7 +114,7 @@ def _taps_of(ties: Ties) -> Any:
 
 
 def extreme(plan: Plan, x: Array, order: Sequence[int], least: bool, ties: Ties, nan: Nan) -> tuple[Array, Ordered]:
-    """The best of each window and the operator that picks it; x and what is returned are in the order of memory."""
+    """Return the best of each window and the operator that picks it; x and the results have their axes in memory order."""
     rank = keys(x, least, None)
     try:
         y, taps = _taps_of(ties)(plan, rank, nan != "tf")

@@ -173,7 +173,7 @@ def _positions(problems: ArgumentErrors, index: Any, plan: Plan, cells: int) -> 
 
 
 def _digits(flat: Ints, sizes: Sequence[int]) -> list[Ints]:
-    """The coordinates of row-major positions."""
+    """Return the coordinates of row-major positions."""
     found: list[Ints] = []
     for n in reversed(sizes):
         flat, digit = np.divmod(flat, max(n, 1))
@@ -182,7 +182,7 @@ def _digits(flat: Ints, sizes: Sequence[int]) -> list[Ints]:
 
 
 def picking(windows: Plan, taps: Any) -> Linear:
-    """The operator that picks one cell of each window, by its number in the window: that of `maximum`, from a copy of stored taps.
+    """Return the operator that picks one cell of each window, by its number in the window: that of `maximum`, from a copy of stored taps.
 
     >>> import poolgrad as pg
     >>> P = pg.picking(pg.plan((4,), 2), np.array([1, 0], np.uint8))
@@ -224,7 +224,7 @@ def check_unpool(
 
 
 def unpooling(where: Taps | Any, shape: Sequence[int] | None = None, reduce: Reduce = "sum", items: int = 1) -> Linear:
-    """The operator of `unpool`: what each window chose goes back to where it was. Positions are copied."""
+    """Return the operator of `unpool`, which puts each value back at its chosen cell. Positions are copied."""
     return _unpooling(where, shape, reduce, items, True)
 
 
@@ -262,7 +262,7 @@ def _indexing(problems: ArgumentErrors, where: Any, shape: Any, items: Any, keep
 
 
 def _absolute(operator: Indexing) -> Array:
-    """The operator's positions, counted from the beginning of the whole array."""
+    """Return the operator's positions, counted from the beginning of the whole array."""
     index, items = operator.index, operator.items
     if items == 1 or not index.size:
         return index
@@ -279,7 +279,7 @@ def unpool(
     items: int = 1,
     out: Array | None = None,
 ) -> Any:
-    """The array of that shape with each y[i] at the cell that its window chose, 0 elsewhere.
+    """Return the array of that shape with each y[i] at the cell that its window chose, 0 elsewhere.
 
     Where windows share a cell, "sum" adds up, which conserves the total and is the transpose of pooling; "assign" keeps the
     last, as PyTorch's max_unpool does. `taps` may also be positions, counted within each of `items` equal parts of the result.

@@ -36,7 +36,7 @@ class PooledAxes(NamedTuple):
 def pooled_axes(
     problems: ArgumentErrors, ndim: int, axes: Ints | None, layout: str | None, count: int | None, name: str = "window"
 ) -> tuple[int, ...]:
-    """The pooled axes in ascending order: those that are named, or all if there is a window for each; `name` gave the count.
+    """Return the pooled axes in ascending order: those that are named, or all if there is a window for each; `name` gave the count.
 
     >>> pooled_axes(Problems("max_pool"), 4, None, "NHWC", 2)
     (1, 2)
@@ -131,7 +131,7 @@ def _pads(problems: ArgumentErrors, padding: Any, count: int) -> str | list[tupl
 
 
 def how_many(n: int, k: int, s: int, d: int, pads: tuple[int, int], ceil_mode: bool) -> int:
-    """The number of windows; in ceil_mode the last may stick out, but none begins behind the array.
+    """Return the number of windows; in ceil_mode the last may extend past the end, but none begins there.
 
     >>> how_many(6, 3, 2, 1, (0, 0), False), how_many(6, 3, 2, 1, (0, 0), True)
     (2, 3)
@@ -194,7 +194,7 @@ def adaptive(n: int, m: int) -> Axis:
 
 
 def _shares(problems: ArgumentErrors, name: str, n: int, m: int) -> Axis:
-    """The windows of `adaptive`, for whoever asks."""
+    """Return the windows of `adaptive`; errors name the caller's op."""
     if m * max(n, 1) >= 2**62:
         problems.fail(name, m, f"at most {2**62 // max(n, 1)} windows over {n} cells")
     _afford_windows(problems, name, m, f"over {n} cells")
@@ -226,7 +226,7 @@ def fractional_windows(
 def draw(
     problems: ArgumentErrors, n: Any, ratio: Any, size: Any, seed: Any, pseudo_random: bool, overlapping: bool
 ) -> tuple[Axis, ...]:
-    """The windows of `fractional_windows`, for whoever asks."""
+    """Draw the windows of `fractional_windows`; errors name the caller's op."""
     flag(problems, "pseudo_random", pseudo_random)
     flag(problems, "overlapping", overlapping)
     lengths = _integers(problems, "n", n, None, 1)
@@ -434,12 +434,12 @@ def global_axes(problems: ArgumentErrors, shape: Sequence[int], axes: Any, layou
 
 
 def sizes(problems: ArgumentErrors, shape: Any) -> tuple[int, ...]:
-    """A shape: sizes that are not negative."""
+    """Return a shape as a tuple; refuse negative sizes."""
     return _integers(problems, "shape", shape, None, 0)
 
 
 def output_shape(shape: Sequence[int], window: Windows, stride: Ints | None = None, **words: Any) -> tuple[int, ...]:
-    """The shape of what the pools return for an array of that shape.
+    """Return the shape of the pooled array for an array of that shape.
 
     >>> output_shape((1, 5, 5, 3), 2, layout="NHWC", ceil_mode=True)
     (1, 3, 3, 3)

@@ -25,7 +25,7 @@ class Philox:
         self._block = 0
 
     def words(self, count: int) -> npt.NDArray[np.uint64]:
-        """The next `count` 32-bit words."""
+        """Return the next `count` 32-bit words."""
         blocks = -(-count // 4)
         low = np.arange(self._block, self._block + blocks, dtype=np.uint64)
         self._block += blocks

@@ -32,7 +32,7 @@ FLAGS = ("-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall"
 
 
 def _header() -> Path:
-    """The table of the core's functions: beside this file, or, in a checkout, where the core is."""
+    """Return the header of the core's function table: beside this file, or in a checkout beside the core."""
     beside = HERE / "foreign.hpp"
     return beside if beside.exists() else HERE.parents[1] / "core" / "foreign.hpp"
 
@@ -62,7 +62,7 @@ def build() -> Path:
 
 
 def library() -> Path | None:
-    """The library that would be loaded."""
+    """Return the path of the library to load, or None."""
     if os.environ.get("POOLGRAD_JAX") == "callback":
         return None
     return next((path for path in (HERE / NAME, cached()) if path.exists()), None)
@@ -105,7 +105,7 @@ def _plain(frame: Frame) -> bool:
 
 
 def select(rule: PoolSpec, shapes: Any, x: Any, windows: Any) -> list[Any] | None:
-    """The best cells and their taps, if XLA can find them."""
+    """Return the best cells and their taps, or None if XLA cannot find them."""
     whole = not jax.numpy.issubdtype(x.dtype, jax.numpy.floating)
     known = rule.ties == "first" and (whole or rule.nan != "tf")
     if not (known and _plain(rule.frame) and available()):
@@ -116,7 +116,7 @@ def select(rule: PoolSpec, shapes: Any, x: Any, windows: Any) -> list[Any] | Non
 
 
 def linear(rule: PoolSpec, back: bool, shape: Any, v: Any, windows: Any, *state: Any) -> Any:
-    """The operator on v, if XLA can apply it."""
+    """Apply the operator to v, or return None if XLA cannot."""
     if rule.kind not in ("fold", "pick") or not _plain(rule.frame) or not available():
         return None
     if rule.kind == "pick":

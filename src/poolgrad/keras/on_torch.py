@@ -15,7 +15,7 @@ from .._frameworks.spec import Frame, PoolSpec, carry, select
 
 
 def _array(tensor: Any) -> Any:
-    """The memory of a tensor, seen by NumPy; torch gives the bits of a bfloat16 only as integers."""
+    """View the memory of a tensor as a NumPy array; torch exposes bfloat16 only as integers."""
     tensor = tensor.detach().contiguous()
     if tensor.dtype == torch.bfloat16:
         return tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)

@@ -218,7 +218,7 @@ def _plain(*groups: Sequence[Any]) -> bool:
 
 
 def _remembered(make: Callable[..., TorchWindows]) -> Callable[..., TorchWindows]:
-    """The geometry that `make` finds for a shape, a layout, a rank and words; one that was asked for before is remembered."""
+    """Cache the windows that `make` returns for a shape, a layout, a rank and arguments."""
     known = lru_cache(1024)(make)
 
     def find(x: Tensor, rank: int, *words: Any) -> TorchWindows:

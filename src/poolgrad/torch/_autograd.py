@@ -25,12 +25,12 @@ def run(function: Any, x: Tensor, *words: Any) -> Any:
 
 
 def _rows(tensor: Tensor | None, dim: int | None, size: int) -> Any:
-    """One entry per element of a batch."""
+    """Return one entry per element of a batch."""
     return (tensor,) * size if tensor is None or dim is None else tensor.unbind(dim)
 
 
 def _first(tensor: Tensor, dim: int | None, size: int) -> Tensor:
-    """The tensor with the batch as its first axis."""
+    """Return the tensor with the batch as its first axis."""
     return tensor.expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
 
 
@@ -39,7 +39,7 @@ class Choose(torch.autograd.Function):
 
     @staticmethod
     def forward(x: Tensor, windows: Tensor | None, least: bool, geometry: TorchWindows) -> tuple[Tensor, Tensor]:
-        """The values and the taps."""
+        """Return the values and the taps."""
         return _custom_ops.choose(x, windows, least, *geometry)
 
     @staticmethod
@@ -69,7 +69,7 @@ class Choose(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, x: Tensor, windows: Tensor | None, least: bool, geometry: TorchWindows) -> Any:
-        """A batch is one more axis in front; a batch of windows is one call for each."""
+        """Treat a batch as one more axis in front; for a batch of windows, make one call each."""
         if in_dims[1] is None:
             return run(Choose, _first(x, in_dims[0], info.batch_size), windows, least, geometry), (0, 0)
         size = info.batch_size
@@ -83,7 +83,7 @@ class Apply(torch.autograd.Function):
 
     @staticmethod
     def forward(v: Tensor, *words: Any) -> Tensor:
-        """The operator on v."""
+        """Apply the operator to v."""
         return _custom_ops.apply(v, *words[:-1], *words[-1])
 
     @staticmethod
@@ -95,19 +95,19 @@ class Apply(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Any:
-        """The transpose."""
+        """Apply the transpose."""
         kind, divisor, transposed, source, geometry = ctx.words
         dv = run(Apply, g, *ctx.saved_tensors, kind, divisor, not transposed, source, geometry)
         return dv, None, None, None, None, None, None, None
 
     @staticmethod
     def jvp(ctx: Any, dv: Tensor, *_: Any) -> Tensor:
-        """The operator itself."""
+        """Apply the operator itself."""
         return run(Apply, dv, *ctx.saved_tensors, *ctx.words)
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, v: Tensor, index: Any, windows: Any, *words: Any) -> Any:
-        """A batch is one more axis in front; a batch of windows is one call for each."""
+        """Treat a batch as one more axis in front; for a batch of windows, make one call each."""
         size = info.batch_size
         if in_dims[2] is not None:
             rows = zip(

@@ -22,7 +22,7 @@ _GEOMETRY = (
 
 
 def _op(name: str, schema: str) -> Any:
-    """An operator of torch for CPU tensors that changes none of its arguments."""
+    """Return a decorator that registers a torch operator for CPU tensors; it changes none of its arguments."""
     return torch.library.custom_op(f"poolgrad::{name}", mutates_args=(), device_types="cpu", schema=schema)
 
 
@@ -47,7 +47,7 @@ def _refuse_tangent(x: Tensor) -> None:
 
 @_op("choose", f"(Tensor x, Tensor? windows, bool least, {_GEOMETRY}) -> (Tensor, Tensor)")
 def choose(x: Tensor, windows: Tensor | None, least: bool, *words: Any) -> tuple[Tensor, Tensor]:
-    """The best cell of each window, and its number in the window."""
+    """Return the best cell of each window, and its number in the window."""
     _refuse_tangent(x)
     return _kernels.choose(x, windows, least, _geometry(words))
 
@@ -65,7 +65,7 @@ def _(x: Tensor, windows: Tensor | None, least: bool, *words: Any) -> tuple[Tens
     f"{_GEOMETRY}) -> Tensor",
 )
 def apply(v: Tensor, *words: Any) -> Tensor:
-    """A linear operator from tensors of shape `source` to pooled ones, or its transpose, applied to v."""
+    """Apply a linear operator from tensors of shape `source` to pooled ones, or its transpose, to v."""
     _refuse_tangent(v)
     return _kernels.apply(v, *(*words[:6], _geometry(words[6:])))
 

@@ -14,7 +14,7 @@ from ._tensors import Sizes, Tensor, TorchWindows, axes_in_memory, plan, tensor,
 
 
 def choose(x: Tensor, windows: Tensor | None, least: bool, geometry: TorchWindows) -> tuple[Tensor, Tensor]:
-    """The best cell of each window, and its number in the window."""
+    """Return the best cell of each window, and its number in the window."""
     operator: Any
     y, operator = (pg.minimum if least else pg.maximum)(view(x, geometry), plan(x.shape, geometry, windows))
     taps = operator.taps.astype(np.uint32 if geometry.wide else np.uint8, copy=False)
@@ -32,7 +32,7 @@ def apply(
     source: Sizes,
     geometry: TorchWindows,
 ) -> Tensor:
-    """A linear operator from tensors of shape `source` to pooled ones, or its transpose, applied to v.
+    """Apply a linear operator from tensors of shape `source` to pooled ones, or its transpose, to v.
 
     The operator picks cells by "taps" or by positions ("add", "assign": what becomes of repeated ones in the transpose), or takes
     the mean over true cells ("mean"), over cells and padding ("padded"), or the sum over a number ("sum").

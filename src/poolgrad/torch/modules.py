@@ -79,7 +79,7 @@ class _Unpool:
         self.reduce = reduce
 
     def forward(self: Any, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
-        """The function of the same name on the input and where its cells belong."""
+        """Apply the function of the same name to the input and its indices."""
         words = (self.kernel_size, self.stride, self.padding, output_size)
         return self._pool(input, indices, *words, reduce=self.reduce)
 
