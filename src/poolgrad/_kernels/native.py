@@ -34,7 +34,7 @@ class NotWhole(ValueError):
 
 
 def native(plan: Plan, plain: bool = False) -> _core.Plan:
-    """Return the core's plan, cached on the plan; `plain` selects the core's generic path and skips the cache."""
+    """Return the core's plan, cached on the plan; `plain` replaces it by one that takes the core's generic path."""
     made: _core.Plan | None = plan.__dict__.get("_native")
     if made is None or plain:
         if any(axis.step > 1 for axis in plan.axes):

@@ -46,7 +46,7 @@ class BoundCall:
 
 Made = tuple[
     Shape, Callable[[], BoundCall]
-]  # the output's shape, and what makes the call once everything is known to be fine
+]  # the output's shape, and the function that makes the call after all checks
 
 
 def bind(op: Op, arrays: Mapping[str, Array], attrs: Mapping[str, Any], problems: ArgumentErrors) -> BoundCall:

@@ -86,7 +86,7 @@ def _understood(op: str, shape: tuple[int, ...], words: WindowArgs) -> PooledAxe
 
 
 def frozen(value: Any) -> Any:
-    """Return a hashable cache key; raise TypeError for bool and others, because `True == 1`."""
+    """Return a hashable cache key; raise TypeError for other types, such as bool, because `True == 1`."""
     if isinstance(value, np.ndarray) and value.size <= SHORT:
         value = value.tolist()
     if type(value) in (list, tuple):
