@@ -25,13 +25,13 @@ from ._pooling.operators import Linear, apply
 
 @primitive
 def _carry(v: Any, operator: Linear) -> Any:
-    """The operator on v."""
+    """Apply the operator to v."""
     return apply(operator, v)
 
 
 @primitive
 def _known(x: Any, y: Any, operator: Linear) -> Any:
-    """What was pooled from x already, whose change the operator tells."""
+    """Return y, already pooled from x; the operator gives its derivative."""
     return y
 
 
@@ -48,7 +48,7 @@ def _value(x: Any) -> Any:
 
 
 class _Autograd:
-    """How autograd does what the pools need; every number is known when a pool runs."""
+    """The autograd backend of the pools; every number is known when a pool runs."""
 
     def describe(self, op: str, x: Any) -> tuple[Any, tuple[int, ...], np.dtype[Any]]:
         problems = ArgumentErrors(op)

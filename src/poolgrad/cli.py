@@ -33,7 +33,7 @@ class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
-        """Says what is wrong on stderr and ends with 2."""
+        """Print the error to stderr, and exit with 2."""
         _complain(f"{self.prog}: {message} (see {self.prog} --help)")
         sys.exit(2)
 
@@ -134,7 +134,7 @@ def _outputs(op: Op, result: Any) -> dict[str, Array]:
 
 
 def _glimpse(array: Array, layout: str) -> str:
-    """The first image, channel and slice of an array, in a few lines."""
+    """Return the first image, channel and slice of an array, in a few lines."""
     where = ""
     if array.ndim == len(layout):
         at = tuple(slice(None) if letter in "HW" else 0 for letter in layout)
@@ -180,14 +180,14 @@ def _try(options: Options) -> int:
 
 
 def _timed(function: Callable[..., Any], given: dict[str, Any]) -> tuple[Any, float]:
-    """The result, and the milliseconds of the second call: the first one also plans."""
+    """Return the result, and the milliseconds of the second call: the first one also plans."""
     function(**given)
     start = time.perf_counter()
     return function(**given), (time.perf_counter() - start) * 1e3
 
 
 def _same(a: Array, b: Array) -> bool:
-    """Whether two arrays have the same bits; one NaN is as good as another."""
+    """Return True if two arrays have the same bits; all NaN count as equal."""
     if a.dtype != b.dtype or a.shape != b.shape:
         return False
     bits = f"u{a.dtype.itemsize}"
@@ -285,7 +285,7 @@ def _parser() -> tuple[Parser, dict[str, Command]]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command; 0 if all is well or nobody reads on, 1 if a check failed, 2 if something was refused."""
+    """Run a command; return 0 on success or a closed pipe, 1 if a check failed, 2 if an argument was refused."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         try:

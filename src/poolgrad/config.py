@@ -16,12 +16,12 @@ __version__ = "0.1.0"
 
 
 def get_num_threads() -> int:
-    """How many threads a call may use."""
+    """Return the number of threads that a call may use."""
     return _core.get_num_threads()
 
 
 def set_num_threads(n: int) -> None:
-    """Sets how many threads a call may use. The results never depend on it."""
+    """Set the number of threads that a call may use. Results never depend on it."""
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
         raise TypeError(f"set_num_threads: n: got {n!r}, wanted an integer from 1 to 1024")
     if not 1 <= n <= 1024:
@@ -31,7 +31,7 @@ def set_num_threads(n: int) -> None:
 
 @contextmanager
 def threads(n: int) -> Iterator[None]:
-    """Within the block, calls use n threads.
+    """Use n threads for calls within the block.
 
     >>> with threads(1):
     ...     get_num_threads()
@@ -46,19 +46,19 @@ def threads(n: int) -> Iterator[None]:
 
 
 def set_kept_memory(megabytes: float) -> None:
-    """Sets how much memory of freed results is kept for the next ones: up to 512 MB, or a 16th of the machine's."""
+    """Set how much memory of freed results to keep for the next ones: up to 512 MB, or a 16th of the machine's."""
     if not isinstance(megabytes, (int, float, np.integer, np.floating)) or not 0 <= megabytes <= 2**20:
         raise ValueError(f"set_kept_memory: megabytes: got {megabytes}, wanted a number from 0 to {2**20}")
     _core.keep_at_most(int(megabytes * 2**20))
 
 
 def foreign() -> object:
-    """The core for other compiled code: a capsule, "poolgrad.foreign.1", with the functions that foreign.hpp declares."""
+    """Return the core for other compiled code: a capsule, "poolgrad.foreign.1", with the functions that foreign.hpp declares."""
     return _core.foreign()
 
 
 def config() -> dict[str, object]:
-    """What show_config prints, as a dictionary."""
+    """Return the settings that show_config prints, as a dictionary."""
     return {
         "poolgrad": __version__,
         "python": platform.python_version(),
@@ -74,7 +74,7 @@ def config() -> dict[str, object]:
 
 
 def show_config() -> None:
-    """Prints version, instruction sets, threads and compiler."""
+    """Print version, instruction sets, threads and compiler."""
     for name, value in config().items():
         print(f"{name:18} {value}")
 

@@ -38,7 +38,7 @@ Run = Callable[..., Any]
 
 
 class _Runner:
-    """One op: arguments in, arrays out. A call that was checked once is kept under all that decided about it."""
+    """A runner of one op. It caches checked calls by everything that the check depends on."""
 
     def __init__(self, op: Op, verbs: Any) -> None:
         self.op, self.verbs = op, verbs
@@ -50,7 +50,7 @@ class _Runner:
         self.key: Callable[..., Any] = lambda *args: None
 
     def __call__(self, *args: Any) -> Any:
-        """The long way: every argument is looked at."""
+        """Run a call that is not cached: check every argument."""
         try:
             return self._checked(*args)
         except MemoryError as error:
@@ -82,7 +82,7 @@ class _Runner:
         return self.result(*outs)
 
     def _keep(self, call: BoundCall, args: tuple[Any, ...], run: Run) -> None:
-        """Calls whose results all come from the verb take the short way; not those of many windows, or that draw at random."""
+        """Cache the call if all its results come from the kernel; skip calls with many windows or random draws."""
         key = self.key(*args) if self.whole and call.plan is not None and entries(call.plan) <= SHORT else None
         if key is None:
             return
@@ -91,14 +91,14 @@ class _Runner:
             self.runs.pop(old, None)
 
     def _run(self, call: BoundCall, arrays: dict[str, Array]) -> Run:
-        """What is left to do once arguments are checked: a function of the cells alone."""
+        """Return the checked call as a function of the cells alone."""
         if self.op.rule.verb is Kernel.ARGMAX:
             find = self._found(call, arrays)
             return lambda x: self.result(*find(x))
         return self._found(call, arrays)
 
     def _found(self, call: BoundCall, arrays: dict[str, Array]) -> Run:
-        """The verb's results, not yet named."""
+        """Return a function that computes the kernel's results, not yet named."""
         if call.plan is not None:
             return _bound(self.op.rule, self.verbs, call)
         dtype = next(arrays[p.name].dtype for p in self.arrays if p.kind in (Kind.SOURCE, Kind.DEST))
@@ -108,7 +108,7 @@ class _Runner:
         return lambda *cells: np.zeros(shape, dtype)
 
     def _blame(self, call: BoundCall, arrays: dict[str, Array], at: int) -> None:
-        """Says which element was wrong, and why."""
+        """Raise an error that names the wrong element and the reason."""
         place = [int(i) for i in np.unravel_index(at, call.dest)]
         where = self.op.param(Kind.INDEX)
         problems = ArgumentErrors(self.op.name)
@@ -130,7 +130,7 @@ def _own(value: Any) -> Any:
 
 
 def _wrap(array: Array, dtype: np.dtype[Any]) -> Array:
-    """The array as the one field of a dtype, which may have padding around it."""
+    """Return the array as the one field of a dtype, which may have padding around it."""
     if dtype.itemsize == array.dtype.itemsize:
         return array.view(dtype)
     wrapped = np.zeros(array.shape, dtype)
@@ -139,7 +139,7 @@ def _wrap(array: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def _bound(rule: OpSemantics, verbs: Any, call: BoundCall) -> Run:
-    """The row's verb with everything but its arrays, which come in the order of the signature."""
+    """Bind the row's kernel to everything but its arrays, which it takes in the order of the signature."""
     plan, verb, start = call.plan, rule.verb, call.start
     items, absolute = call.items, call.absolute
     if verb is Kernel.FOLD:
@@ -165,7 +165,7 @@ def _bound(rule: OpSemantics, verbs: Any, call: BoundCall) -> Run:
 
 
 def _vector(value: Any) -> tuple[Any, ...]:
-    """What a shape or a sequence says, as part of a key; TypeError for one that takes the long way."""
+    """Return a cache key for a shape or sequence; raise TypeError if its call must be checked each time."""
     if value.__class__ is np.ndarray:
         if whole(value) and value.size <= _LONGEST_KEY:
             return value.shape, value.dtype, value.tobytes()
@@ -200,7 +200,7 @@ def _key_words(op: Op) -> tuple[list[str], list[str]]:
 
 
 def make(op: Op, verbs: Any = native_verbs) -> Callable[..., Any]:
-    """A function with the op's signature, over the native verbs or over those of `reference`.
+    """Return a function with the op's signature, over the native verbs or over those of `reference`.
 
     As namedtuple does, it is written out as text: a true signature, and a short way at no cost for calls seen before.
     """

@@ -1,6 +1,6 @@
-"""The verbs once more, in plain NumPy: the definition, and the oracle in the tests. Slow, and meant to be read.
+"""Define the kernels in plain NumPy: the specification, and the oracle in the tests. Slow, written to be read.
 
-An array is seen as (outer, cells, inner), the cells numbered in row-major order: i in the result, j in the source.
+Each array is viewed as (outer, cells, inner). Cells are numbered in row-major order: i in the result, j in the source.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _view(array: Array, plan: Plan) -> Array:
 
 
 def _windows(axes: tuple[Axis, ...], reversed: bool = False) -> list[list[int]]:
-    """For every cell of the result the cells that it reads; if reversed, the first axis varies fastest."""
+    """Return, for every cell of the result, the cells that it reads; if reversed, the first axis varies fastest."""
     lengths = [axis.length for axis in axes]
     cells = np.arange(prod(lengths)).reshape(lengths)
     return [cells[tuple(starmap(slice, pairs))].ravel("F" if reversed else "C").tolist() for pairs in product(*axes)]
@@ -35,14 +35,14 @@ def _info(dtype: np.dtype[Any]) -> Any:
 
 
 def _cast(value: Any, dtype: np.dtype[Any]) -> Any:
-    """To a half type by way of float32; to an integer type as its lowest value where it cannot hold the number."""
+    """Cast to a half type through float32; cast a number that an integer dtype cannot hold to its lowest value."""
     if dtype.kind in "iu":
         value = np.where(np.abs(np.trunc(value)) < 2.0 ** (8 * dtype.itemsize - 1), value, _info(dtype).min)
     return (value.astype(np.float32) if dtype.name in ("float16", "bfloat16") else value).astype(dtype)
 
 
 def _sum_type(dtype: np.dtype[Any], terms: int, rule: Mean | Share) -> Any:
-    """The type in which terms are added: their own, or a wider one where the rule has it or they are more than 64."""
+    """Return the dtype of a sum: that of the terms, or a wider one if the rule says so or there are more than 64 terms."""
     half = dtype.name in ("float16", "bfloat16")
     if half and (rule is Mean.TOTAL or rule is Mean.ONCE or rule is Share.WHOLE):
         return np.float64
@@ -64,7 +64,7 @@ def fold(plan: Plan, mean: Mean, x: Array) -> Array:
             _view(y, plan)[:, i] = total if x.dtype.kind in "iu" else _cast(total, x.dtype)
         elif x.dtype.kind in "iu":
             _view(y, plan)[:, i] = total // count + ((total < 0) & (total // count * count != total))
-        else:  # a count that is kept in the type ends where the type's digits do
+        else:  # a count in the dtype stops growing when the dtype runs out of digits
             most = 2 ** (_info(total.dtype).nmant + 1) if mean is Mean.COUNTED else count
             _view(y, plan)[:, i] = _cast(total / total.dtype.type(min(count, most)), x.dtype)
     return y
@@ -105,7 +105,7 @@ def select(plan: Plan, start: Start, x: Array) -> Array:
 
 @np.errstate(all="ignore")
 def argmax(plan: Plan, modulo: int, index: npt.DTypeLike, x: Array, start: Start = Start.FIRST) -> tuple[Array, Array]:
-    """The maximum of each window and its flat position modulo `modulo`, the first cell's if none exceeds the start."""
+    """Return the maximum of each window and its flat position modulo `modulo`, or that of the first cell if none exceeds the start."""
     y, where, flat = np.empty(plan.dest, x.dtype), np.zeros(plan.dest, np.int64), np.arange(x.size).reshape(x.shape)
     whole = [all(axes) for axes in product(*(axis.count == axis.span for axis in plan.axes))]
     for i, cells in enumerate(_windows(plan.axes)):
@@ -120,9 +120,9 @@ def argmax(plan: Plan, modulo: int, index: npt.DTypeLike, x: Array, start: Start
 
 @np.errstate(all="ignore")
 def choose(plan: Plan, x: Array) -> tuple[Array, Array]:
-    """The maximum of each window and its tap: the first of equals, NaN only if it comes first."""
+    """Return the maximum of each window and its tap: the first of equals, NaN only if it comes first."""
     y, taps = np.empty(plan.dest, x.dtype), np.zeros(plan.dest, tap_type(plan))
-    y[:] = _info(x.dtype).min  # what an empty window keeps
+    y[:] = _info(x.dtype).min  # the value of an empty window
     for i, cells in enumerate(_windows(plan.axes)):
         best, at = _view(y, plan)[:, i], _view(taps, plan)[:, i]
         for tap, j in enumerate(cells):
@@ -133,7 +133,7 @@ def choose(plan: Plan, x: Array) -> tuple[Array, Array]:
 
 
 def _followed(plan: Plan, taps: Array) -> Array:
-    """Where each tap is in the source, -1 where the window is empty; Astray at the first that is outside its window."""
+    """Return the flat source position of each tap, -1 for an empty window; raise Astray at the first tap outside its window."""
     flat = np.arange(prod(plan.source)).reshape(plan.source)
     where = np.full(plan.dest, -1)
     for i, cells in enumerate(_windows(plan.axes)):
@@ -154,7 +154,7 @@ def pick(plan: Plan, v: Array, taps: Array) -> Array:
 
 
 def _add_at(shape: tuple[int, ...], where: Array, g: Array, once: bool) -> Array:
-    """An array of that shape: at each flat position the sum of g there, in order; halves in float32, if they round once."""
+    """Add g at flat positions of an array of that shape, in order; with `once`, sum half types in float32."""
     wide = once and g.dtype.name in ("float16", "bfloat16")
     dx = np.zeros(prod(shape), np.float32 if wide else g.dtype)
     np.add.at(dx, where, g.astype(dx.dtype))
@@ -163,7 +163,7 @@ def _add_at(shape: tuple[int, ...], where: Array, g: Array, once: bool) -> Array
 
 @np.errstate(all="ignore")
 def place(plan: Plan, g: Array, taps: Array) -> Array:
-    """dx[j] = sum of g[i] over the windows i whose tap is j: the transpose of pick. Halves are added in float32, rounded once."""
+    """dx[j] = sum of g[i] over the windows i whose tap is j: the transpose of pick. Half types are summed in float32 and rounded once."""
     where = _followed(plan, taps)
     return _add_at(plan.source, where[where >= 0], g[where >= 0], once=True)
 
@@ -174,9 +174,9 @@ def route(plan: Plan, x: Array, g: Array, y: Array | None = None) -> Array:
     best, where = argmax(plan, x.size, np.int64, x)
     if y is not None:
         fine = (y == best) | (y == select(plan, Start.LOWEST, x)) | ((y != y) & (best != best))
-        if x.dtype.kind not in "iu":  # to a pool that flushes, subnormals are 0
+        if x.dtype.kind not in "iu":  # a pool that flushes subnormals treats them as 0
             fine |= np.maximum(np.abs(y), np.abs(best)) < _info(x.dtype).smallest_normal
-        where = np.where(fine, where, -1)  # which scatter refuses
+        where = np.where(fine, where, -1)  # scatter refuses -1
     return scatter(plan, 1, True, g, where)
 
 
@@ -192,7 +192,7 @@ def recall(plan: Plan, x: Array, y: Array, v: Array) -> Array:
 
 
 def _absolute(plan: Plan, items: int, absolute: bool, index: Array) -> Array:
-    """Positions from the array's beginning, or Astray at the first that is outside."""
+    """Return positions from the beginning of the array; raise Astray at the first that is outside."""
     total, where = prod(plan.source), index.reshape(-1).astype(np.int64)
     base = 0 if absolute else np.arange(where.size) // max(where.size // items, 1) * (total // items)
     fine = (where >= 0) & (where < total - base)
@@ -205,7 +205,7 @@ def _absolute(plan: Plan, items: int, absolute: bool, index: Array) -> Array:
 def scatter(plan: Plan, items: int, absolute: bool, g: Array, index: Array, once: bool = False) -> Array:
     """dx[index[k]] += g[k]; positions count from their image, or from the array's beginning if absolute.
 
-    Halves round at each addition, as in TensorFlow; once, they are added in float32 and rounded at the end.
+    Half types are rounded after each addition, as in TensorFlow; with `once`, they are summed in float32 and rounded at the end.
     """
     return _add_at(plan.source, _absolute(plan, items, absolute, index), g.reshape(-1), once)
 

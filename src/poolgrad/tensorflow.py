@@ -63,12 +63,12 @@ def _refuse_tangents(problems: ArgumentErrors, x: Any) -> None:
 
 
 def _array(tensor: Any) -> Any:
-    """The memory of an eager tensor, seen by NumPy, which cannot see that of a bfloat16."""
+    """View the memory of an eager tensor as a NumPy array; copy bfloat16, which has no such view."""
     return tensor.numpy() if tensor.dtype == tf.bfloat16 else np.asarray(memoryview(tensor))
 
 
 def _host(function: Callable[..., Any], dtypes: Any, shapes: Any, *tensors: Any) -> Any:
-    """A NumPy function of tensors, with the shapes that it will have; without gradient."""
+    """Run a NumPy function of tensors and declare the shapes of its results; it has no gradient."""
     several = isinstance(dtypes, list)
     kinds = [tf.as_dtype(d).as_numpy_dtype for d in (dtypes if several else [dtypes])]
 
@@ -87,7 +87,7 @@ def _host(function: Callable[..., Any], dtypes: Any, shapes: Any, *tensors: Any)
 
 
 def _carried(rule: PoolSpec, back: bool, v: Any, windows: Any, *state: Any) -> Any:
-    """The operator of the rule on v; its gradient is its transpose, which is again one of these."""
+    """Apply the operator of the spec to v; its gradient applies the transpose by this same function."""
     shape = rule.source(v.shape) if back else rule.dest(v.shape)
 
     @tf.custom_gradient
@@ -99,7 +99,7 @@ def _carried(rule: PoolSpec, back: bool, v: Any, windows: Any, *state: Any) -> A
 
 
 class _TensorFlow:
-    """How TensorFlow does what the pools need."""
+    """The TensorFlow backend of the pools."""
 
     def describe(self, op: str, x: Any) -> tuple[Any, tuple[int, ...], np.dtype[Any]]:
         problems = ArgumentErrors(op)

@@ -1,4 +1,4 @@
-"""Where windows are: per axis, which source cells each destination cell reads."""
+"""Define windows: per axis, the source cells that each destination cell reads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MANY = 1 << 23  # entries from which on memory may run out
 
 
 def table(m: int, part: Callable[[int, int], npt.ArrayLike]) -> Ints:
-    """m integers that nobody can change, part(a, b) being those from a to b - 1: in steps between which Python can handle signals."""
+    """Make a read-only table of m integers; part(a, b) gives entries a to b - 1. Python can handle signals between parts."""
     if not 0 <= m <= _MANY:
         _check_many(m)
     made = np.empty(m, np.int64)
@@ -118,7 +118,7 @@ class Axis:
         return iter(self.pairs())
 
     def pairs(self) -> list[tuple[int, int]]:
-        """The windows as (start, stop)."""
+        """Return the windows as (start, stop)."""
         return list(zip(self.start.tolist(), self.stop.tolist(), strict=True))
 
     @property
@@ -139,7 +139,7 @@ class Axis:
         return {self}
 
     def transpose(self) -> Axis:
-        """The axis read backwards: for each source cell, the windows that cover it."""
+        """Return the axis read backwards: for each source cell, the windows that cover it."""
         if self.step > 1:
             raise ValueError(
                 f"Axis: step: got {self.step}, wanted 1: cells that are apart are not covered by an interval"
@@ -150,7 +150,7 @@ class Axis:
         return Axis(len(self), np.minimum(first, last), last)
 
     def phases(self) -> list[tuple[slice, slice, Axis]]:
-        """The same windows by cells that lie side by side: per residue of the step, source slice, result slice, axis.
+        """Return the same windows by cells that lie side by side: per residue of the step, source slice, result slice, axis.
 
         >>> [(s, d, a.pairs()) for s, d, a in Axis(5, [0, 1, 2], [3, 4, 5], step=2).phases()]
         [(slice(0, None, 2), slice(0, 3, 2), [(0, 2), (1, 3)]), (slice(1, None, 2), slice(1, 2, 1), [(0, 2)])]
@@ -177,7 +177,7 @@ class Axis:
         return parts
 
     def cut(self, i0: int, i1: int) -> tuple[slice, Axis]:
-        """The source slice that result cells i0:i1 need, and the axis re-based to it.
+        """Return the source slice that result cells i0:i1 need, and the axis re-based to it.
 
         >>> Axis(5, [0, 1, 3], [2, 4, 5]).cut(1, 3)[0]
         slice(1, 5, None)
@@ -189,7 +189,7 @@ class Axis:
 
 
 def _packed(values: Ints) -> tuple[str, bytes]:
-    """The integers for a pickle: the name of the shortest type that holds them, and their bytes."""
+    """Pack integers for a pickle: the name of the shortest dtype that holds them, and their bytes."""
     low, high = int(values.min(initial=0)), int(values.max(initial=0))
     kind = next(k for k in ("<i1", "<i2", "<i4", "<i8") if np.iinfo(k).min <= low and high <= np.iinfo(k).max)
     return kind, values.astype(kind).tobytes()
@@ -199,7 +199,7 @@ def _packed(values: Ints) -> tuple[str, bytes]:
 def _unpacked(
     length: int, step: int, start: tuple[str, bytes], stop: tuple[str, bytes], span: tuple[str, bytes] | None
 ) -> Axis:
-    """The axis of a pickle; the same axis is made once."""
+    """Return the axis of a pickle; cache equal axes."""
     first, last = (np.frombuffer(data, kind) for kind, data in (start, stop))
     return Axis(length, first, last, None if span is None else np.frombuffer(span[1], span[0]), step)
 
@@ -248,7 +248,7 @@ def whole(n: int) -> Axis:
 
 
 def itself(n: int) -> Axis:
-    """The axis that is not pooled."""
+    """Return an axis whose window i is cell i: it is not pooled."""
     return Axis(n, table(n, np.arange), table(n, lambda a, b: np.arange(a + 1, b + 1)))
 
 
@@ -340,18 +340,18 @@ class Plan:
 
     @property
     def whole(self) -> bool:
-        """Whether there is one window along the pooled axes, and it covers them."""
+        """True if there is one window along the pooled axes, and it covers them."""
         return all(len(axis) == 1 and 0 < axis.length == axis.count[0] for axis in self.axes)
 
 
 @cache_plan(1024)
 def planned(source: tuple[int, ...], *pooled: tuple[int, Axis]) -> Plan:
-    """The plan of these axes, which is made once if they are."""
+    """Return the plan of these axes; cache it."""
     return Plan(source, dict(pooled))
 
 
 def _axes(source: tuple[int, ...], pooled: dict[int, Axis], kept: list[int]) -> tuple[Axis, ...]:
-    """The axes from the first dimension in `kept` to the last, joined where they are too many."""
+    """Return the axes from the first dimension in `kept` to the last, joined where they are too many."""
     first, last = kept[0], kept[-1]
     if last - first < MOST_AXES:
         return tuple(pooled[d] if d in pooled else itself(source[d]) for d in range(first, last + 1))

@@ -1,4 +1,4 @@
-"""The main job on a picture: pool it, send gradients back, and show where they go."""
+"""Run the demo on a picture: pool it, send gradients back, and show where they go."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NEXT = (
 
 @dataclass(frozen=True)
 class Step:
-    """One op's result: what went in, what came out, and how to say it."""
+    """An op's input, result and caption."""
 
     op: str
     given: Array
@@ -38,13 +38,13 @@ class Step:
     caption: str
 
     def row(self) -> tuple[str, ...]:
-        """Name, shapes, sums, cells that are not zero, and the largest one."""
+        """Return the op's name, shapes, sums, number of nonzero cells, and largest absolute value."""
         sums = (f"{float(a.sum(dtype=np.float64)):.4f}" for a in (self.given, self.result))
         hit = f"{int(np.count_nonzero(self.result))} of {self.result.size}"
         return self.op, _shape(self.given), _shape(self.result), *sums, hit, f"{np.abs(self.result).max():.4f}"
 
     def panel(self) -> Panel:
-        """The result summed over colours, blue below zero and red above."""
+        """Draw the result, summed over colours: blue below zero, red above."""
         flat = self.result[0].sum(axis=0 if self.result.ndim == 5 else 2)
         return Panel(self.op, self.caption, diverging(flat.reshape(flat.shape[:2])))
 
@@ -54,19 +54,19 @@ def _shape(array: Array) -> str:
 
 
 def picture() -> Array:
-    """The bundled picture, (1, 96, 96, 3), float32 from 0 to 1."""
+    """Return the bundled picture: shape (1, 96, 96, 3), float32 from 0 to 1."""
     pixels = png.decode(files("poolgrad").joinpath("data/picture.png").read_bytes())
     return (pixels[None] / np.float32(255)).astype(np.float32)
 
 
 def contrast(y: Array) -> Array:
-    """What is sent back: each cell minus the mean of its neighbourhood, so that edges count and plain areas do not."""
+    """Return the gradient to send back: each cell minus the mean of its neighbours, large at edges and 0 in plain areas."""
     mean: Array = raw_ops.AvgPool(value=y, ksize=[1, 3, 3, 1], strides=[1, 1, 1, 1], padding="SAME")
     return y - mean
 
 
 def steps(x: Array) -> tuple[dict[str, Array], list[Step]]:
-    """The pooled pictures, and the five gradients."""
+    """Return the pooled pictures, and the five gradients."""
     average, largest = raw_ops.AvgPool(value=x, **_WINDOWS), raw_ops.MaxPool(input=x, **_WINDOWS)
     g, moved = contrast(average), np.roll(x, -1, axis=2) - x  # how each cell changes when the picture moves left
     shape = np.array(x.shape, np.int32)
@@ -84,7 +84,7 @@ def steps(x: Array) -> tuple[dict[str, Array], list[Step]]:
 
 def _fractional(x: Array) -> tuple[Array, list[Step]]:
     best, mean = raw_ops.FractionalMaxPool(value=x, **_DRAWN), raw_ops.FractionalAvgPool(value=x, **_DRAWN)
-    # The same for both: they come from the same seed.
+    # Both pools have the same borders, because both use the same seed.
     borders: dict[str, Any] = dict(zip(best._fields[1:], best[1:], strict=True))
     g_best, g_mean = contrast(best.output), contrast(mean.output)
     routed = raw_ops.FractionalMaxPoolGrad(
@@ -109,7 +109,7 @@ def _volume(x: Array) -> Step:
 
 
 def draw(x: Array, pooled: dict[str, Array], five: Sequence[Step]) -> png.Picture:
-    """Nine panels: the picture, its poolings, what is sent back, and the five results."""
+    """Draw nine panels: the picture, two pooled pictures, the gradient sent back, and the five results."""
     panels = [
         Panel("x", "the picture, 96x96", _pixels(x)),
         Panel("MaxPool", "4x4 windows: 24x24", _pixels(pooled["y"])),
@@ -126,7 +126,7 @@ def _pixels(x: Array) -> png.Picture:
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """Text in columns, the first one flush left.
+    """Format rows as text columns: the first flush left, the others flush right.
 
     >>> print(table([("op", "sum"), ("AvgPool", "1.5")]))
     op       sum
@@ -138,7 +138,7 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def run(target: str | Path) -> str:
-    """Does it all, writes the page to `target`, and returns the report."""
+    """Run the demo, write the picture to `target`, and return the report."""
     x = picture()
     pooled, five = steps(x)
     store("-o", {Path(target): png.encode(draw(x, pooled, five))})

@@ -1,4 +1,4 @@
-"""Pictures side by side with a line of text under each, and numbers as blue, white and red."""
+"""Arrange pictures with captions on one page, and colour numbers blue, white and red."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from .._common.png import Picture
 
-# Each letter row by row from the top: five bits as a hex number, the highest on the left; an eighth row hangs below.
+# Each letter, row by row from the top. A row is five bits in hex, the highest bit on the left; an eighth row is below the baseline.
 _LETTERS = """
 A 0e 11 11 1f 11 11 11|B 1e 11 11 1e 11 11 1e|C 0e 11 10 10 10 11 0e|D 1e 11 11 11 11 11 1e
 E 1f 10 10 1e 10 10 1f|F 1f 10 10 1e 10 10 10|G 0e 11 10 17 11 11 0f|H 11 11 11 1f 11 11 11
@@ -46,14 +46,14 @@ def _glyphs() -> dict[str, npt.NDArray[np.bool_]]:
 
 GLYPHS = _glyphs()
 
-# Blue for what is below zero, red for what is above, ever darker.
+# Blue for numbers below zero, red for numbers above, darker the further from zero.
 _BLUES = [[8, 48, 107], [66, 146, 198], [198, 219, 239]]
 _REDS = [[253, 208, 186], [239, 101, 72], [127, 0, 0]]
 _COLOURS = np.array([*_BLUES, [250, 250, 250], *_REDS])
 
 
 def lettering(text: str, scale: int = 1) -> npt.NDArray[np.bool_]:
-    """A line of text as a mask.
+    """Draw a line of text as a mask.
 
     >>> for row in lettering("Hi")[:7].astype(int):
     ...     print("".join(".#"[bit] for bit in row))
@@ -71,7 +71,7 @@ def lettering(text: str, scale: int = 1) -> npt.NDArray[np.bool_]:
 
 
 def diverging(values: npt.NDArray[Any], limit: float = 0.0) -> Picture:
-    """Numbers (h, w) as colours about zero; without a limit all but the largest hundredth are told apart.
+    """Colour numbers of shape (h, w) around zero; by default the limit is the 99th percentile of the nonzero absolute values.
 
     >>> diverging(np.array([[-1.0, 0.0, 1.0]]), 1).tolist()
     [[[8, 48, 107], [250, 250, 250], [127, 0, 0]]]
@@ -86,7 +86,7 @@ def diverging(values: npt.NDArray[Any], limit: float = 0.0) -> Picture:
 
 @dataclass(frozen=True)
 class Panel:
-    """A picture, its title and what to say about it."""
+    """A picture, its title and its caption."""
 
     title: str
     caption: str
@@ -94,7 +94,7 @@ class Panel:
 
 
 def sheet(panels: Sequence[Panel], columns: int, side: int, gap: int = 14) -> Picture:
-    """All panels on one page, each picture enlarged by cells to about `side` pixels."""
+    """Draw all panels on one page, and enlarge each picture to about `side` pixels without blurring its cells."""
     height, width = side + 44, side
     rows = -(-len(panels) // columns)
     page = np.full((gap + rows * (height + gap), gap + columns * (width + gap), 3), 255, np.uint8)
@@ -107,7 +107,7 @@ def sheet(panels: Sequence[Panel], columns: int, side: int, gap: int = 14) -> Pi
 
 
 def _paste(page: Picture, top: int, left: int, side: int, picture: Picture) -> None:
-    """Nearest neighbours, so that cells keep their edges."""
+    """Draw the picture on the page, enlarged by nearest neighbour so that cells keep their edges."""
     y, x = (np.arange(side) * n // side for n in picture.shape[:2])
     page[top - 1 : top + side + 1, left - 1 : left + side + 1] = 205
     page[top : top + side, left : left + side] = picture[y][:, x]

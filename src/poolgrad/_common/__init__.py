@@ -1,1 +1,1 @@
-"""Arrays, errors, integers and pictures: what every other folder uses; imports no other folder."""
+"""Helpers for arrays, errors, integers and pictures. Every other folder may import them; they import no other folder."""

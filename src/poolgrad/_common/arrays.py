@@ -1,4 +1,4 @@
-"""From whatever a caller has to a NumPy array that the core can read: contiguous, aligned, in native byte order."""
+"""Convert arguments to NumPy arrays that the core can read: contiguous, aligned, in native byte order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .errors import ArgumentErrors, short_repr
 
 Array = npt.NDArray[Any]
 
-_STEP = 2**24  # bytes that are copied at a time
+_STEP = 2**24  # bytes per step of a copy
 
 _ARRAYS = "an array (NumPy, buffer, DLPack or __array__)"
 _UNMASKED = "no masked cells: x.filled(np.nan) with nan='ignore' leaves them out of a pool; x.filled(number) fills them"
@@ -31,10 +31,10 @@ def as_array(
     like: np.dtype[Any] | None = None,
     tensorflow: bool = False,
 ) -> Array | None:
-    """Return the value as a plain array in native byte order, sharing memory where possible; note a problem and return None if it is none.
+    """Return the value as a plain array in native byte order; record an error and return None if it is not an array.
 
-    Anything but an ndarray is converted exactly once. Lists and scalars become `like` where it is given, and else what NumPy
-    makes of them, or with `tensorflow` what TensorFlow makes of them: see `integers`.
+    The result shares memory with the value where possible. Anything but an ndarray is converted exactly once. Lists and scalars get
+    the dtype `like` if it is given; otherwise the dtype that NumPy, or with `tensorflow` TensorFlow, gives them (see `integers`).
     """
     if type(value) is np.ndarray and value.dtype.isnative:
         return value
@@ -66,10 +66,10 @@ def _convert(value: object, like: np.dtype[Any] | None, tensorflow: bool) -> Arr
         return np.asanyarray(value)  # a lazy array may turn out to be a masked one
     if hasattr(value, "__dlpack__"):
         return np.from_dlpack(value)
-    if not isinstance(value, (list, tuple, range, int, float)):  # nor any other sequence, which may have no end
+    if not isinstance(value, (list, tuple, range, int, float)):  # no other sequence is read: it may be infinite
         interface = hasattr(value, "__array_interface__") or hasattr(value, "__array_struct__")
         return np.asarray(value if interface else memoryview(value))  # type: ignore[arg-type]  # which refuses what is no buffer
-    if isinstance(value, (list, tuple)):  # what it holds, whatever methods of its own say
+    if isinstance(value, (list, tuple)):  # copy the items past any overridden methods
         value = list.copy(value) if isinstance(value, list) else tuple.__getitem__(value, slice(None))
         if value and isinstance(value[0], np.ndarray) and any(map(np.ma.is_masked, value)):
             raise _Masked
@@ -80,12 +80,12 @@ def _convert(value: object, like: np.dtype[Any] | None, tensorflow: bool) -> Arr
 
 
 def whole(array: Array) -> bool:
-    """Contiguous and aligned; `flags.carray`, which is quicker, says so of arrays that may be written."""
+    """Return True if the array is contiguous and aligned; `flags.carray` is faster but also requires a writable array."""
     return array.flags.c_contiguous and array.flags.aligned
 
 
 def ready(problems: ArgumentErrors, name: str, array: Array) -> Array:
-    """The array itself, or a copy where the core could not read it as it lies."""
+    """Return the array, or a copy if the core cannot read its memory layout."""
     if whole(array) and array.dtype.isnative:
         return array
     afford(problems, name, array.nbytes, f"an array of shape {list(array.shape)} that is not contiguous")
@@ -93,13 +93,13 @@ def ready(problems: ArgumentErrors, name: str, array: Array) -> Array:
 
 
 def _native(problems: ArgumentErrors, name: str, array: Array) -> Array:
-    """A copy in native byte order whose axes lie in memory as before."""
+    """Copy the array to native byte order; keep its memory order."""
     afford(problems, name, array.nbytes, f"an array of shape {list(array.shape)} in foreign byte order")
     return _copy(array, "K")
 
 
 def _copy(array: Array, order: Literal["C", "K"] = "C") -> Array:
-    """A copy in native byte order, in steps between which Python can handle signals."""
+    """Copy the array to native byte order, in steps, so that Python can handle signals between them."""
     copy = np.empty_like(array, array.dtype.newbyteorder("="), order=order, subok=False)
     if array.nbytes <= _STEP:
         copy[...] = array
@@ -113,7 +113,7 @@ def _copy(array: Array, order: Literal["C", "K"] = "C") -> Array:
 
 
 def afford(problems: ArgumentErrors, name: str, nbytes: int, what: str) -> None:
-    """Refuses at once what could not be allocated anyway: more bytes than this machine, or this process, may have."""
+    """Refuse an allocation of more bytes than the machine has, or than the process may use."""
     if nbytes > 2**28 and nbytes > _memory():
         problems.fail(
             name, f"{what}: {nbytes} bytes", f"at most the {_memory()} bytes of memory there are", MemoryError

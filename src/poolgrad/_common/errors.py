@@ -1,4 +1,4 @@
-"""The one builder of error messages: op, argument, what came, what was wanted."""
+"""Build all error messages: op, argument, got, wanted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong with a call; shape is the shape that was wanted, where it is one."""
+    """One error in a call; `shape` is the wanted shape, if the error is about a shape."""
 
     argument: str
     got: str
@@ -25,7 +25,7 @@ class Finding:
 
 
 class ArgumentErrors:
-    """Collects what is wrong with a call and raises it as one error.
+    """The errors of one call, collected and raised as one exception.
 
     >>> p = Problems("MaxPool")
     >>> p.add("ksize", "[1, 0, 2, 1]", "positive integers")
@@ -47,33 +47,33 @@ class ArgumentErrors:
         kind: type[Exception] = ValueError,
         shape: tuple[int, ...] | None = None,
     ) -> None:
-        """Notes a problem; an argument that is already blamed is not blamed again."""
+        """Record an error, unless the argument already has one."""
         if not self.blames(argument):
             self.found.append(Finding(argument, str(got), str(wanted), kind, shape))
 
     def blames(self, *arguments: str) -> bool:
-        """Whether any of these arguments has been blamed."""
+        """Return True if any of these arguments has an error."""
         return any(finding.argument in arguments for finding in self.found)
 
     def __bool__(self) -> bool:
         return bool(self.found)
 
     def raise_if_any(self) -> None:
-        """Raises if anything was found; the first problem decides the type, and all are the error's `findings`."""
+        """Raise all errors as one exception of the type of the first; its `findings` lists them. Do nothing if there are none."""
         if self.found:
             error = self.found[0].kind(f"{self.op}: " + "; ".join(map(str, self.found)))
             error.findings = tuple(self.found)  # type: ignore[attr-defined]
             raise error
 
     def fail(self, argument: str, got: object, wanted: object, kind: type[Exception] = ValueError) -> NoReturn:
-        """Adds a last problem and raises."""
+        """Record an error, and raise all errors."""
         self.add(argument, got, wanted, kind)
         self.raise_if_any()
         raise AssertionError("unreachable")
 
 
 def out_of_memory(op: str, argument: str, error: MemoryError) -> NoReturn:
-    """Raises the error again, with op and argument named if they are not."""
+    """Raise the error again; name the op and the argument if it does not."""
     if hasattr(error, "findings"):
         raise error
     got = f"a call that needs more memory than there is ({short_repr(str(error), 120)})"
@@ -81,7 +81,7 @@ def out_of_memory(op: str, argument: str, error: MemoryError) -> NoReturn:
 
 
 def names_memory(call: Callable[..., T]) -> Callable[..., T]:
-    """Name op and argument where call(op, x, ...) runs out of memory."""
+    """Wrap call(op, x, ...) so that a MemoryError names the op and the argument."""
 
     @wraps(call)
     def named(op: str, *args: Any, **words: Any) -> T:
@@ -94,7 +94,7 @@ def names_memory(call: Callable[..., T]) -> Callable[..., T]:
 
 
 def short_repr(value: object, limit: int = 80) -> str:
-    """A short text for a value of any kind, whatever its own repr does.
+    """Return a short text for any value, even if its repr fails or is long.
 
     >>> brief(list(range(100)))
     '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21...'

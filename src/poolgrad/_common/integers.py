@@ -1,6 +1,6 @@
 """The integer policy of the NumPy API: sums are exact or refused, means are rounded once, casts are checked.
 
-docs/pools.md, section "Integers", states it for users. Sums here are Python's integers in vectors: one 64-bit part, or two parts.
+docs/pools.md, section "Integers", states the policy for users. This module keeps exact sums in vectors of one or two 64-bit parts.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import numpy.typing as npt
 from .errors import ArgumentErrors, short_repr
 
 Array = npt.NDArray[Any]
-Run: TypeAlias = Callable[[Array], Array]  # a sum over cells that wraps around in the dtype of its argument
+Run: TypeAlias = Callable[[Array], Array]  # sums cells; wraps around in the dtype of its argument
 
 WHOLE = "iub"  # kinds of dtype that hold integers
 ROUNDINGS: dict[str, Any] = {"nearest": np.rint, "floor": np.floor, "ceil": np.ceil, "toward_zero": np.trunc}
 
 _HALF = 2**32
-_MOST_TERMS = 2**31  # a sum of so many halves fits 64 bits
+_MOST_TERMS = 2**31  # a sum of this many 32-bit halves fits 64 bits
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 
@@ -31,11 +31,13 @@ _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 
 class Misfit(ValueError):
-    """A list has numbers that its dtype does not hold; the text says what is wanted."""
+    """An error for a list with numbers that its dtype does not hold; its text says what is wanted."""
 
 
 def tensorflow_list(array: Array, value: object) -> Array:
-    """Return what TensorFlow makes of a list that NumPy made `array` of: int32, or int64 where values need it; Python's floats are float32.
+    """Return a list in the dtype that TensorFlow gives it: int32, int64 if values need it, or float32 for Python floats.
+
+    `array` is what NumPy made of the list.
 
     >>> [tensorflow_list(np.asarray(v), v).dtype.name for v in ([1, 2], [2**40], [1.5], [np.float64(1.5)])]
     ['int32', 'int64', 'float32', 'float64']
@@ -53,7 +55,7 @@ def tensorflow_list(array: Array, value: object) -> Array:
 
 
 def fit_list(array: Array, like: np.dtype[Any]) -> Array:
-    """Return a list's array as `like` if that is of its kind; refuse numbers that `like` does not hold."""
+    """Return the array of a list in the dtype `like` if both hold integers or both floats; refuse numbers that `like` cannot hold."""
     if array.dtype.kind in "iu" and like.kind in "iu":
         if not _fits(array, like):
             raise Misfit(f"integers that {like.name} holds")
@@ -74,7 +76,7 @@ def _leaf_kind(value: object) -> type:
 
 
 def _holds_huge_integers(array: Array, value: object) -> bool:
-    """Return True if NumPy made floats of integers, some negative and some beyond int64."""
+    """Return True if NumPy converted integers to floats because some are negative and some exceed int64."""
     return bool(array.size and float(array.max()) >= 2.0**63 and _leaf_kind(value) is int)
 
 
@@ -87,28 +89,28 @@ def _fits(array: Array, dtype: npt.DTypeLike) -> bool:
 
 
 class Sums(NamedTuple):
-    """Exact integers: `low`, or high * 2**32 + low with low below 2**32 where `high` is given; none is further from 0 than `most`."""
+    """Exact integers: `low`, or high * 2**32 + low (low below 2**32) if `high` is given; `most` bounds their absolute values."""
 
     low: Array
     high: Array | None
     most: int
 
     def at(self, place: tuple[int, ...]) -> int:
-        """One of them."""
+        """Return the sum at one place."""
         return int(self.low[place]) + (0 if self.high is None else int(self.high[place]) * _HALF)
 
     def turned(self, order: Sequence[int]) -> Sums:
-        """The same with its axes in another order."""
+        """Return the sums with their axes in another order."""
         return Sums(self.low.transpose(order), None if self.high is None else self.high.transpose(order), self.most)
 
 
 def sum_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype of integer sums: uint64 for uint64, and int64 for all others."""
+    """Return the dtype of integer sums: uint64 for uint64, int64 for all others."""
     return np.dtype(np.uint64 if dtype == np.uint64 else np.int64)
 
 
 def _range(array: Array) -> tuple[int, int]:
-    """Bounds of the cells: those of the dtype, or where that has 64 bits those of the array."""
+    """Return bounds of the cells: the limits of the dtype, or for 64-bit dtypes the least and largest cell."""
     if array.dtype.itemsize == 8 and array.size:
         return int(array.min()), int(array.max())
     return _limits(array.dtype) if array.size else (0, 0)
@@ -139,7 +141,7 @@ def narrow_sums(
     order: Sequence[int] = (),
     where: str = "over window",
 ) -> Array:
-    """Return sums as integers of that dtype; refuse those that it does not hold. The order turns places into the caller's."""
+    """Return sums in that integer dtype; refuse sums that it cannot hold. `order` maps places to the caller's axes."""
     wrong = _outside(sums, dtype)
     if wrong is not None:
         at = _first(wrong)
@@ -150,7 +152,7 @@ def narrow_sums(
 
 @lru_cache(64)
 def _limits(dtype: np.dtype[Any]) -> tuple[int, int]:
-    """The least and the largest integer of a dtype."""
+    """Return the least and the largest integer of a dtype."""
     if dtype == np.bool_:
         return 0, 1
     limits = np.iinfo(dtype)
@@ -162,7 +164,7 @@ def _first(wrong: Array) -> tuple[int, ...]:
 
 
 def _outside(sums: Sums, dtype: np.dtype[Any]) -> Array | None:
-    """Return a mask of the sums that the dtype does not hold; None if it holds all."""
+    """Return a mask of the sums that the dtype cannot hold, or None if it holds all."""
     lowest, top = _limits(dtype)
     if -sums.most >= lowest and sums.most <= top:
         return None
@@ -179,7 +181,7 @@ def _outside(sums: Sums, dtype: np.dtype[Any]) -> Array | None:
 
 
 def _joined(sums: Sums, dtype: np.dtype[Any]) -> Array:
-    """Sums that the dtype holds."""
+    """Return the sums in a dtype that holds all of them."""
     if sums.high is None:
         return sums.low.astype(dtype, copy=False)
     joined = (sums.high << 32) | sums.low
@@ -196,7 +198,7 @@ def sums_of_kind(
     order: Sequence[int] = (),
     where: str = "over window",
 ) -> Array:
-    """Return run(array) in the dtype of the array: exact, or refused where integers leave it. Floats are as run makes them."""
+    """Return run(array) in the dtype of the array. Integers are exact; refuse those that leave the dtype. Floats are unchecked."""
     kind = array.dtype
     if kind.kind not in WHOLE:
         return run(array)
@@ -219,7 +221,7 @@ class Ratio(NamedTuple):
 
 
 def ratio_of(problems: ArgumentErrors, divisor: Any) -> Ratio:
-    """Return a divisor as the exact fraction that it is; refuse what is no finite number other than 0."""
+    """Return a divisor as an exact fraction; refuse 0, infinities, NaN and other types."""
     real = isinstance(divisor, (int, float, np.integer, np.floating))
     try:
         near = float(divisor) if real else math.nan
@@ -232,7 +234,7 @@ def ratio_of(problems: ArgumentErrors, divisor: Any) -> Ratio:
 
 
 def _as_float(by: Array | Ratio) -> Array | float | None:
-    """The divisor as float64 if that is exact."""
+    """Return the divisor as float64 if that is exact, else None."""
     if isinstance(by, Ratio):
         near = by.top / by.bottom
         return near if near.as_integer_ratio() == (by.top, by.bottom) else None
@@ -240,7 +242,7 @@ def _as_float(by: Array | Ratio) -> Array | float | None:
 
 
 def _most_of(by: Array | Ratio) -> int:
-    """The largest divisor, which is an integer."""
+    """Return the largest divisor; all divisors here are integers."""
     return abs(by.top) if isinstance(by, Ratio) else int(by.max(initial=1))
 
 
@@ -250,7 +252,7 @@ def _far(sums: Sums, limit: int) -> Array | None:
         return None
     far = (sums.low > limit) | (sums.low < -limit)
     if sums.high is not None:
-        far = (sums.high > 0) | (sums.high < 0)  # those between are few, and exact anyway
+        far = (sums.high > 0) | (sums.high < 0)  # may include a few sums within the limit: they are exact either way
     return far if far.any() else None
 
 
@@ -258,9 +260,9 @@ def _far(sums: Sums, limit: int) -> Array | None:
 def float_means(sums: Sums, by: Array | Ratio, dtype: np.dtype[Any]) -> Array:
     """Return sums / by, each rounded once to a float dtype.
 
-    Where a sum has at most 53 bits and `by` is a float64, their quotient in float64 is that. It may be rounded again to a
-    shorter type if the sum has at most 52 bits and `by` is an integer below 2**27: no such quotient is so near to the middle
-    of two numbers of the shorter type that float64 takes it for the middle. All others are divided as integers.
+    If a sum has at most 53 bits and float64 holds `by` exactly, float64 division rounds once. For a shorter dtype, rounding the
+    float64 quotient again is safe if the sum has at most 52 bits and `by` is an integer below 2**27: no such quotient is so close
+    to the midpoint of two short numbers that float64 rounds it to the midpoint. All other quotients use integer division.
     """
     short = dtype != np.float64
     near = _as_float(by)
@@ -290,7 +292,7 @@ def _divides_in_parts(by: Array | Ratio) -> bool:
 
 
 def _parts(sums: Sums, by: Array | Ratio) -> tuple[Array, Array, Array]:
-    """High and low halves, and a positive divisor."""
+    """Return the high and low halves of the sums, and a positive divisor."""
     low = sums.low.astype(np.int64, copy=False)
     high, low = (low >> 32, low & (_HALF - 1)) if sums.high is None else (sums.high, low)
     if not isinstance(by, Ratio):
@@ -301,7 +303,7 @@ def _parts(sums: Sums, by: Array | Ratio) -> tuple[Array, Array, Array]:
 
 
 def _long_quotients(sums: Sums, by: Array | Ratio, odd: bool) -> Array:
-    """Quotients in float64, rounded to nearest; or, if they are rounded again to a shorter type, to odd."""
+    """Return quotients in float64, rounded to nearest; with `odd`, rounded to odd, so that the caller can round to a shorter dtype."""
     if not _divides_in_parts(by):
         each = [by] * sums.low.size if isinstance(by, Ratio) else [Ratio(int(b)) for b in by.tolist()]
         return np.array([_quotient(sums.at((i,)), b, odd) for i, b in enumerate(each)], np.float64)
@@ -310,10 +312,10 @@ def _long_quotients(sums: Sums, by: Array | Ratio, odd: bool) -> Array:
     high, low = np.where(negative, -high - (low > 0), high), np.where(negative & (low > 0), _HALF - low, low)
     first, rest = np.divmod(high, divisor)
     second, rest = np.divmod((rest << 32) | low, divisor)
-    room = np.clip(61 - _bits(first), 0, 32)  # of the second 32 bits, those that 64 bits have room for
+    room = np.clip(61 - _bits(first), 0, 32)  # how many of the second 32 bits fit into 64 bits
     found, exponent = (first << room) + (second >> (32 - room)), room - 32
     lost = (second & ((np.int64(1) << (32 - room)) - 1)) != 0
-    for _ in range(3):  # until there are more than 56 bits, or all of them
+    for _ in range(3):  # until there are more than 56 bits, or no more to add
         shift = np.clip(61 - _bits(found), 0, 31)
         digits, rest = np.divmod(rest << shift, divisor)
         found, exponent = (found << shift) + digits, exponent + shift
@@ -324,12 +326,12 @@ def _long_quotients(sums: Sums, by: Array | Ratio, odd: bool) -> Array:
 
 
 def _bits(values: Array) -> Array:
-    """Return the number of bits of integers that are not negative, or one more."""
+    """Return the number of bits of nonnegative integers, or one more."""
     return np.frexp(values.astype(np.float64))[1].astype(np.int64)
 
 
 def _quotient(total: int, by: Ratio, odd: bool) -> float:
-    """total / by in float64, one of them."""
+    """Return one quotient total / by in float64."""
     top, bottom = abs(total) * by.bottom, abs(by.top)
     sign = -1.0 if (total < 0) != (by.top < 0) else 1.0
     try:
@@ -348,7 +350,7 @@ def _quotient(total: int, by: Ratio, odd: bool) -> float:
 def whole_means(
     problems: ArgumentErrors, what: str, sums: Sums, by: Array | Ratio, dtype: np.dtype[Any], rounding: str
 ) -> Array:
-    """Return sums / by, rounded to integers of that dtype; refuse those that it does not hold."""
+    """Return sums / by, rounded to integers of that dtype; refuse quotients that it cannot hold."""
     near = _as_float(by)
     plain = not isinstance(by, Ratio) or by.bottom == 1
     if near is not None and plain and _far(sums, 2**51) is None and sums.high is None:
@@ -405,9 +407,9 @@ def _from_integers(
 
 
 def float_cast(values: Array, dtype: np.dtype[Any]) -> Array:
-    """Return floats in another float dtype, rounded once; beyond its range they are infinite.
+    """Return floats in another float dtype, rounded once; numbers beyond its range become infinite.
 
-    NumPy goes from float64 to bfloat16 by way of float32. Rounding that step to odd makes both steps one.
+    NumPy casts float64 to bfloat16 through float32, which rounds twice. Rounding the first step to odd gives the result of one rounding.
     """
     if values.dtype == dtype:
         return values
@@ -424,11 +426,11 @@ def float_cast(values: Array, dtype: np.dtype[Any]) -> Array:
 
 @np.errstate(invalid="ignore")
 def whole_cast(problems: ArgumentErrors, what: str, values: Array, dtype: np.dtype[Any], rounding: str) -> Array:
-    """Return floats rounded to integers of that dtype; refuse those that it does not hold, NaN and infinities included."""
+    """Return floats rounded to integers of that dtype; refuse NaN, infinities and other numbers that it cannot hold."""
     rounded = ROUNDINGS[rounding](values.astype(np.float64, copy=False))
     lowest, top = map(float, _limits(dtype))
     below = np.less_equal if dtype.itemsize < 8 else np.less  # float(2**63 - 1) is 2**63
-    if rounded.size and not (rounded.min() >= lowest and below(rounded.max(), top)):  # NaN is neither
+    if rounded.size and not (rounded.min() >= lowest and below(rounded.max(), top)):  # False for NaN too
         at = _first(~((rounded >= lowest) & below(rounded, top)))
         _refuse(problems, what, values[at], at, dtype)
     return np.asarray(rounded.astype(dtype))
@@ -441,7 +443,7 @@ def _refuse(problems: ArgumentErrors, what: str, value: Any, at: Sequence[Any], 
 
 
 def integer_cast(problems: ArgumentErrors, name: str, values: Array, dtype: np.dtype[Any]) -> Array:
-    """Return integers in another dtype: rounded once to floats; unchanged to integers, or refused where these do not hold them."""
+    """Cast integers to another dtype: round once to floats; refuse values that an integer dtype cannot hold."""
     cells = values.view(np.uint8) if values.dtype == np.bool_ else values
     if dtype.kind in "iu":
         lowest, top = _limits(dtype)

@@ -1,4 +1,4 @@
-"""PNG files of 8 bits, grey or RGB: just enough to show a picture without another library."""
+"""Read and write 8-bit PNG files, grey or RGB, without another library."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NARROW = 64  # bytes along the shorter side, below which a plain loop is faster
 
 
 def encode(picture: Picture) -> bytes:
-    """A grey (h, w) or RGB (h, w, 3) picture as a PNG file.
+    """Encode a grey (h, w) or RGB (h, w, 3) picture as a PNG file.
 
     >>> decode(encode(np.array([[0, 128], [255, 3]], np.uint8))).tolist()
     [[0, 128], [255, 3]]
@@ -38,17 +38,17 @@ def encode(picture: Picture) -> bytes:
 
 
 def write(path: str | Path, picture: Picture) -> None:
-    """Writes a picture to a file."""
+    """Write a picture to a file."""
     Path(path).write_bytes(encode(picture))
 
 
 def read(path: str | Path) -> Picture:
-    """The picture in a file."""
+    """Read the picture in a file."""
     return decode(Path(path).read_bytes())
 
 
 def decode(data: bytes) -> Picture:
-    """The picture in the bytes of a PNG file; only what `encode` could have written, with any filters."""
+    """Decode a PNG file; accept only the formats that `encode` writes, with any filters."""
     header, body = b"", list[bytes]()
     for name, content in _chunks(data):
         if name == b"IHDR":
@@ -94,7 +94,7 @@ def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _inflate(body: bytes, size: int) -> bytes:
-    """At most `size` bytes, so that a small file cannot fill the memory."""
+    """Decompress exactly `size` bytes; stop after one more, so that a small file cannot fill the memory."""
     try:
         lines = zlib.decompressobj().decompress(body, size + 1)
     except zlib.error as error:
@@ -105,7 +105,7 @@ def _inflate(body: bytes, size: int) -> bytes:
 
 
 def _paeth(left: Numbers, up: Numbers, corner: Numbers) -> Numbers:
-    a, b = up - corner, left - corner  # how far left + up - corner is from left, and from up
+    a, b = up - corner, left - corner  # distances of left + up - corner from left, and from up
     c = np.abs(a + b)
     np.abs(a, out=a)
     np.abs(b, out=b)
@@ -115,7 +115,7 @@ def _paeth(left: Numbers, up: Numbers, corner: Numbers) -> Numbers:
 
 
 def _filtered(picture: Picture) -> bytes:
-    """Each line with the filter that leaves the smallest numbers."""
+    """Filter each line with the filter that leaves the smallest numbers."""
     height = len(picture)
     padded = np.pad(picture, ((1, 0), (1, 0), (0, 0))).astype(np.int16)
     here, left, up, corner = padded[1:, 1:], padded[1:, :-1], padded[:-1, 1:], padded[:-1, :-1]
@@ -157,7 +157,7 @@ def _summed(filters: Picture, lines: Picture) -> Picture:
 
 
 def _swept(filters: Picture, lines: Picture) -> Picture:
-    """Undo all filters by diagonals: `last` and `before` hold the two diagonals before this one, a row for each line."""
+    """Undo all filters by diagonals; `last` and `before` hold the two previous diagonals, one row per line."""
     height, width, channels = lines.shape
     given, picture = lines.reshape(-1, channels), np.empty((height * width, channels), np.uint8)
     guesses = _Guesses(filters)

@@ -1,1 +1,1 @@
-"""Why a cell has its value: links between cells, explanations, sentences, plots."""
+"""Explain cell values: links between cells, explanations, sentences, plots."""

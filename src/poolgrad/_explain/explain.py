@@ -1,4 +1,4 @@
-"""Why a cell has its value: the windows that reach it, the cell that won, what arrived from where, and all that in a sentence."""
+"""Explain the value of a cell: the windows that read it, the cell each chose, the values that arrived, and a sentence."""
 
 from __future__ import annotations
 
@@ -27,39 +27,39 @@ SOURCE, DEST = "source", "dest"
 
 @dataclass(frozen=True)
 class Part:
-    """An array that takes part: what it is to the verb, what the op calls it, and whose shape it has."""
+    """An array of a call: its role in the kernel, its name in the op, and the side whose shape it has."""
 
     part: str  # x, y, g, v, index; dx and out are results
     pin: str
     side: str
-    name: str = ""  # what sentences call it; the pin unless given
+    name: str = ""  # its name in sentences; default: the pin
 
     @property
     def called(self) -> str:
-        """Its name in a sentence."""
+        """Name of the array in a sentence."""
         return self.name or self.pin
 
 
 @dataclass(frozen=True)
 class Window:
-    """One window: the destination cell it belongs to, start and stop per dimension, cells cut off, and its hits in order."""
+    """One window: its destination cell, start and stop per dimension, cells cut off at the edges, and its hits in order."""
 
     cell: Cell
     pairs: tuple[tuple[int, int], ...]
     before: Cell
     after: Cell
     hits: tuple[Cell, ...]
-    steps: Cell = ()  # from cell to cell, where windows are dilated
+    steps: Cell = ()  # distance between cells, if windows are dilated
 
     @property
     def count(self) -> int:
-        """Cells inside the input."""
+        """Number of cells inside the input."""
         steps = self.steps or (1,) * len(self.pairs)
         return prod(len(range(*pair, step)) for pair, step in zip(self.pairs, steps, strict=True))
 
     @property
     def cut(self) -> int:
-        """Cells outside, in the padding."""
+        """Number of cells outside the input, in the padding."""
         spans = (
             len(range(*pair, step)) + b + a
             for pair, b, a, step in zip(
@@ -71,7 +71,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Arrival:
-    """What came from, or went to, one destination cell: its value, and by how many it was divided."""
+    """A value that came from, or went to, one destination cell, and the number that divided it."""
 
     cell: Cell
     value: Any
@@ -80,7 +80,7 @@ class Arrival:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Everything about one cell; as text it is the sentence."""
+    """An explanation of one cell; str() gives its sentence."""
 
     op: str
     pin: str
@@ -99,7 +99,7 @@ class Explanation:
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A pooling that ran: what is asked about. Nothing here knows an op or a framework."""
+    """A pooling that ran, ready for questions; independent of ops and frameworks."""
 
     name: str
     plan: Plan
@@ -108,29 +108,29 @@ class Subject:
     arrays: Mapping[str, Array]  # by pin
     items: int = 1
     absolute: bool = True
-    ranks: Mapping[str, Array] = field(default_factory=dict)  # by part: what decides about hits in place of the values
+    ranks: Mapping[str, Array] = field(default_factory=dict)  # by part: decides hits instead of the values
 
     def of(self, part: str) -> Part | None:
-        """The array that is this part."""
+        """Return the part of that name, or None."""
         return next((p for p in self.parts if p.part == part), None)
 
     def inputs(self) -> dict[str, Array]:
-        """The arrays that decide about hits."""
+        """Return the arrays that decide the hits."""
         given = {p.part: self.arrays[p.pin] for p in self.parts} | dict(self.ranks)
         if "y" not in given and self.rule.verb is Kernel.SELECT:
             given["y"] = given["out"]
         return given
 
     def links(self, chosen: npt.NDArray[np.int64] | None = None) -> Links:
-        """The relation of its cells."""
+        """Return the links between its source and destination cells."""
         return links(self.plan, self.rule, self.inputs(), chosen, self.items, self.absolute)
 
     def shape(self, side: str) -> Cell:
-        """The shape of the arrays on a side."""
+        """Return the shape of the arrays on a side."""
         return self.plan.source if side == SOURCE else self.plan.dest
 
     def explain(self, pin: str, cell: Cell) -> Explanation:
-        """Why this cell has its value."""
+        """Explain the value of this cell."""
         part = next(p for p in self.parts if p.pin == pin)
         flat = int(np.ravel_multi_index(cell, self.shape(part.side)))
         made = self.links(self._chosen(part, cell, flat))
@@ -150,7 +150,7 @@ class Subject:
 
 
 def window(made: Links, k: int) -> Window:
-    """The k-th window as one value."""
+    """Return the k-th window."""
     cell = tuple(map(int, np.unravel_index(made.windows[k], made.dest)))
     sides = [_side(axis, at) for axis, at in zip(made.axes, cell, strict=True)]
     flat = [] if made.ptr is None else made.hits(k)
@@ -160,7 +160,7 @@ def window(made: Links, k: int) -> Window:
 
 
 def _side(axis: Axis | None, at: int) -> tuple[tuple[int, int], int, int]:
-    """Start and stop, and the cells cut off before and after."""
+    """Return (start, stop), and the number of cells cut off before and after."""
     if axis is None:
         return (at, at + 1), 0, 0
     before, after = cuts(axis)
@@ -168,28 +168,28 @@ def _side(axis: Axis | None, at: int) -> tuple[tuple[int, int], int, int]:
 
 
 def cuts(axis: Axis) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Cells that each window has lost before and after the axis.
+    """Count the cells of each window that were cut off before and after the axis.
 
     >>> [c.tolist() for c in cuts(windows.clip(5, k=3, s=2, pad=1, m=3))]
     [[1, 0, 0], [0, 0, 1]]
     """
     assert axis.span is not None
     lost = np.maximum(axis.span - axis.count, 0)
-    # A window that covers the whole axis and more does not say where it began: SAME puts the smaller half before.
+    # If a window is longer than the axis and covers it, its start is unknown: SAME puts the smaller half before.
     whole = (axis.start == 0) & (axis.stop == axis.length)
     before = np.where(axis.start > 0, 0, np.where(whole, lost // 2, lost))
     return before, lost - before
 
 
 class _Facts:
-    """The words that fill the phrases; `studio/static/explain.js` makes the same ones."""
+    """The facts that fill the phrases; `studio/static/explain.js` computes the same facts."""
 
     def __init__(self, subject: Subject, made: Links, part: Part, cell: Cell) -> None:
         self.subject, self.made, self.part, self.cell = subject, made, part, cell
         self.windows = [window(made, k) for k in range(len(made.windows))]
 
     def all(self) -> tuple[dict[str, Any], tuple[Arrival, ...]]:
-        """Everything, and what arrived."""
+        """Return all facts, and the values that arrived."""
         facts: dict[str, Any] = {"self": self._at(self.part, self.cell), "value": self._value(self.part, self.cell)}
         facts |= {f"is_{p.part}": p.part == self.part.part for p in self.subject.parts}
         facts |= {f"{p.part}_name": p.called for p in self.subject.parts} | {"eps": number(self.subject.rule.eps)}
@@ -213,7 +213,7 @@ class _Facts:
         return f"{self._at(part, cell)} = {self._value(part, cell)}"
 
     def _named(self, side: str, cell: Cell, end: str) -> dict[str, str]:
-        """The same cell in every array of that side: its name and its value."""
+        """Return name and value of the same cell in every array of that side."""
         found = {}
         for p in self.subject.parts:
             if p.side == side:
@@ -287,7 +287,7 @@ class _Facts:
 
 
 def parts_of(op: Op) -> tuple[Part, ...]:
-    """What the arrays of an op are to its verb, its results last."""
+    """Return the role of each array of an op in its kernel, results last."""
     found, sources, dests = [], 0, 0
     ys = [p for p in op.params if p.kind is Kind.DEST]
     for p in op.params:
@@ -313,14 +313,14 @@ def subject(
     outputs: Mapping[str, Array],
     names: Mapping[str, str] | None = None,
 ) -> Subject | None:
-    """A call that ran, ready to be asked about; None if it has no cells."""
+    """Return the subject for a call that ran, or None if the call has no cells."""
     call: BoundCall = bind(op, arrays, attrs, ArgumentErrors(op.name))
     plan = call.plan
     if plan is None:
         return None
     if (
         op.rule.windows is WindowRule.EDGES and op.order == 0
-    ):  # what was drawn is what came out, not what would be drawn now
+    ):  # use the windows in the outputs: drawing again would give others
         drawn = [outputs[name] for name in op.outputs[1:]]
         overlapping = bool(attrs.get("overlapping"))
         plan = Plan(
@@ -332,9 +332,9 @@ def subject(
 
 
 def explain(op: str, /, *, cell: Sequence[int], pin: str | None = None, **given: Any) -> Explanation:
-    """Why a cell of an op's result, or of an argument, has its value; the other arguments are the op's own.
+    """Explain the value of a cell of an op's result or of an argument; pass the op's own arguments too.
 
-    The op may also be a pool of the pythonic API; there `g`, a gradient at y, asks about the gradient of x.
+    `op` may also be a pool of the NumPy API; there, pass `g`, a gradient at y, to explain the gradient of x.
 
     >>> x = np.array([[1, 2], [4, 3]], np.float32).reshape(1, 2, 2, 1)
     >>> why = explain("MaxPool", cell=(0, 0, 0, 0), input=x, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID")
@@ -361,7 +361,7 @@ def explain(op: str, /, *, cell: Sequence[int], pin: str | None = None, **given:
 
 
 def ask(name: str, made: Subject | None, pin: str, cell: Sequence[int]) -> Explanation:
-    """The explanation of a cell, or a refusal that says which cells there are."""
+    """Explain a cell; refuse an unknown array or cell, and say which there are."""
     problems = ArgumentErrors(f"explain {name}")
     if made is None:
         problems.fail("cell", list(cell), "a call that has windows: its result is empty")

@@ -1,7 +1,7 @@
-"""Which cells belong together: for every window of a pooling the cells that it reads, and those that count.
+"""Link source and destination cells: for every window, the cells that it reads and the cells that count.
 
-A destination cell i has a window of source cells. Where a mean is meant, all of them share evenly; else a window has hits: the
-largest cell, or the cells near a given value, or a given position. The first hit counts, or, under NEAR, every one.
+Each destination cell has a window of source cells. For a mean, all cells of the window count equally. Otherwise the window has
+hits: its largest cells, the cells near a given value, or a given position. The first hit counts; under NEAR, every hit counts.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 
 SHARED = (Kernel.FOLD, Kernel.SPREAD)
-GIVEN = (Kernel.SCATTER, Kernel.GATHER)  # positions that a caller gave, not windows, decide
+GIVEN = (Kernel.SCATTER, Kernel.GATHER)  # kernels that read positions from the caller instead of windows
 
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """The relation of source and destination cells, for all windows or some of them.
+    """Links between source and destination cells, for all windows or some of them.
 
     >>> plan = Plan((1, 4), {1: Axis(4, [0, 2], [2, 4])})
     >>> made = links(plan, Rule(None, Verb.ROUTE), {"x": np.array([[5, 7, 7, 7]])})
@@ -37,31 +37,31 @@ class Links:
     verb: Kernel
     source: Shape
     dest: Shape
-    axes: tuple[Axis | None, ...]  # per dimension; None where nothing is pooled
+    axes: tuple[Axis | None, ...]  # per dimension; None if it is not pooled
     windows: Ints  # flat destination cells
-    ptr: Ints | None = None  # hits of windows[k] are cell[ptr[k]:ptr[k + 1]]; None where all cells share
+    ptr: Ints | None = None  # hits of windows[k] are cell[ptr[k]:ptr[k + 1]]; None if all cells count
     cell: Ints | None = None
     eps: float = 0.0
 
     @property
     def taken(self) -> str:
-        """Who counts in a window: `share` all cells alike, `every` hit, or the `first` hit."""
+        """Cells that count in a window: "share" (all, equally), "every" (every hit) or "first" (the first hit)."""
         return "share" if self.verb in SHARED else "every" if self.verb is Kernel.NEAR else "first"
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what was worked out."""
+        """Bytes of the window and hit tables."""
         return self.windows.nbytes + sum(a.nbytes for a in (self.ptr, self.cell) if a is not None)
 
     def hits(self, k: int) -> list[int]:
-        """The hits of the k-th window, as flat source cells."""
+        """Return the hits of the k-th window, as flat source cells."""
         assert self.ptr is not None
         assert self.cell is not None
         found: list[int] = self.cell[self.ptr[k] : self.ptr[k + 1]].tolist()
         return found
 
     def weights(self) -> tuple[Ints, Ints, npt.NDArray[np.float64]]:
-        """All (destination cell, source cell, weight) that count."""
+        """Return arrays of destination cell, source cell and weight, one entry per link that counts."""
         if self.ptr is None or self.cell is None:
             k, j = pairs(self.axes, self.source, self.dest, self.windows)
             count = np.bincount(k, minlength=len(self.windows))
@@ -86,12 +86,12 @@ class Links:
 
 
 def dimensions(plan: Plan) -> tuple[Axis | None, ...]:
-    """The axis of each dimension, None where cells keep their place."""
+    """Return the axis of each dimension, or None where cells keep their place."""
     return tuple(None if axis is None or axis.identity else axis for axis in plan.by_dimension)
 
 
 def cells(axes: tuple[Axis | None, ...], dest: Shape, windows: Ints | None = None) -> int:
-    """How many cells these windows have together."""
+    """Count the cells of these windows together."""
     if windows is None:
         return prod(int(a.count.sum()) if a is not None else n for a, n in zip(axes, dest, strict=True))
     return int(_counts(axes, dest, windows).sum())
@@ -107,7 +107,7 @@ def _counts(axes: tuple[Axis | None, ...], dest: Shape, windows: Ints) -> Ints:
 
 
 def pairs(axes: tuple[Axis | None, ...], source: Shape, dest: Shape, windows: Ints) -> tuple[Ints, Ints]:
-    """For every cell of every window: which window (its number in the list), and which flat source cell; row-major."""
+    """Return, for every cell of every window, the number of the window in the list and the flat source cell; row-major."""
     counts = _counts(axes, dest, windows)
     k = np.repeat(np.arange(len(windows)), counts)
     tap = np.arange(len(k)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -131,7 +131,7 @@ def _covers(axis: Axis, at: int) -> npt.NDArray[np.bool_]:
 
 
 def covering(axes: tuple[Axis | None, ...], dest: Shape, cell: Shape) -> Ints:
-    """The windows that a source cell is part of, as flat destination cells."""
+    """Return the windows that read a source cell, as flat destination cells."""
     sides = [
         np.array([at]) if axis is None else np.flatnonzero(_covers(axis, at))
         for axis, at in zip(axes, cell, strict=True)
@@ -147,7 +147,7 @@ def links(
     items: int = 1,
     absolute: bool = True,
 ) -> Links:
-    """The relation that a plan, a rule and the arrays make; arrays are named x, y, v, g or index by what they are."""
+    """Return the links of a plan and a rule for these arrays, named x, y, v, g or index by their role."""
     axes = dimensions(plan)
     chosen = np.arange(prod(plan.dest)) if windows is None else windows
     made = Links(rule.verb, plan.source, plan.dest, axes, chosen, eps=rule.eps)
@@ -166,7 +166,7 @@ def links(
 
 @np.errstate(all="ignore")
 def _hit(rule: OpSemantics, arrays: Mapping[str, Array], windows: Ints, k: Ints, j: Ints) -> npt.NDArray[np.bool_]:
-    """Which cells of the windows count, or tie with one that does."""
+    """Return a mask of the cells that count, or that tie with a cell that counts."""
     x = _plain(arrays["x"])[j]
     if rule.verb in (Kernel.ROUTE, Kernel.ARGMAX):
         return _largest(x, k)
@@ -179,13 +179,13 @@ def _hit(rule: OpSemantics, arrays: Mapping[str, Array], windows: Ints, k: Ints,
 
 
 def _plain(array: Array) -> Array:
-    """Flat, in a type that NumPy itself compares."""
+    """Return the array flat, in a dtype that NumPy itself can compare."""
     flat = array.reshape(-1)
     return flat.astype(np.float32) if flat.dtype.name == "bfloat16" else flat
 
 
 def _largest(x: Array, k: Ints) -> npt.NDArray[np.bool_]:
-    """The largest cells of each window; a NaN is one only as the first cell, since nothing exceeds it."""
+    """Return a mask of the largest cells of each window; NaN is the largest only as the first cell, since no number exceeds it."""
     if not len(k):
         return np.zeros(0, bool)
     first = np.flatnonzero(np.diff(k, prepend=-1))

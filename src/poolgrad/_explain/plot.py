@@ -1,4 +1,4 @@
-"""A picture of a pool: windows over the input, the cells they chose, and where each gradient goes. Needs matplotlib."""
+"""Draw a pool: windows over the input, the cells they chose, and where each gradient goes. Needs matplotlib."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .._pooling.window_args import Ints, Windows
 from ..windows import Axis, Plan, whole
 
 _KINDS = ("max", "min", "avg", "sum")
-_MOST = 32  # cells along an axis whose numbers can still be read
+_MOST = 32  # most cells along an axis for which numbers are drawn
 
 
 def show(
@@ -31,10 +31,10 @@ def show(
     file: Any = None,
     **words: Any,
 ) -> Any:
-    """A matplotlib figure of three panels: x with its windows and what they chose, y, and the gradient of x for g at y.
+    """Draw three matplotlib panels: x with its windows and chosen cells, y, and the gradient of x for g at y.
 
-    At most two axes are pooled; `at` picks one place along each of the others, the first by default. `g` is 1 everywhere by
-    default. With `file` the picture is also written there. Other words as in the pools.
+    Pool at most two axes; `at` picks one place along each other axis (default: the first). `g` is 1 everywhere by default.
+    With `file`, also write the figure there. Other arguments as in the pools.
     """
     problems = ArgumentErrors("show")
     if kind not in _KINDS:
@@ -126,9 +126,9 @@ def _cells(
 
 
 def _outline(panel: Any, rows: Axis, cols: Axis) -> None:
-    """A frame per window, each a little smaller than the one before, so that shared borders can be told apart."""
+    """Draw a frame per window, each a little smaller than the one before, so that shared borders stay visible."""
     frame = import_module("matplotlib.patches").Rectangle
-    tints = ("#e69f00", "#56b4e9", "#f0e442", "#d55e00", "#cc79a7", "#ffffff")  # told apart by everybody
+    tints = ("#e69f00", "#56b4e9", "#f0e442", "#d55e00", "#cc79a7", "#ffffff")  # colour-blind safe
     for k, ((r0, r1), (c0, c1)) in enumerate((r, c) for r in rows for c in cols):
         inset = 0.06 + 0.05 * (k % 4)
         size = (c1 - c0 - 2 * inset, r1 - r0 - 2 * inset)

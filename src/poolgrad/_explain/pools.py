@@ -1,4 +1,4 @@
-"""Explanations of the pythonic pools: the same questions, asked of a pool instead of an operator of the table."""
+"""Explain cells of the NumPy pools, as `explain` does for ops of the table."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _geometry(name: str, shape: tuple[int, ...], words: dict[str, Any]) -> Poole
 
 
 def _ranks(x: Array, plan: Plan, nan: Nan) -> dict[str, Array]:
-    """Return integers in the order in which the pool ranks the cells of x, and the largest of each window; nothing if x has no NaN."""
+    """Return integers that rank the cells of x as the pool does, and the largest of each window; empty if x has no NaN."""
     x = np.ascontiguousarray(x)
     if nan == "tf" or not has_nan(x):
         return {}
@@ -42,7 +42,7 @@ def _ranks(x: Array, plan: Plan, nan: Nan) -> dict[str, Array]:
 
 
 def explain_pool(name: str, cell: Sequence[int], pin: str | None, x: Any, g: Any = None, **words: Any) -> Explanation:
-    """Why a cell of y, or of x, or with g of the gradient dx, has its value.
+    """Explain the value of a cell of y, of x, or with g of the gradient dx.
 
     >>> import numpy as np
     >>> print(explain_pool("max_pool", (0,), None, np.array([1.0, 3.0, 2.0]), window=2, stride=1))

@@ -1,4 +1,4 @@
-"""The words of explanations: numbers, phrases, and how facts make a sentence; the page does the same from the same data."""
+"""Turn facts into sentences: format numbers, read phrases, fill them. The studio page does the same from the same data."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-LISTED = 4  # windows that a sentence names; the rest are counted
+LISTED = 4  # most windows that a sentence names; it counts the rest
 _DIGITS = 6
 
 
 def number(value: Any) -> str:
-    """A number with at most six digits, as the sentences have it.
+    """Format a number for a sentence, with at most six digits.
 
     >>> [number(v) for v in (3.0, 0.1, 1 / 3, 123456789.0, 1e-7, float("nan"), -0.0, 7)]
     ['3', '0.1', '0.333333', '123457000', '1e-7', 'NaN', '0', '7']
     """
-    from decimal import ROUND_HALF_UP, Context, Decimal  # here, since importing the package should cost little
+    from decimal import ROUND_HALF_UP, Context, Decimal  # imported late to keep `import poolgrad` fast
 
     if isinstance(value, (int, np.integer)):
         return str(int(value))
@@ -38,7 +38,7 @@ def number(value: Any) -> str:
 
 @cache
 def phrases() -> dict[str, list[list[str]]]:
-    """The words of all sentences: per verb and side, clauses and the facts that each needs."""
+    """Return the clauses of all sentences, per kernel and side, each with the facts that it needs."""
     import json
     from importlib.resources import files
 
@@ -48,7 +48,7 @@ def phrases() -> dict[str, list[list[str]]]:
 
 
 def say(kind: str, facts: Mapping[str, Any]) -> str:
-    """The sentence that the facts make: every clause whose conditions hold, filled in."""
+    """Build the sentence for the facts: fill in every clause whose conditions hold."""
     said = []
     for conditions, clause in phrases()[kind]:
         if all(bool(facts.get(word.lstrip("!"))) != word.startswith("!") for word in conditions.split()):
@@ -59,11 +59,11 @@ def say(kind: str, facts: Mapping[str, Any]) -> str:
 
 
 def plural(n: int, word: str) -> str:
-    """A number and its word."""
+    """Return a number and its noun, with a plural s unless the number is 1."""
     return f"{n} {word}" if n == 1 else f"{n} {word}s"
 
 
 def some(texts: Sequence[str], joint: str) -> str:
-    """The first few, and how many more there are."""
+    """Join the first few texts, and say how many more there are."""
     more = len(texts) - LISTED
     return joint.join(texts[:LISTED]) + (f"{joint}{more} more" if more > 0 else "")

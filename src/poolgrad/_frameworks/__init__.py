@@ -1,1 +1,1 @@
-"""What all adapters share: static pool specs, and the pools written over a backend."""
+"""Code that all adapters share: static pool specs, and the pools written over a backend."""

@@ -1,4 +1,4 @@
-"""The pools on a framework's arrays, written once: a framework says how it selects, applies an operator, and computes."""
+"""Pool a framework's arrays: the pools are written once, over a `Backend` that selects, applies operators and computes."""
 
 from __future__ import annotations
 
@@ -21,44 +21,44 @@ NAMES = (*spec.POOLS, "lp_pool", "unpool")
 
 
 class Backend(Protocol):
-    """What a framework has to offer."""
+    """The operations that a framework must provide."""
 
     def describe(self, op: str, x: Any) -> tuple[Any, tuple[int, ...], np.dtype[Any]]:
-        """The array as the framework's own, its shape and its dtype as NumPy has it; a problem if it is none."""
+        """Return x as the framework's array, its shape and its NumPy dtype; refuse anything but an array."""
 
     def accept(self, op: str, x: Any, frame: Frame) -> None:
-        """Raises where x cannot be pooled over these axes."""
+        """Refuse an x that cannot be pooled over these axes."""
 
     def constant(self, values: Any) -> Any:
-        """An integer array as the framework's."""
+        """Convert an integer array to the framework's."""
 
     def seed(self, op: str, seed: Any) -> Any:
-        """None if the seed is a number that is known now; else an array of integers that is known when the pool runs."""
+        """Return None if the seed is known now, else an array of integers that is known when the pool runs."""
 
     def select(self, rule: PoolSpec, x: Any, windows: Any) -> tuple[Any, Any]:
-        """`recipes.select`, differentiable in x."""
+        """Run `spec.select`, differentiable in x."""
 
     def linear(self, rule: PoolSpec, back: bool, v: Any, windows: Any, *state: Any) -> Any:
-        """`recipes.carry`, differentiable in v, to any order; the state is constant."""
+        """Run `spec.carry`, differentiable in v to any order; the state is constant."""
 
     def compute(self, function: Callable[..., Any], shape: tuple[Any, ...], dtype: Any, *arrays: Any) -> Any:
-        """A NumPy function of arrays, without derivative."""
+        """Run a NumPy function of arrays, without derivative."""
 
     def constant_of(self, x: Any) -> Any:
-        """x without its history."""
+        """Return x as a constant, without derivative."""
 
     def cast(self, x: Any, dtype: Any) -> Any:
-        """x in another dtype."""
+        """Cast x to another dtype."""
 
     def squeeze(self, x: Any, axes: tuple[int, ...]) -> Any:
-        """x without axes of length 1."""
+        """Remove these axes of length 1 from x."""
 
     def chosen(self, values: Any, windows: Any, rule: PoolSpec) -> Chosen:
-        """Taps of the framework."""
+        """Return the framework's taps."""
 
 
 class Chosen:
-    """The cells that a pool chose, as arrays of the framework: `values`, one number per window, and the windows."""
+    """The taps of a pool as arrays of the framework: `values`, one number per window, and the windows."""
 
     backend: Backend
 
@@ -67,18 +67,18 @@ class Chosen:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """The shape of the array that was pooled, which unpooling restores."""
+        """Shape of the array before pooling, which unpooling restores."""
         return self.rule.frame.source(tuple(self.values.shape))
 
     def __repr__(self) -> str:
         return f"<Taps: {list(self.values.shape)} of {list(self.shape)}, {self.rule.frame.taps}>"
 
     def flat(self) -> Any:
-        """Positions in the flattened array, as TensorFlow's argmax."""
+        """Return positions in the flattened array, as TensorFlow's argmax."""
         return self._positions("flat")
 
     def plane(self) -> Any:
-        """Positions within the pooled axes, as PyTorch's indices."""
+        """Return positions within the pooled axes, as PyTorch's indices."""
         return self._positions("plane")
 
     def _positions(self, method: str) -> Any:
@@ -96,7 +96,7 @@ def _windows(backend: Backend, recipe: PoolCall, seed: Any) -> Any:
 
 
 def _parts(backend: Backend, recipe: PoolCall, windows: Any, seed: Any) -> tuple[Any, ...]:
-    """The windows as the caller gets them: axes, or, where they are drawn when the pool runs, arrays of pairs."""
+    """Return the windows for the caller: axes, or arrays of pairs if the windows are drawn when the pool runs."""
     if seed is None:
         return recipe.axes
     ends = np.cumsum([len(axis) for axis in recipe.axes]).tolist()
@@ -182,7 +182,7 @@ def _signature(op: str) -> tuple[Callable[..., Any], inspect.Signature]:
 
 
 def pool(backend: Backend, op: str) -> Pool:
-    """The pool of that name on a framework's arrays: the words of its NumPy namesake, but for `out`."""
+    """Return the pool of that name for a framework's arrays; it takes the arguments of the NumPy pool, except `out`."""
     original, signature = _signature(op)
 
     def run(*args: Any, **words: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Pools for frameworks that trace: what is known before there are numbers, and what is computed once they are there.
+"""Describe a pool as a static, hashable spec; boundaries and taps are runtime arrays.
 
-A traced pool is a hashable `Rule` and arrays: the windows' boundaries, as one array of three rows (start, stop, span) with a column
-per window, and the state of its operator, such as taps. Boundaries are data: other windows are no new program.
+A traced pool is a hashable `PoolSpec` and arrays: the boundaries of the windows, one array with three rows (start, stop, span) and
+a column per window, and the state of its operator, such as taps. Boundaries are data, so new windows need no new trace.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ POOLS = (*SLIDING, *FRACTIONAL, *ADAPTIVE, *GLOBAL)
 
 @dataclass(frozen=True)
 class Frame:
-    """The pooled axes as (dimension, cells, windows, step), and the most cells that a window may have.
+    """The pooled axes as (dimension, cells, windows, step), and the most cells that a window can have.
 
-    Loose is a frame whose taps might have a wider type than its windows turn out to need.
+    A `loose` frame may have a wider tap dtype than its windows need.
     """
 
     axes: tuple[tuple[int, int, int, int], ...]
@@ -45,25 +45,25 @@ class Frame:
 
     @property
     def taps(self) -> np.dtype[Any]:
-        """The type of taps."""
+        """Dtype of taps."""
         return np.dtype(np.uint8 if self.cells <= 256 else np.uint32)
 
     def dest(self, source: Sequence[Any]) -> tuple[Any, ...]:
-        """The shape of what is pooled from that shape; lengths that are not pooled may be anything."""
+        """Return the pooled shape of that source shape; lengths that are not pooled may be of any type."""
         sizes = {d: m for d, _, m, _ in self.axes}
         return tuple(sizes.get(d, n) for d, n in enumerate(source))
 
     def source(self, dest: Sequence[Any]) -> tuple[Any, ...]:
-        """The shape that pools to that one."""
+        """Return the source shape of that pooled shape."""
         sizes = {d: n for d, n, _, _ in self.axes}
         return tuple(sizes.get(d, n) for d, n in enumerate(dest))
 
     def batched(self) -> Frame:
-        """The frame of arrays with one more axis in front."""
+        """Return the frame for arrays with one more axis in front."""
         return replace(self, axes=tuple((d + 1, n, m, step) for d, n, m, step in self.axes))
 
     def plan(self, source: Sequence[int], windows: Array) -> Plan:
-        """The plan of these windows over an array of that shape."""
+        """Return the plan of these windows over an array of that shape."""
         return _plan(self, tuple(int(n) for n in source), np.ascontiguousarray(windows, np.int64).tobytes())
 
 
@@ -79,10 +79,10 @@ def _plan(frame: Frame, source: tuple[int, ...], windows: bytes) -> Plan:
 
 @dataclass(frozen=True)
 class PoolSpec:
-    """A pool but for its arrays. `kind` says how its operator is made; the other fields, where it matters.
+    """A pool without its arrays. `kind` says how to make its operator; the other fields are options of some kinds.
 
-    "fold": sums and means. "pick": by taps. "like": made again from the pooled array, where the operator depends on more than
-    taps. "assign": by taps, of which the last one counts where cells repeat. "index": by positions.
+    "fold": sums and means. "pick": by taps. "like": rebuilt from the source array, if the operator depends on more than taps.
+    "assign": by taps; if cells repeat, the last one counts. "index": by positions.
     """
 
     op: str
@@ -94,31 +94,31 @@ class PoolSpec:
     mean: bool = False
     count_include_pad: bool = False
     divisor: float | None = None
-    shape: tuple[int, ...] = ()  # by positions: before the operator,
-    after: tuple[int, ...] = ()  # and after it
+    shape: tuple[int, ...] = ()  # for "index": shape before the operator
+    after: tuple[int, ...] = ()  # for "index": shape after the operator
     reduce: Any = "sum"
     items: int = 1
 
     @property
     def picks(self) -> bool:
-        """Whether one cell is chosen per window, so that taps say all."""
+        """True if the pool chooses one cell per window, so that taps determine its operator."""
         return self.ties in ("first", "last")
 
     def dest(self, source: Sequence[Any]) -> tuple[Any, ...]:
-        """The shape after the operator."""
+        """Return the shape after the operator."""
         return self.after if self.kind == "index" else self.frame.dest(source)
 
     def source(self, dest: Sequence[Any]) -> tuple[Any, ...]:
-        """The shape before the operator."""
+        """Return the shape before the operator."""
         return self.shape if self.kind == "index" else self.frame.source(dest)
 
     def batched(self, size: int) -> PoolSpec:
-        """The rule for arrays with one more axis in front, of that size."""
+        """Return the spec for arrays with one more axis of that size in front."""
         before, after = ((size, *form) if self.kind == "index" else () for form in (self.shape, self.after))
         return replace(self, frame=self.frame.batched(), items=self.items * size, shape=before, after=after)
 
     def operator(self, source: Sequence[int], windows: Array, *state: Array) -> Linear:
-        """The operator, from arrays of shape `source`, for this state."""
+        """Make the operator on arrays of shape `source`, from this state."""
         if self.kind == "index":
             return unpooling(state[0], self.shape, self.reduce, self.items).T
         plan = self.frame.plan(source, windows)
@@ -146,7 +146,7 @@ def _picking(plan: Plan, taps: Array) -> TapGather:
 
 
 def select(rule: PoolSpec, x: Array, windows: Array) -> tuple[Array, Array | None]:
-    """The best cell of each window, and the taps if one is chosen."""
+    """Return the best cell of each window, and the taps if the pool chooses one cell."""
     plan = rule.frame.plan(x.shape, windows)
     y, operator = families._selecting(rule.op, np.ascontiguousarray(x), plan, rule.least, rule.ties, rule.nan)
     y = np.ascontiguousarray(y).view(np.bool_) if x.dtype == np.bool_ else y
@@ -154,17 +154,17 @@ def select(rule: PoolSpec, x: Array, windows: Array) -> tuple[Array, Array | Non
 
 
 def carry(rule: PoolSpec, back: bool, v: Array, windows: Array, *state: Array) -> Array:
-    """The operator of a rule, or its transpose, applied to v."""
+    """Apply the operator of a spec, or its transpose, to v."""
     source = rule.source(v.shape) if back else v.shape
     operator = rule.operator(source, windows, *state)
     operator.name = rule.op
-    with np.errstate(invalid="ignore"):  # a window of NaN alone has no mean
+    with np.errstate(invalid="ignore"):  # a window with only NaN has no mean
         result: Array = apply(operator.T if back else operator, np.ascontiguousarray(v))
     return result
 
 
 def whole(rule: PoolSpec, dtype: Any, rounding: Any, x: Array, windows: Array) -> Array:
-    """Sums and means of integers, which have no derivative."""
+    """Return sums or means of integers, which have no derivative."""
     plan = rule.frame.plan(x.shape, windows)
     how = Division(rule.mean, rule.count_include_pad, rule.divisor, rule.nan, dtype, rounding)
     axes = tuple(d for d, _, _, _ in rule.frame.axes)
@@ -173,20 +173,20 @@ def whole(rule: PoolSpec, dtype: Any, rounding: Any, x: Array, windows: Array) -
 
 
 def settled(rule: PoolSpec, dtype: np.dtype[Any], rounding: Any, y: Array) -> Array:
-    """Sums and means of floats, rounded to an integer dtype that holds them."""
+    """Round sums or means of floats to an integer dtype; refuse those that it cannot hold."""
     how = Division(rule.mean, dtype=dtype, rounding=rounding)
     return pools.cast(ArgumentErrors(rule.op), np.asarray(y), dtype, how)
 
 
 def positions(rule: PoolSpec, method: str, taps: Array, windows: Array) -> Array:
-    """Taps as `Taps.flat` or `Taps.plane` count them."""
+    """Convert taps to positions by `Taps.flat` or `Taps.plane`."""
     operator = _picking(rule.frame.plan(rule.frame.source(taps.shape), windows), taps)
     found: Array = getattr(Taps(operator, [d for d, _, _, _ in rule.frame.axes]), method)()
     return found
 
 
 def draw(lengths: tuple[int, ...], sizes: tuple[int, ...], pseudo: bool, overlapping: bool, seed: Array) -> Array:
-    """Fractional windows from a pair of seeds, as boundaries."""
+    """Draw fractional windows from a pair of seeds; return their boundaries."""
     words = np.asarray(seed).reshape(-1).astype(np.int64).tolist()
     pair = (words[0], words[-1] if len(words) > 1 else 0)
     made = fractional_windows(lengths, size=sizes, seed=pair, pseudo_random=pseudo, overlapping=overlapping)
@@ -194,18 +194,18 @@ def draw(lengths: tuple[int, ...], sizes: tuple[int, ...], pseudo: bool, overlap
 
 
 def boundaries(axes: Sequence[Axis]) -> Array:
-    """The windows of several axes side by side: start, stop and span."""
+    """Concatenate the windows of several axes: rows start, stop and span."""
     rows = [np.stack([a.start, a.stop, a.count if a.span is None else a.span]) for a in axes]
     return np.concatenate(rows, axis=1).astype(np.int32)
 
 
 def pairs(first: int, last: int, windows: Array) -> Array:
-    """Some of the windows as pairs (start, stop)."""
+    """Return some of the windows as pairs (start, stop)."""
     return np.ascontiguousarray(windows[:2, first:last].T)
 
 
 class PoolCall(NamedTuple):
-    """A call of a pool, understood: the rule, its windows, and what is wanted besides the pooled array."""
+    """A checked call of a pool: its spec, its windows, and the results that the caller wants."""
 
     rule: PoolSpec
     windows: Array
@@ -214,7 +214,7 @@ class PoolCall(NamedTuple):
     drops: bool
 
     def wants(self, name: str) -> bool:
-        """Whether the caller asked for it."""
+        """Return True if the caller set this option."""
         return bool(self.given.get(name, False))
 
 
@@ -223,7 +223,7 @@ def _words(given: Mapping[str, Any]) -> WindowArgs:
 
 
 def _geometry_of(op: str, shape: tuple[int, ...], given: Mapping[str, Any]) -> tuple[PooledAxes, int]:
-    """The windows of a call, and a bound for their length that holds for other seeds too; 0 if there is none to know."""
+    """Return the windows of a call, and a bound on their cells that holds for every seed, or 0 if no bound is needed."""
     problems, where = ArgumentErrors(op), (given["axes"], given["layout"])
     if op in (*SLIDING, "lp_pool"):
         return geometry_of(op, shape, _words(given)), 0
@@ -238,7 +238,7 @@ def _geometry_of(op: str, shape: tuple[int, ...], given: Mapping[str, Any]) -> t
 
 
 def understand_call(op: str, shape: tuple[int, ...], dtype: Any, given: Mapping[str, Any]) -> PoolCall:
-    """A call of the pool of that name, by the words of its NumPy namesake and with the same errors."""
+    """Check a call of the pool of that name; take the arguments of the NumPy pool, and raise the same errors."""
     for name in _FLAGS:
         flag(ArgumentErrors(op), name, given.get(name, False))
     geometry, bound = _geometry_of(op, shape, given)

@@ -1,1 +1,1 @@
-"""The native core as functions of plans and arrays; the only user of `_core` besides `config`."""
+"""Call the native core on plans and arrays; only this folder and `config` use `_core`."""

@@ -1,6 +1,6 @@
-"""The verbs on arrays: allocate the result, call the native core. `reference` has the same functions in plain NumPy.
+"""Run kernels on arrays: allocate the result, call the native core. `reference` has the same functions in plain NumPy.
 
-Arrays come in contiguous, aligned and in native byte order; a plan comes in as valid as `Plan` makes it.
+Arrays must be contiguous, aligned and in native byte order; `Plan` guarantees that a plan is valid.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _core.use_bfloat16(np.empty(0, ml_dtypes.bfloat16))
 
 
 class Astray(ValueError):
-    """A position outside its array, or a value that is not the pooled input, at flat place `at`."""
+    """An error at flat index `at`: a position outside its array, or a value that is not the pooled input."""
 
     def __init__(self, at: int) -> None:
         super().__init__(f"at flat position {at}")
@@ -30,11 +30,11 @@ class Astray(ValueError):
 
 
 class NotWhole(ValueError):
-    """A cell is NaN, which has no place in the order of numbers."""
+    """An error for an array with NaN, where the caller wanted none."""
 
 
 def native(plan: Plan, plain: bool = False) -> _core.Plan:
-    """The plan as the core keeps it, made once; plain takes the core's generic path."""
+    """Return the core's plan, cached on the plan; `plain` replaces it by one that takes the core's generic path."""
     made: _core.Plan | None = plan.__dict__.get("_native")
     if made is None or plain:
         if any(axis.step > 1 for axis in plan.axes):
@@ -59,12 +59,12 @@ def spread(plan: Plan, share: Share, reversed: bool, g: Array, out: Array | None
 
 @np.errstate(all="ignore")
 def spread_whole(plan: Plan, share: Share, g: Array) -> Array:
-    """The bits of spread where one window covers all: a cell adds nothing up, it copies its window's share."""
+    """Return the same bits as `spread` if one window covers all cells: each cell copies its window's share."""
     if g.dtype.kind in "iu":
-        return spread(plan, share, False, g)  # which says what is wrong
+        return spread(plan, share, False, g)  # raises the error
     cells = prod(axis.length for axis in plan.axes)
     if share is Share.QUOTIENT:
-        shares = (g.astype(np.float64) / cells + 0).astype(g.dtype)  # a sum begins with 0, which makes 0 of -0
+        shares = (g.astype(np.float64) / cells + 0).astype(g.dtype)  # a sum starts at 0, so -0 becomes 0
     else:
         shares = g * g.dtype.type(1 / cells) + g.dtype.type(0)
     dx = _core.empty(plan.source, g)
@@ -78,7 +78,7 @@ def near(plan: Plan, eps: float, x: Array, y: Array, g: Array, out: Array | None
 
 
 def select(plan: Plan, start: Start, x: Array, out: Array | None = None, whole: bool = False) -> Array:
-    """y[i] = maximum of x over window i; NotWhole if x must be whole and has NaN."""
+    """y[i] = maximum of x over window i; with `whole`, raise NotWhole if x has NaN."""
     y = _core.select(native(plan), start, x, out, whole)
     if y is None:
         raise NotWhole
@@ -86,19 +86,19 @@ def select(plan: Plan, start: Start, x: Array, out: Array | None = None, whole: 
 
 
 def whole(x: Array) -> bool:
-    """Whether no cell is NaN."""
+    """Return True if no cell is NaN."""
     return _core.whole(x)
 
 
 def argmax(plan: Plan, modulo: int, index: npt.DTypeLike, x: Array) -> tuple[Array, Array]:
-    """The maximum of each window and its flat position modulo `modulo`."""
+    """Return the maximum of each window and its flat position modulo `modulo`."""
     y, where = _core.empty(plan.dest, x), _core.empty(plan.dest, np.empty(0, index))
     _core.argmax(native(plan), modulo, x, y, where)
     return y, where
 
 
 def tap_type(plan: Plan) -> npt.DTypeLike:
-    """The type of a tap, which is a cell's number in its window: a byte where no window has more than 256 cells."""
+    """Return the dtype of taps (numbers of cells within their windows): uint8 if no window has more than 256 cells."""
     kept: npt.DTypeLike | None = plan.__dict__.get("_tap_type")
     if kept is None:
         cells = prod(int(axis.count.max(initial=1)) for axis in plan.axes)
@@ -108,7 +108,7 @@ def tap_type(plan: Plan) -> npt.DTypeLike:
 
 
 def choose(plan: Plan, x: Array, whole: bool = False) -> tuple[Array, Array]:
-    """The maximum of each window and its tap: the first of equals, NaN only if it comes first; NotWhole as in select."""
+    """Return the maximum of each window and its tap: the first of equals; NaN only if it comes first. `whole` as in select."""
     y, taps = _core.empty(plan.dest, x), np.empty(plan.dest, tap_type(plan))
     if not _core.choose(native(plan), x, y, taps, whole):
         raise NotWhole
@@ -121,7 +121,7 @@ def pick(plan: Plan, v: Array, taps: Array, out: Array | None = None) -> Array:
 
 
 def place(plan: Plan, g: Array, taps: Array, out: Array | None = None) -> Array:
-    """dx[j] = sum of g[i] over the windows i whose tap is j: the transpose of pick. Halves are added in float32, rounded once."""
+    """dx[j] = sum of g[i] over the windows i whose tap is j: the transpose of pick. Half types are summed in float32 and rounded once."""
     return _followed(_core.place(native(plan), g, taps, out))
 
 
@@ -144,7 +144,7 @@ def recall(plan: Plan, x: Array, y: Array, v: Array, out: Array | None = None) -
 def scatter(plan: Plan, items: int, absolute: bool, g: Array, index: Array, once: bool = False) -> Array:
     """dx[index[k]] += g[k]; positions count from their image, or from the array's beginning if absolute.
 
-    Halves round at each addition, as in TensorFlow; once, they are added in float32 and rounded at the end.
+    Half types are rounded after each addition, as in TensorFlow; with `once`, they are summed in float32 and rounded at the end.
     """
     dx = _core.empty(plan.source, g)
     wrong = _core.scatter(items, absolute, g, index, dx, once)

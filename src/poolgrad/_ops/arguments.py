@@ -1,6 +1,6 @@
-"""Single attributes: whatever a caller gave under a name becomes a value of its type, or a noted problem.
+"""Read single attributes: convert each given value to its type, or record an error.
 
-Values may be anybody's: what their own methods raise is a problem of the value.
+A value may be of any class: if one of its methods raises, record an error for the value.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Attributes:
         self.given, self.problems = given, problems
 
     def ints(self, name: str, count: int, tensor: bool = False) -> tuple[int, ...] | None:
-        """Integers within 32 bits, exactly so many; a tensor is an int32 vector if it is an array at all."""
+        """Return exactly `count` 32-bit integers; with `tensor`, an array must be an int32 vector."""
         wanted = f"a list of {count} integers"
         value: Any = self.given.get(name)
         try:
@@ -62,7 +62,7 @@ class Attributes:
         return None
 
     def floats(self, name: str, count: int) -> tuple[float, ...] | None:
-        """Numbers as float32 holds them, exactly so many."""
+        """Return exactly `count` numbers, rounded to float32."""
         wanted = f"a list of {count} numbers"
         value: Any = self.given.get(name)
         try:
@@ -77,7 +77,7 @@ class Attributes:
         return None
 
     def _listed(self, name: str, value: Any, count: int, wanted: str) -> list[Any] | None:
-        """The entries of a list of so many; one that says so and goes on is not followed."""
+        """Return the entries of a list of `count`; read at most one more, since the list may be longer than its len()."""
         if isinstance(value, (str, bytes)) or not (hasattr(value, "__iter__") and hasattr(value, "__len__")):
             self.problems.add(name, short_repr(value), wanted, TypeError)
         elif len(value) != count or len(listed := list(islice(value, count + 1))) != count:
@@ -87,7 +87,7 @@ class Attributes:
         return None
 
     def word(self, name: str, words: tuple[str, ...]) -> str | None:
-        """One of these words; the first if none was given."""
+        """Return one of these words; default: the first."""
         value = self.given.get(name, words[0])
         value = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
         if isinstance(value, str) and (value := str.__str__(value)) in words:  # which may be equal to nothing by itself
@@ -97,7 +97,7 @@ class Attributes:
         return None
 
     def flag(self, name: str) -> bool:
-        """A bool; False if none was given."""
+        """Return a bool; default: False."""
         value = self.given.get(name)
         if value is not None and not isinstance(value, (bool, np.bool_)):
             self.problems.add(name, short_repr(value), "True or False", TypeError)
@@ -105,7 +105,7 @@ class Attributes:
         return bool(value)
 
     def seed(self, name: str) -> int:
-        """An integer within 64 bits; 0 if none was given."""
+        """Return a 64-bit integer; default: 0."""
         try:
             value = index(self.given.get(name) or 0)
         except Exception:
@@ -116,7 +116,7 @@ class Attributes:
         return value
 
     def index_type(self, name: str, elements: int) -> str:
-        """The type of positions among so many elements; int64 if none was given."""
+        """Return the dtype of positions among so many elements; default: int64."""
         given = self.given.get(name, "int64")
         try:
             value = getattr(given, "as_numpy_dtype", given)

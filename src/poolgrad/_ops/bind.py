@@ -1,4 +1,4 @@
-"""From an op's row and a caller's arguments to a checked call: the only place where names and attributes are judged."""
+"""Turn an op's row and a caller's arguments into a checked call; no other module checks names and attributes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FORWARD = (
 
 @dataclass(frozen=True)
 class BoundCall:
-    """What is left to do: a plan, and the few numbers that the verbs need besides the row's rule."""
+    """A checked call: a plan, and the few numbers that the kernels need besides the row's rule."""
 
     source: Shape
     dest: Shape
@@ -46,18 +46,18 @@ class BoundCall:
 
 Made = tuple[
     Shape, Callable[[], BoundCall]
-]  # the output's shape, and what makes the call once everything is known to be fine
+]  # the output's shape, and the function that makes the call after all checks
 
 
 def bind(op: Op, arrays: Mapping[str, Array], attrs: Mapping[str, Any], problems: ArgumentErrors) -> BoundCall:
-    """Checks everything that does not depend on the arrays' elements, and makes the plan."""
+    """Check everything that does not depend on the arrays' elements, and make the plan."""
     return _Binder(op, arrays, attrs, problems).call()
 
 
 def arrays_of(
     op: Op, given: Mapping[str, Any], problems: ArgumentErrors
 ) -> tuple[dict[str, Array], np.dtype[Any] | None]:
-    """The array arguments among those given; quantised ones that come in a one-field dtype are unwrapped."""
+    """Return the array arguments among those given; unwrap quantised arrays from their one-field dtype."""
     params = [p for p in op.params if p.kind in ARRAYS and p.name in given]
     shared = [given[p.name] for p in params if p.kind in (Kind.SOURCE, Kind.DEST)]
     like = next((value.dtype for value in shared if isinstance(value, np.ndarray)), None)
@@ -78,7 +78,7 @@ def arrays_of(
 
 
 def _wanted(param: Param, like: np.dtype[Any] | None) -> np.dtype[Any] | None:
-    """The dtype that a list in this place becomes."""
+    """Return the dtype that a list in this place becomes."""
     if param.kind in (Kind.SOURCE, Kind.DEST):
         return like
     return np.dtype(np.float32 if param.kind is Kind.RANGE else param.dtype or "int64")
@@ -90,7 +90,7 @@ def _fresh_seeds() -> tuple[int, int]:
 
 @lru_cache(4096)
 def _kept_seeds(*kind: object) -> tuple[int, int]:
-    """Seeds drawn once per kind of call: what TensorFlow does for deterministic calls without seeds."""
+    """Draw seeds once per kind of call, as TensorFlow does for deterministic calls without seeds."""
     return _fresh_seeds()
 
 
@@ -119,7 +119,7 @@ class _Binder:
     def _finish(
         self, source: Shape, dest: Shape, pooled: dict[int, Axis], start: Start, drawn: tuple[Array, ...] = ()
     ) -> BoundCall:
-        """The call over these axes; without any, the result is empty or zero."""
+        """Return the call over these axes; without any, the result is empty or zero."""
         again = self.op.rule.windows is not WindowRule.EDGES  # the axes may be the same as before
         plan = (planned(source, *pooled.items()) if again else Plan(source, pooled)) if pooled else None
         absolute = self.attrs.flag("include_batch_in_index")
@@ -131,7 +131,7 @@ class _Binder:
         return [(p.name, self.arrays[p.name]) for p in self.op.params if p.kind in kinds and p.name in self.arrays]
 
     def _dtypes(self) -> None:
-        """All arrays that share the op's type have it, and the op has it."""
+        """Record an error for each array whose dtype the op does not support or that differs from the others."""
         shared = self._of(Kind.SOURCE, Kind.DEST)
         good = [a.dtype.name for _, a in shared if a.dtype.name in self.op.dtypes]
         for name, array in shared:
@@ -157,7 +157,7 @@ class _Binder:
                 self.problems.add(name, f"shape {list(array.shape)}", "a scalar, shape []")
 
     def _source_shape(self) -> Shape | None:
-        """The shape of the pooled array, from an array of that shape or from the vector that spells it."""
+        """Return the shape of the pooled array, from an array of that shape or from the vector that spells it."""
         for name, array in self._of(Kind.SOURCE, Kind.DEST, Kind.INDEX):
             if array.ndim != self.rank:
                 got = f"{array.ndim} dimensions, shape {list(array.shape)[:8]}"
@@ -181,7 +181,7 @@ class _Binder:
         return None
 
     def _match(self, source: Shape, dest: Shape) -> None:
-        """Arrays that ride along have the shape that the windows imply."""
+        """Record an error for each array that does not have the shape that the windows imply."""
         for kinds, wanted in (((Kind.SOURCE,), source), ((Kind.DEST, Kind.INDEX), dest)):
             side = "output" if wanted is dest else "input"
             for name, array in self._of(*kinds):
@@ -251,14 +251,14 @@ class _Binder:
         return dest, make
 
     def _length(self, n: int, k: int, s: int, padding: str, pads: Shape) -> tuple[int, int]:
-        """Windows along an axis, and cells before it."""
+        """Return the number of windows along an axis, and the cells of padding before it."""
         if padding == "SAME":
             pad = windows.same_pad(n, k, s)
             return windows.same_length(n, s), pad if self.op.rule.windows is WindowRule.SHIFT else max(pad, 0)
         return windows.valid_length(n + sum(pads), k, s), pads[0]
 
     def _judge_sizes(self, ksize: Shape | None, strides: Shape | None, channel: int, padding: str | None) -> bool:
-        """Notes what no op can do with these sizes; tells whether they pool channels."""
+        """Record errors for sizes that no op supports; return True if they pool channels."""
         for name, sizes in (("ksize", ksize), ("strides", strides)):
             if sizes is not None and min(sizes) <= 0:
                 self.problems.add(name, list(sizes), "positive integers")
@@ -275,7 +275,7 @@ class _Binder:
         return False
 
     def _judge_channels(self, ksize: Shape, strides: Shape, channel: int, padding: str | None) -> None:
-        """Notes why channels cannot be pooled like this."""
+        """Record why these sizes cannot pool channels."""
         space = [d for d in range(1, self.rank) if d != channel]
         if not self.op.depthwise:
             wanted = f"1 in the channel dimension: {self.op.name} does not pool over channels"
@@ -327,7 +327,7 @@ class _Binder:
     def _judge_sequence(
         self, name: str, array: Array, d: int, source: Shape | None, dest: tuple[str, Shape] | None
     ) -> None:
-        """Notes whatever is wrong with the borders of dimension d, value by value."""
+        """Record an error for the borders of dimension d, checked value by value."""
         if self.problems.blames(name):
             return
         if array.ndim != 1 or array.size < 2:

@@ -1,4 +1,4 @@
-"""An op's arguments from text and .npy files, and its results back into files: what `poolgrad run` does."""
+"""Read an op's arguments from text and .npy files, and write its results to files, for `poolgrad run`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WORDS = {"true": True, "false": False}
 
 
 def closest(word: str, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown word.
+    """Return the end of an error about an unknown word: the closest known word, or all of them.
 
     >>> closest("MaxPol", ["AvgPool", "MaxPool"])
     "; did you mean 'MaxPool'?"
@@ -39,14 +39,14 @@ def closest(word: str, known: Iterable[str]) -> str:
 
 
 def find(name: str) -> Op:
-    """The op of that name."""
+    """Return the op of that name."""
     if name not in OPS:
         raise ValueError(f"there is no op {short_repr(name)}{closest(name, OPS)}")
     return OPS[name]
 
 
 def arguments(op: Op, words: Sequence[str]) -> dict[str, Any]:
-    """What `name=value` words say: arrays from files, everything else as text.
+    """Parse `name=value` words: read arrays from files, everything else from text.
 
     >>> arguments(OPS["AvgPoolGrad"], ["orig_input_shape=1,4,4,1", "ksize=1,2,2,1"])["ksize"]
     Traceback (most recent call last):
@@ -100,7 +100,7 @@ def _numbers(op: Op, param: Param, text: str) -> list[Any]:
 
 
 def load(what: str, text: str) -> Array:
-    """The array in a .npy file; `file.npy:bfloat16` reads the two-byte values that NumPy cannot name."""
+    """Return the array in a .npy file; `file.npy:bfloat16` reads the two-byte values that NumPy cannot name."""
     path, colon, kind = text.rpartition(":")
     if colon and kind not in ("bfloat16", "bf16"):
         path, colon = text, ""
@@ -135,7 +135,7 @@ def _why(error: Exception) -> str:
 
 
 def save(op: Op, result: Any, target: str) -> list[str]:
-    """Writes all outputs, and says what went where."""
+    """Write all outputs; return a line per output that names its file."""
     outputs = dict(zip(op.outputs, result if len(op.outputs) > 1 else (result,), strict=True))
     path = Path(target)
     if path.suffix == ".npz":
@@ -209,7 +209,7 @@ def _write(path: Path, content: bytes | Callable[[IO[bytes]], Any], moves: list[
 
 
 def describe(array: Array) -> str:
-    """Type and shape.
+    """Return dtype and shape as text.
 
     >>> describe(np.zeros((2, 3), np.float32))
     'f32 [2, 3]'

@@ -7,7 +7,7 @@ from enum import Enum, IntEnum
 
 
 class Mean(IntEnum):
-    """How a sum over a window becomes a mean. The numbers are those of the native module."""
+    """The rule that turns a sum over a window into a mean. The native module uses the same numbers."""
 
     COUNTED = 0  # by a count kept in the type itself, which stops growing where the type runs out of digits
     EXACT = 1  # by the count rounded to the type
@@ -18,7 +18,7 @@ class Mean(IntEnum):
 
 
 class Share(IntEnum):
-    """How a transposed mean weighs what it spreads."""
+    """The weight that a transposed mean gives each cell it spreads."""
 
     RECIPROCAL = 0  # times 1/count, computed in float64, rounded to the type
     SHORT_RECIPROCAL = 1  # times 1/count, computed in float32, rounded to the type
@@ -27,7 +27,7 @@ class Share(IntEnum):
 
 
 class Start(IntEnum):
-    """What a window's maximum starts from; a cell replaces it only by being greater."""
+    """The start value of a window's maximum; only a greater cell replaces it."""
 
     FIRST = 0  # the first cell, NaN or not
     LOWEST = 1  # the lowest finite value
@@ -35,7 +35,7 @@ class Start(IntEnum):
 
 
 class Kernel(Enum):
-    """What is done over the windows."""
+    """The computation over the windows."""
 
     FOLD = "fold"  # y[i] = mean of window i
     SPREAD = "spread"  # the transpose of fold
@@ -49,7 +49,7 @@ class Kernel(Enum):
 
 
 class WindowRule(Enum):
-    """Which maker turns attributes into windows."""
+    """The function that turns attributes into windows."""
 
     CLIP = "clip"  # cut off at the edges
     REACH = "reach"  # as clip, but a leading cut window longer than the axis reaches its end
@@ -73,7 +73,7 @@ class OpSemantics:
 
 @dataclass(frozen=True)
 class Promise:
-    """How near the result is to TensorFlow 2.21 on CPU, and every deviation by its reason."""
+    """The promised distance from TensorFlow 2.21 on CPU, and the reason of every deviation."""
 
     ulp: int = 0
     deviations: tuple[str, ...] = field(default=())
@@ -83,5 +83,5 @@ class Promise:
 
 
 def bits(*deviations: str) -> Promise:
-    """The same bits as TensorFlow, but for the named deviations."""
+    """Promise the same bits as TensorFlow, except for the named deviations."""
     return Promise(0, deviations)

@@ -35,7 +35,7 @@ from .window_args import (
 
 
 def plan(shape: Sequence[int], window: Windows, stride: Ints | None = None, **words: Any) -> Plan:
-    """The windows themselves, for an array of that shape: words as in the pools.
+    """Return the windows for an array of that shape; arguments as in the pools.
 
     >>> plan((4, 4), 2).dest
     (2, 2)
@@ -66,7 +66,7 @@ def _selecting(op: str, x: Any, windows: Plan, least: bool, ties: Ties, nan: Nan
 
 
 def maximum(x: Any, windows: Plan, *, ties: Ties = "first", nan: Nan = "propagate") -> tuple[Any, Linear]:
-    """The maxima of x, and the linear operator that picks the cells that x chose.
+    """Return the maxima of x, and the linear operator that picks the cells that x chose.
 
     >>> y, P = maximum(np.array([1.0, 3.0, 2.0, 0.0]), plan((4,), 2))
     >>> y.tolist(), P(np.array([5.0, 6.0, 7.0, 8.0])).tolist(), P.T(np.array([1.0, 2.0])).tolist()
@@ -76,7 +76,7 @@ def maximum(x: Any, windows: Plan, *, ties: Ties = "first", nan: Nan = "propagat
 
 
 def minimum(x: Any, windows: Plan, *, ties: Ties = "first", nan: Nan = "propagate") -> tuple[Any, Linear]:
-    """The minima of x, and the linear operator that picks them.
+    """Return the minima of x, and the linear operator that picks them.
 
     >>> minimum(np.array([1.0, 3.0, 2.0, 0.0]), plan((4,), 2))[0].tolist()
     [1.0, 0.0]
@@ -85,7 +85,7 @@ def minimum(x: Any, windows: Plan, *, ties: Ties = "first", nan: Nan = "propagat
 
 
 def averaging(windows: Plan, *, count_include_pad: bool = False, divisor: float | None = None) -> Linear:
-    """The operator that takes means over windows.
+    """Return the operator that takes means over windows.
 
     >>> averaging(plan((4,), 2))(np.array([1.0, 3.0, 2.0, 0.0])).tolist()
     [2.0, 1.0]
@@ -94,7 +94,7 @@ def averaging(windows: Plan, *, count_include_pad: bool = False, divisor: float 
 
 
 def summing(windows: Plan) -> Linear:
-    """The operator that takes sums over windows.
+    """Return the operator that takes sums over windows.
 
     >>> summing(plan((4,), 2)).T(np.array([1.0, 2.0])).tolist()
     [1.0, 1.0, 2.0, 2.0]
@@ -118,7 +118,7 @@ def drawn_windows(
     layout: Any,
     return_windows: bool = False,
 ) -> tuple[WindowArgs, Any]:
-    """Fractional windows over the pooled axes of an array of that shape."""
+    """Draw fractional windows over the pooled axes of an array of that shape."""
     problems = ArgumentErrors(op)
     name, given = ("ratio", ratio) if is_several(ratio) else ("size", size)
     found = pooled_axes(problems, len(shape), axes, layout, len(given) if is_several(given) else None, name)
@@ -152,9 +152,9 @@ def fractional_max_pool(
     return_windows: bool = False,
     out: Array | None = None,
 ) -> Any:
-    """Maxima over windows drawn at random, about `ratio` cells long: y, then taps and windows if they are asked for.
+    """Max pooling over random windows of about `ratio` cells; return y, then taps and windows if requested.
 
-    The windows of a call are values: pass them to max_pool as `window` to pool again in the same way.
+    Pass the returned windows to max_pool as `window` to pool again with the same windows.
 
     >>> x = np.arange(10.0)
     >>> y, windows = fractional_max_pool(x, 1.5, seed=(1, 2), return_windows=True)
@@ -185,7 +185,7 @@ def fractional_avg_pool(
     return_windows: bool = False,
     out: Array | None = None,
 ) -> Any:
-    """Means over windows drawn at random, as fractional_max_pool draws them.
+    """Average pooling over random windows, drawn as in fractional_max_pool.
 
     >>> fractional_avg_pool(np.arange(4.0), size=2, seed=1).tolist()
     [0.5, 2.5]
@@ -209,7 +209,7 @@ def adaptive_max_pool(
     return_taps: bool = False,
     out: Array | None = None,
 ) -> Any:
-    """Maxima over `size` windows per pooled axis that share it evenly; None leaves an axis as it is.
+    """Max pooling over `size` windows per pooled axis that divide it evenly; None leaves an axis unpooled.
 
     >>> adaptive_max_pool(np.arange(7), 3).tolist()
     [2, 4, 6]
@@ -230,7 +230,7 @@ def adaptive_avg_pool(
     rounding: Rounding = "nearest",
     out: Array | None = None,
 ) -> Any:
-    """Means over `size` windows per pooled axis that share it evenly; None leaves an axis as it is.
+    """Average pooling over `size` windows per pooled axis that divide it evenly; None leaves an axis unpooled.
 
     >>> adaptive_avg_pool(np.arange(7.0), 3).tolist()
     [1.0, 3.0, 5.0]
@@ -258,7 +258,7 @@ def global_max_pool(
     nan: Nan = "propagate",
     keepdims: bool = True,
 ) -> Any:
-    """The largest cell over whole axes.
+    """Return the largest cell over whole axes.
 
     >>> global_max_pool(np.array([[1, 5], [7, 2]]), axes=1).tolist()
     [[5], [7]]
@@ -276,7 +276,7 @@ def global_min_pool(
     nan: Nan = "propagate",
     keepdims: bool = True,
 ) -> Any:
-    """The least cell over whole axes.
+    """Return the least cell over whole axes.
 
     >>> global_min_pool(np.array([[1, 5], [7, 2]]), axes=1, keepdims=False).tolist()
     [1, 2]
@@ -295,7 +295,7 @@ def global_avg_pool(
     rounding: Rounding = "nearest",
     keepdims: bool = True,
 ) -> Any:
-    """The mean over whole axes.
+    """Return the mean over whole axes.
 
     >>> global_avg_pool(np.array([[1.0, 5.0], [7.0, 2.0]]), axes=1).tolist()
     [[3.0], [4.5]]
@@ -313,7 +313,7 @@ def global_sum_pool(
     dtype: npt.DTypeLike | None = None,
     keepdims: bool = True,
 ) -> Any:
-    """The sum over whole axes.
+    """Return the sum over whole axes.
 
     >>> global_sum_pool(np.array([[1, 5], [7, 2]]), axes=1, keepdims=False).tolist()
     [6, 9]
@@ -331,7 +331,7 @@ _CONVENTIONS: dict[str, dict[str, dict[str, Any]]] = {
 
 
 def like(library: str) -> Any:
-    """The pools with another library's defaults, under the same names.
+    """Return the pools with another library's defaults, under the same names.
 
     "tensorflow": channels last, means over true cells, TensorFlow's NaN rule. "torch": channels first after the batch, padding
     counted in means. "onnx": channels first, stride 1, means over true cells.

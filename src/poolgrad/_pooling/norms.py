@@ -1,4 +1,4 @@
-"""Norms over windows: powers, sums and roots that leave no range of numbers on the way."""
+"""Compute norms over windows: powers, sums and roots, without overflow or underflow on the way."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HALVES = ("float16", "bfloat16")
 
 
 def check_power(problems: ArgumentErrors, p: Any, dtype: np.dtype[Any]) -> int | float:
-    """Return the power as a number of Python; refuse what is none, and arrays that have no norm."""
+    """Return the power as a Python number; refuse other values, and dtypes that have no norm."""
     real = isinstance(p, (int, float, np.integer, np.floating)) and not isinstance(p, bool)
     try:
         near = float(p) if real else 0.0
@@ -68,7 +68,7 @@ def _scaled(plan: Plan, x: Array, largest: Array, p: int | float, windows: Array
 
 
 def _cells(plan: Plan, at: int) -> tuple[slice, ...]:
-    """The cells of one window."""
+    """Return the cells of one window."""
     place = np.unravel_index(at, plan.dest)
     return tuple(
         slice(int(i), int(i) + 1) if axis is None else slice(int(axis.start[i]), int(axis.stop[i]), axis.step)
@@ -87,17 +87,17 @@ class Recast(Linear):
         self.wide = before if before.itemsize > after.itemsize else after
 
     def forth(self, v: Array) -> Array:
-        """To the second dtype."""
+        """Multiply and cast to the second dtype."""
         return np.asarray(v.astype(self.wide) * self.wide.type(self.factor)).astype(self.after)
 
     def back(self, g: Array) -> Array:
-        """To the first."""
+        """Multiply and cast to the first dtype."""
         return np.asarray(g.astype(self.wide) * self.wide.type(self.factor)).astype(self.before)
 
 
 @np.errstate(all="ignore")
 def traced_norms(operator: WindowSum, x: Var, p: int | float) -> Var:
-    """Return the norms of a variable; where its largest power leaves the range, all of it is scaled, which changes no derivative."""
+    """Return the norms of a variable; if its largest power leaves the range, scale all of it, which changes no derivative."""
     kind = x.dtype
     wide = np.dtype(np.float32) if kind.name in _HALVES else kind
     scale = _scale(x.value.astype(wide, copy=False), p)
@@ -110,7 +110,7 @@ def traced_norms(operator: WindowSum, x: Var, p: int | float) -> Var:
 
 
 def _scale(x: Array, p: int | float) -> float:
-    """A power of two near the largest cell if its power is far from 1, else 1."""
+    """Return a power of two near the largest cell if its power is far from 1, else 1."""
     limits = np.finfo(x.dtype)
     largest = float(np.abs(x).max(initial=0))
     if not 0 < largest < np.inf:

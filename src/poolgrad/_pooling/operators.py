@@ -40,7 +40,7 @@ class Linear:
     name = "Linear"
 
     def __call__(self, v: Any, out: Array | None = None) -> Any:
-        """The map applied to an array, or to a variable of `poolgrad.vjp`."""
+        """Apply the map to an array, or to a variable of `poolgrad.vjp`."""
         return apply(self, v, out)
 
     @property
@@ -52,15 +52,15 @@ class Linear:
         return kept
 
     def forth(self, v: Array) -> Array:
-        """The map."""
+        """Apply the map."""
         raise NotImplementedError
 
     def back(self, g: Array) -> Array:
-        """Its transpose."""
+        """Apply the transpose."""
         raise NotImplementedError
 
     def matrix(self) -> Array:
-        """The map as a dense matrix, one row per cell of the result: for small arrays, to look at.
+        """Return the map as a dense matrix, one row per cell of the result; for small arrays.
 
         >>> from poolgrad import averaging, Plan, clip
         >>> averaging(Plan((4,), {0: clip(4, 2, 2, 0, 2)})).matrix().tolist()
@@ -97,7 +97,7 @@ _MATRIX = 2**28  # bytes of the largest matrix that is made
 
 
 def _fill(run: Any, shape: tuple[int, ...], rows: Array) -> None:
-    """Writes what `run` makes of the k-th unit array of that shape into the k-th row."""
+    """Write run(k-th unit array of that shape) into row k."""
     unit = np.zeros(shape)
     flat = unit.reshape(-1)
     for k in range(unit.size):
@@ -128,16 +128,16 @@ class Transposed(Linear):
         return self.of
 
     def forth(self, v: Array) -> Array:
-        """The transpose."""
+        """Apply the transpose of the operator."""
         return self.of.back(v)
 
     def back(self, g: Array) -> Array:
-        """The operator."""
+        """Apply the operator."""
         return self.of.forth(g)
 
 
 def apply(operator: Linear, v: Any, out: Array | None = None) -> Any:
-    """The operator applied to an array, into `out` if that is given; traced if v is."""
+    """Apply the operator to an array, into `out` if given; trace it if v is a variable."""
     from .tape import Var, lift
 
     if isinstance(v, Var):
@@ -161,7 +161,7 @@ def apply(operator: Linear, v: Any, out: Array | None = None) -> Any:
 
 
 def put(problems: ArgumentErrors, result: Array, out: Array | None) -> Array:
-    """The result, or `out` with the result in it."""
+    """Return the result, or `out` with the result in it."""
     if out is None:
         return result
     if not isinstance(out, np.ndarray):
@@ -175,7 +175,7 @@ def put(problems: ArgumentErrors, result: Array, out: Array | None) -> Array:
 
 
 def _fitted(problems: ArgumentErrors, result: Array, dtype: np.dtype[Any]) -> Array:
-    """The result in the dtype of `out`: as the integer policy casts, where it is another."""
+    """Cast the result to the dtype of `out`, by the integer policy."""
     if result.dtype == dtype or dtype.kind in "cO":
         return result
     if result.dtype.kind in integers.WHOLE:
@@ -185,7 +185,7 @@ def _fitted(problems: ArgumentErrors, result: Array, dtype: np.dtype[Any]) -> Ar
 
 @lru_cache(64)
 def inverse(order: tuple[int, ...]) -> tuple[int, ...]:
-    """The order of axes that undoes an order of axes."""
+    """Return the order of axes that undoes an order of axes."""
     return tuple(sorted(range(len(order)), key=order.__getitem__))
 
 
@@ -200,27 +200,27 @@ class Ordered(Linear):
         self.dest = tuple(map(plan.dest.__getitem__, self.inverse))
 
     def arrange(self, array: Array) -> Array:
-        """The array as the core reads it."""
+        """Return the array as the core reads it."""
         return ready(ArgumentErrors(self.name), "v", array if self.straight else array.transpose(self.order))
 
     def restore(self, array: Array) -> Array:
-        """The array as the caller sees it."""
+        """Return the array as the caller sees it."""
         return array if self.straight else array.transpose(self.inverse)
 
     def forth(self, v: Array) -> Array:
-        """The map."""
+        """Apply the map."""
         return self.restore(self.carry(self.arrange(v)))
 
     def back(self, g: Array) -> Array:
-        """Its transpose."""
+        """Apply the transpose."""
         return self.restore(self.carry_back(self.arrange(g)))
 
     def carry(self, v: Array) -> Array:
-        """The map on an array as `arrange` gives it."""
+        """Apply the map to an array as `arrange` gives it."""
         raise NotImplementedError
 
     def carry_back(self, g: Array) -> Array:
-        """Its transpose, likewise."""
+        """Apply the transpose to an array as `arrange` gives it."""
         raise NotImplementedError
 
 
@@ -250,7 +250,7 @@ def per_window(plan: Plan, what: Literal["count", "span"]) -> Array:
 
 
 def widest(plan: Plan) -> int:
-    """The most cells that a window has, kept with the plan."""
+    """Return the cells of the largest window, cached on the plan."""
     kept: int | None = plan.__dict__.get("_widest")
     if kept is None:
         kept = prod(1 if a is None else int(a.count.max(initial=0)) for a in plan.by_dimension)
@@ -259,7 +259,7 @@ def widest(plan: Plan) -> int:
 
 
 def overlap(plan: Plan) -> int:
-    """A bound for the windows that a cell is part of, kept with the plan: 1 where windows lie apart."""
+    """Return a bound on the windows that read one cell, cached on the plan: 1 if windows do not overlap."""
     kept: int | None = plan.__dict__.get("_overlap")
     if kept is None:
         kept = 1
@@ -273,7 +273,7 @@ def overlap(plan: Plan) -> int:
 
 
 def parts(plan: Plan) -> list[tuple[tuple[Any, ...], tuple[Any, ...], Plan]]:
-    """The plan by phases of its dilated axes, kept with it."""
+    """Return the plan split by phases of its dilated axes, cached on the plan."""
     kept: list[tuple[tuple[Any, ...], tuple[Any, ...], Plan]] | None = plan.__dict__.get("_parts")
     if kept is None:
         kept = list(phases(plan))
@@ -282,7 +282,7 @@ def parts(plan: Plan) -> list[tuple[tuple[Any, ...], tuple[Any, ...], Plan]]:
 
 
 def dilated(plan: Plan) -> bool:
-    """Whether cells of some window lie apart."""
+    """Return True if some window is dilated."""
     return any(axis.step > 1 for axis in plan.axes)
 
 
@@ -363,7 +363,7 @@ def _as_bytes(array: Array) -> Array:
 
 
 def exact_sums(problems: ArgumentErrors, name: str, plan: Plan, v: Array) -> integers.Sums:
-    """The sums of integers over windows, exactly."""
+    """Return the sums of integers over windows, exactly."""
     return integers.exact_sums(problems, name, lambda cells: forth_by(plan, _total, cells), v, widest(plan))
 
 
@@ -537,7 +537,7 @@ class Indexing(Linear):
         return self._follow(native.gather, _as_bytes(v)).view(v.dtype)
 
     def back(self, g: Array) -> Array:
-        """The sum of what was sent to each position; halves are added in float32 and rounded once."""
+        """Add up the cells sent to each position; half types are summed in float32 and rounded once."""
         problems = ArgumentErrors(self.name)
         afford(problems, "shape", prod(self.source) * g.dtype.itemsize, f"a result of shape {list(self.source)}")
         return integers.sums_of_kind(
@@ -571,10 +571,10 @@ class Masked(Linear):
         self.name = of.name
 
     def forth(self, v: Array) -> Array:
-        """The operator on what the mask lets pass."""
+        """Apply the operator to the cells that the mask keeps."""
         return self.of.forth(np.where(self.mask, v, np.zeros((), v.dtype)))
 
     def back(self, g: Array) -> Array:
-        """The transpose, masked."""
+        """Apply the transpose, then the mask."""
         back = self.of.back(g)
         return np.where(self.mask, back, np.zeros((), back.dtype))

@@ -66,7 +66,7 @@ def array_of(problems: ArgumentErrors, x: Any) -> Array:
 
 
 def _memory_order(x: Array, axes: tuple[int, ...]) -> tuple[int, ...]:
-    """The axes by falling stride if the array is contiguous that way and the pooled axes keep their order, else as they are."""
+    """Return the axes by falling stride if that makes the array contiguous and keeps the order of pooled axes, else unchanged."""
     if x.flags.c_contiguous or 2 * len(axes) > MOST_AXES:  # in another order more axes may lie between the pooled ones
         return tuple(range(x.ndim))
     order = tuple(sorted(range(x.ndim), key=lambda d: (-x.strides[d], d)))
@@ -86,7 +86,7 @@ def _understood(op: str, shape: tuple[int, ...], words: WindowArgs) -> PooledAxe
 
 
 def frozen(value: Any) -> Any:
-    """The value as part of a key; TypeError if another value could be equal to it, as True is to 1."""
+    """Return a hashable cache key; raise TypeError for other types, such as bool, because `True == 1`."""
     if isinstance(value, np.ndarray) and value.size <= SHORT:
         value = value.tolist()
     if type(value) in (list, tuple):
@@ -98,7 +98,7 @@ def frozen(value: Any) -> Any:
 
 @names_memory
 def geometry_of(op: str, shape: tuple[int, ...], words: WindowArgs) -> PooledAxes:
-    """The windows that the words describe over an array of that shape; those asked for before are remembered."""
+    """Return the windows that the arguments describe over an array of that shape; cache them."""
     flag(ArgumentErrors(op), "ceil_mode", words.ceil_mode)
     try:
         key = WindowArgs(*map(frozen, words._replace(ceil_mode=None)))._replace(ceil_mode=bool(words.ceil_mode))
@@ -108,7 +108,7 @@ def geometry_of(op: str, shape: tuple[int, ...], words: WindowArgs) -> PooledAxe
 
 
 def source_of(problems: ArgumentErrors, array: Array, geometry: PooledAxes) -> Source:
-    """The array as it lies in memory, and the plan for it; refuses dtypes and sizes that cannot be pooled."""
+    """Return the array with its axes in memory order, and the plan for it; refuse dtypes and sizes that cannot be pooled."""
     array = array.view(np.uint8) if array.dtype == np.bool_ else array
     order = _memory_order(array, geometry.axes)
     plan = geometry.plan if order == tuple(range(len(order))) else _ordered_plan(geometry.plan, order)
@@ -125,7 +125,7 @@ _DTYPES = {np.dtype(name) for name in _NAMES} | {np.dtype(ml_dtypes.bfloat16)}
 
 
 class Options(NamedTuple):
-    """What a maximum may be told besides its windows."""
+    """The options of a max or min pool besides its windows."""
 
     ties: Ties = "first"
     nan: Nan = "propagate"
@@ -135,7 +135,7 @@ class Options(NamedTuple):
 
 @names_memory
 def best_of(op: str, x: Any, geometry: PooledAxes, least: bool, options: Options) -> Any:
-    """The largest or least of each window, with its taps if they are wanted."""
+    """Return the largest or least of each window, with its taps if they are wanted."""
     problems = ArgumentErrors(op)
     judge(problems, options.ties, options.nan)
     flag(problems, "return_taps", options.return_taps)
@@ -213,7 +213,7 @@ def min_pool(
 
 
 class Division(NamedTuple):
-    """What a mean may be told besides its windows."""
+    """The options of an average or sum pool besides its windows."""
 
     by_count: bool
     count_include_pad: bool = False
@@ -240,7 +240,7 @@ def divisor_of(problems: ArgumentErrors, plan: Plan, how: Division) -> Array | R
 
 
 def folding(op: str, source: Source, how: Division) -> Linear:
-    """The operator of a sum or mean."""
+    """Return the operator of a sum or mean."""
     problems = ArgumentErrors(op)
     judge(problems, "first", how.nan)
     by = divisor_of(problems, source.plan, how)
@@ -263,7 +263,7 @@ def dtype_of(problems: ArgumentErrors, value: Any) -> np.dtype[Any]:
     """Return the dtype that a caller asked for, in native byte order; refuse what cannot be pooled to."""
     try:
         dtype: np.dtype[Any] = np.dtype(getattr(value, "as_numpy_dtype", value))
-    except Exception:  # whatever NumPy raises for names that are none
+    except Exception:  # NumPy raises various errors for unknown names
         problems.fail("dtype", short_repr(value), "the name of a dtype", TypeError)
     dtype = dtype.newbyteorder("=")
     if dtype not in _DTYPES:
@@ -273,7 +273,7 @@ def dtype_of(problems: ArgumentErrors, value: Any) -> np.dtype[Any]:
 
 @names_memory
 def folded(op: str, x: Any, geometry: PooledAxes, how: Division) -> Any:
-    """The sum or mean of each window."""
+    """Return the sum or mean of each window."""
     problems = ArgumentErrors(op)
     array = array_of(problems, x)
     if how.rounding not in ROUNDINGS:
@@ -287,7 +287,7 @@ def folded(op: str, x: Any, geometry: PooledAxes, how: Division) -> Any:
         if dtype is not None:
             problems.fail("dtype", dtype, "None where x is differentiated: a derivative has the dtype of x")
         return lift(operator, x)
-    with np.errstate(invalid="ignore"):  # a window of NaN alone has no mean
+    with np.errstate(invalid="ignore"):  # a window with only NaN has no mean
         result = operator.forth(array)
     return put(problems, result if dtype is None else cast(problems, result, dtype, how), how.out)
 
@@ -300,7 +300,7 @@ def cast(problems: ArgumentErrors, result: Array, dtype: np.dtype[Any], how: Div
 
 
 def _whole_fold(problems: ArgumentErrors, source: Source, how: Division, dtype: np.dtype[Any] | None) -> Array:
-    """The sum or mean of integers, by the integer policy."""
+    """Return the sum or mean of integers, by the integer policy."""
     back = inverse(source.order)
     sums = exact_sums(problems, "x", source.plan, source.array).turned(back)
     by = divisor_of(problems, source.plan, how)

@@ -1,4 +1,4 @@
-"""Which cell of a window is best: largest or least, the first or the last of equals, with NaN or without."""
+"""Choose the best cell of each window: largest or least, the first or the last of equals, with or without NaN."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NAN = ("propagate", "ignore", "tf")
 
 
 def judge(problems: ArgumentErrors, ties: Any, nan: Any) -> None:
-    """Notes what is no rule."""
+    """Refuse an unknown `ties` or `nan`."""
     if not isinstance(ties, str) or ties not in _TIES:
         problems.add("ties", short_repr(ties), "'first', 'last', 'all' or 'split'")
     if not isinstance(nan, str) or nan not in _NAN:
@@ -31,12 +31,12 @@ def judge(problems: ArgumentErrors, ties: Any, nan: Any) -> None:
 
 
 def has_nan(x: Array) -> bool:
-    """Whether any cell is NaN."""
+    """Return True if any cell is NaN."""
     return x.dtype.kind not in "iub" and not native.whole(x)
 
 
 def keys(x: Array, least: bool, nan_wins: bool | None) -> Array:
-    """An array whose maxima are where x has its best cells; None for nan_wins if x has no NaN."""
+    """Return an array whose maxima are where x has its best cells; None for nan_wins if x has no NaN."""
     if x.dtype.kind in "iu":
         return ~x if least else x
     if nan_wins is None:
@@ -51,7 +51,7 @@ def keys(x: Array, least: bool, nan_wins: bool | None) -> Array:
 
 
 def _flipped(plan: Plan) -> Plan:
-    """The plan for an array that is read from its end along every pooled axis."""
+    """Return the plan for an array that is read from its end along every pooled axis."""
     turned = {}
     for d, axis in enumerate(plan.by_dimension):
         if axis is not None:
@@ -61,7 +61,7 @@ def _flipped(plan: Plan) -> Plan:
 
 
 def _choose(plan: Plan, x: Array, whole: bool) -> tuple[Array, Array]:
-    """The maximum of each window and its tap, phase by phase."""
+    """Return the maximum of each window and its tap, phase by phase."""
     if not dilated(plan):
         return native.choose(plan, x, whole)
     y, taps = np.empty(plan.dest, x.dtype), np.empty(plan.dest, native.tap_type(plan))
@@ -77,7 +77,7 @@ def _choose_last(plan: Plan, x: Array, whole: bool) -> tuple[Array, Array]:
 
 
 def _uncut(plan: Plan) -> Plan:
-    """The plan without the memory of padding, kept with it: so a maximum starts from minus infinity in every window."""
+    """Return the plan without padding, cached on the plan: every window's maximum then starts from minus infinity."""
     kept: Plan | None = plan.__dict__.get("_whole")
     if kept is None:
         axes = {
@@ -93,7 +93,7 @@ def _maxima(plan: Plan, x: Array, start: Start, whole: bool) -> Array:
 
 
 def best_values(plan: Plan, x: Array, least: bool, nan: Nan) -> Array:
-    """The best of each window where nobody asks which cell it is: no taps are made."""
+    """Return the best value of each window without making taps."""
     try:
         y = _maxima(plan, keys(x, least, None), Start.LOWEST if nan == "tf" else Start.INFINITY, nan != "tf")
     except native.NotWhole:
@@ -104,7 +104,7 @@ def best_values(plan: Plan, x: Array, least: bool, nan: Nan) -> Array:
 def _among_nan(
     plan: Plan, x: Array, order: Sequence[int], least: bool, ties: Ties, nan: Nan
 ) -> tuple[Array, TapGather]:
-    """The best of each window where NaN is above or below all numbers, and the operator that picks it."""
+    """Return the best of each window where NaN is above or below all numbers, and the operator that picks it."""
     picking = TapGather(plan, _taps_of(ties)(plan, keys(x, least, nan == "propagate"), False)[1], order)
     return picking.carry(x), picking
 
@@ -114,7 +114,7 @@ def _taps_of(ties: Ties) -> Any:
 
 
 def extreme(plan: Plan, x: Array, order: Sequence[int], least: bool, ties: Ties, nan: Nan) -> tuple[Array, Ordered]:
-    """The best of each window and the operator that picks it; x and what is returned are in the order of memory."""
+    """Return the best of each window and the operator that picks it; x and the results have their axes in memory order."""
     rank = keys(x, least, None)
     try:
         y, taps = _taps_of(ties)(plan, rank, nan != "tf")

@@ -55,7 +55,7 @@ Levels = tuple[Level, ...]
 
 
 def _join(a: Levels, b: Levels) -> Levels:
-    """The open levels of both."""
+    """Return the open levels of a and b."""
     if a is b or not b:
         return a
     if not a:
@@ -68,7 +68,7 @@ _BY_HAND: Levels = (Level(),)  # older than all others, and never closed
 
 
 def _by_hand(parents: Parents) -> Levels:
-    """The levels of a variable that a caller makes: its parents'; without parents, none inside a function that is traced."""
+    """Return the levels of a variable that a caller makes: its parents'; without parents, none inside a function that is traced."""
     levels: Levels = ()
     for parent, _ in parents:
         levels = _join(levels, parent.levels)
@@ -164,7 +164,7 @@ class Var:
         return Var(value, ((a, lambda g: _fit(g / b, a)), (b, lambda g: _fit(-(g / b * (a / b)), b))), levels)
 
     def __pow__(self, p: float) -> Var:
-        """To a constant power."""
+        """Raise to a constant power."""
         p = p if type(p) is int or type(p) is float else _power(p)
         try:
             value = self.value**p
@@ -193,12 +193,12 @@ class Var:
     __rmul__ = __mul__
 
     def sum(self) -> Var:
-        """The sum of all cells."""
+        """Return the sum of all cells."""
         total = np.asarray(self.value.sum(dtype=self.dtype))
         return Var(total, ((self, lambda g: _broadcast(g, self.shape)),), self.levels)
 
     def reshape(self, *shape: Any) -> Var:
-        """The same cells in another shape."""
+        """Return the same cells in another shape."""
         try:
             value = self.value.reshape(*shape)
         except (TypeError, ValueError, OverflowError):
@@ -211,7 +211,7 @@ def _floating(dtype: np.dtype[Any]) -> bool:
 
 
 def _array(problems: ArgumentErrors, name: str, value: Any, like: Var) -> Var:
-    """A caller's number or array as a constant of the dtype of `like`."""
+    """Return a caller's number or array as a constant of the dtype of `like`."""
     given = as_array(problems, name, value, like.value.dtype)
     problems.raise_if_any()
     assert given is not None
@@ -222,14 +222,14 @@ def _array(problems: ArgumentErrors, name: str, value: Any, like: Var) -> Var:
 
 
 def _constant(word: str, value: Any, like: Var) -> Var:
-    """The other operand of an operation with a variable."""
+    """Return the other operand of an operation with a variable, as a constant."""
     if type(value) is float or (type(value) is int and -(2**53) <= value <= 2**53):
         return Var(np.asarray(value, like.value.dtype), (), ())
     return _array(ArgumentErrors("Var"), word, value, like)
 
 
 def _power(p: Any) -> Any:
-    """An exponent as a Python number, whose type never decides the dtype of the result."""
+    """Return an exponent as a Python number, whose type never decides the dtype of the result."""
     if isinstance(p, Var):
         raise TypeError("Var: **: got a variable as exponent, wanted a number")
     number = p.item() if isinstance(p, (np.ndarray, np.generic)) and p.ndim == 0 else p
@@ -246,7 +246,7 @@ def _slope(g: Var, v: Var, p: float) -> Var:
 
 
 def _refuse(word: str, a: Var, b: Var) -> NoReturn:
-    """Says why NumPy has no result for two operands."""
+    """Refuse two operands for which NumPy has no result, and say why."""
     try:
         np.broadcast_shapes(a.shape, b.shape)
     except ValueError:
@@ -255,7 +255,7 @@ def _refuse(word: str, a: Var, b: Var) -> NoReturn:
 
 
 def _keep(v: Var, needed: Levels) -> None:
-    """Copies a value that a pullback reads later, if its memory is the caller's."""
+    """Copy a value that a pullback reads later, if its memory is the caller's."""
     if v.borrowed and needed:
         v.value, v.borrowed = np.array(v.value, order="K"), False
 
@@ -273,7 +273,7 @@ def _cast(v: Var, dtype: np.dtype[Any]) -> Var:
 
 
 def _fit(g: Var, like: Var) -> Var:
-    """The cotangent of `like` from one of its shape, or of one that it was broadcast or promoted to."""
+    """Return the cotangent of `like` from one of its shape, or of one that it was broadcast or promoted to."""
     shape, dtype = like.value.shape, like.value.dtype
     if g.value.shape != shape:
         g = _unbroadcast(g, shape)
@@ -281,7 +281,7 @@ def _fit(g: Var, like: Var) -> Var:
 
 
 def _unbroadcast(g: Var, shape: tuple[int, ...]) -> Var:
-    """The sum of g over the axes along which an array of that shape was repeated."""
+    """Return the sum of g over the axes along which an array of that shape was repeated."""
     extra = g.ndim - len(shape)
     axes = (*range(extra), *(d + extra for d, n in enumerate(shape) if n == 1 and g.shape[d + extra] != 1))
     summed = g.value.sum(axis=axes, dtype=g.dtype, keepdims=True).reshape(shape)
@@ -289,7 +289,7 @@ def _unbroadcast(g: Var, shape: tuple[int, ...]) -> Var:
 
 
 def lift(operator: Linear, v: Var, value: Array | None = None) -> Var:
-    """The operator on a variable; its value may be known already."""
+    """Apply the operator to a variable; pass `value` if the result is known already."""
     if v.value.shape != operator.source:
         ArgumentErrors(operator.name).fail("v", f"shape {list(v.shape)}", list(operator.source))
     back = operator.T
@@ -316,7 +316,7 @@ def _path(y: Var, level: Level) -> list[Var]:
 
 
 def _pull(path: list[Var], level: Level, g: Var, start: Var) -> Var:
-    """The cotangent of the start of the level, where g is that of the path's first node."""
+    """Return the cotangent of the start of the level, where g is that of the path's first node."""
     if not path:
         return _zeros(start)
     arrived: dict[int, Var] = {id(path[0]): _fit(g, path[0])}
@@ -339,11 +339,11 @@ class Trace(NamedTuple):
     outer: bool
 
     def pull(self, g: Var) -> Var:
-        """The cotangent of the start from that of y."""
+        """Return the cotangent of the start from that of y."""
         return _pull(self.path, self.level, g, self.start)
 
     def give(self, result: Var, given: Any = None) -> Any:
-        """A result that shares no memory with the arrays of the caller; `given` is g or v."""
+        """Return a result that shares no memory with the arrays of the caller; `given` is g or v."""
         if not (self.outer or isinstance(given, Var)):
             shared = result.borrowed or not result.value.flags.writeable
             return np.array(result.value, order="K") if shared else result.value
@@ -355,7 +355,7 @@ class Trace(NamedTuple):
 
 
 def _begin(op: str, f: Any, x: Any) -> tuple[Level, Var]:
-    """A level, and its start at x."""
+    """Return a level, and its start at x."""
     problems = ArgumentErrors(op)
     if not callable(f):
         problems.fail("f", short_repr(f), "a function", TypeError)
@@ -374,7 +374,7 @@ def _begin(op: str, f: Any, x: Any) -> tuple[Level, Var]:
 
 
 def _run(op: str, f: Callable[[Any], Any], x: Any, level: Level, start: Var) -> Trace:
-    """Calls f at the start of the level."""
+    """Call f at the start of the level."""
     depth = getattr(_running, "depth", 0)
     _running.depth = depth + 1
     try:
@@ -391,7 +391,7 @@ def _run(op: str, f: Callable[[Any], Any], x: Any, level: Level, start: Var) -> 
 
 
 def _aligned(op: str, name: str, value: Any, like: Var) -> Var:
-    """A cotangent or tangent for a variable: a variable itself, or a constant."""
+    """Return a cotangent or tangent of the shape of `like`, as a variable or a constant."""
     given = value if isinstance(value, Var) else _array(ArgumentErrors(op), name, value, like)
     if given.shape != like.shape:
         ArgumentErrors(op).fail(name, f"shape {list(given.shape)}", list(like.shape))
@@ -399,7 +399,7 @@ def _aligned(op: str, name: str, value: Any, like: Var) -> Var:
 
 
 def vjp(f: Callable[[Any], Any], x: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """f(x), and the function that takes a cotangent of f(x) to the cotangent of x.
+    """Return f(x), and the function that maps a cotangent of f(x) to the cotangent of x.
 
     It nests: where x, g or f(x) depend on a variable of a function that is itself differentiated, the results are variables, which
     gives every order. Arrays may be changed afterwards: whatever the pullback reads is kept as it was.
@@ -418,7 +418,7 @@ def vjp(f: Callable[[Any], Any], x: Any) -> tuple[Any, Callable[[Any], Any]]:
 
 
 def jvp(f: Callable[[Any], Any], x: Any, v: Any) -> tuple[Any, Any]:
-    """f(x), and how it changes where x moves along v: the pullback, which is linear, pulled back.
+    """Return f(x), and its derivative along v, computed as the pullback of the (linear) pullback.
 
     >>> import poolgrad as pg
     >>> y, dy = pg.jvp(lambda x: pg.avg_pool(x, 2), np.array([1.0, 3.0]), np.array([1.0, 0.0]))
@@ -437,7 +437,7 @@ def jvp(f: Callable[[Any], Any], x: Any, v: Any) -> tuple[Any, Any]:
 
 
 def grad(f: Callable[[Any], Any], x: Any) -> Any:
-    """The gradient at x of a function to a single number.
+    """Return the gradient at x of a function that returns a single number.
 
     It may use variables of a function around it, which is differentiated too:
 

@@ -1,4 +1,4 @@
-"""Which cell each window chose: as taps, as the positions that other libraries use, and back; and unpooling by them."""
+"""Convert taps to the positions that other libraries use, and back; unpool by either."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def _integers(problems: ArgumentErrors, name: str, value: Any, wanted: str = "in
 
 
 def _inside(problems: ArgumentErrors, name: str, index: Array, cells: int) -> None:
-    """Refuses positions that are negative or beyond the last cell, whatever integers they are."""
+    """Refuse positions that are negative or beyond the last cell, in any integer dtype."""
     if index.size and not (int(index.min()) >= 0 and int(index.max()) < cells):
         own = index.copy()  # another thread may change the array, even back to positions that are fine
         wrong = np.argwhere((own < 0) | (own >= cells)).tolist()
@@ -173,7 +173,7 @@ def _positions(problems: ArgumentErrors, index: Any, plan: Plan, cells: int) -> 
 
 
 def _digits(flat: Ints, sizes: Sequence[int]) -> list[Ints]:
-    """The coordinates of row-major positions."""
+    """Return the coordinates of row-major positions."""
     found: list[Ints] = []
     for n in reversed(sizes):
         flat, digit = np.divmod(flat, max(n, 1))
@@ -182,7 +182,7 @@ def _digits(flat: Ints, sizes: Sequence[int]) -> list[Ints]:
 
 
 def picking(windows: Plan, taps: Any) -> Linear:
-    """The operator that picks one cell of each window, by its number in the window: that of `maximum`, from a copy of stored taps.
+    """Return the operator that picks one cell of each window, by its number in the window: that of `maximum`, from a copy of stored taps.
 
     >>> import poolgrad as pg
     >>> P = pg.picking(pg.plan((4,), 2), np.array([1, 0], np.uint8))
@@ -204,7 +204,7 @@ def picking(windows: Plan, taps: Any) -> Linear:
 
 
 def _sizes(problems: ArgumentErrors, shape: Any) -> tuple[int, ...]:
-    """What a shape says, which has an end."""
+    """Return a shape as a tuple of sizes; refuse anything but a list of sizes."""
     listed = shape.tolist() if isinstance(shape, np.ndarray) and shape.ndim == 1 else shape
     if not isinstance(listed, (list, tuple)) or not all(isinstance(n, (int, np.integer)) and n >= 0 for n in listed):
         problems.fail("shape", short_repr(shape), "a list of sizes", TypeError)
@@ -216,7 +216,7 @@ def _sizes(problems: ArgumentErrors, shape: Any) -> tuple[int, ...]:
 def check_unpool(
     problems: ArgumentErrors, reduce: Any, shape: Sequence[int] | None, known: Sequence[int] | None
 ) -> None:
-    """Refuses what is no way to reduce, and another shape than the taps know."""
+    """Refuse an unknown `reduce`, and a shape other than that of the taps."""
     if reduce not in ("sum", "assign"):
         problems.fail("reduce", short_repr(reduce), "'sum' or 'assign'")
     if known is not None and shape is not None and _sizes(problems, shape) != tuple(known):
@@ -224,7 +224,7 @@ def check_unpool(
 
 
 def unpooling(where: Taps | Any, shape: Sequence[int] | None = None, reduce: Reduce = "sum", items: int = 1) -> Linear:
-    """The operator of `unpool`: what each window chose goes back to where it was. Positions are copied."""
+    """Return the operator of `unpool`, which puts each value back at its chosen cell. Positions are copied."""
     return _unpooling(where, shape, reduce, items, True)
 
 
@@ -262,7 +262,7 @@ def _indexing(problems: ArgumentErrors, where: Any, shape: Any, items: Any, keep
 
 
 def _absolute(operator: Indexing) -> Array:
-    """The operator's positions, counted from the beginning of the whole array."""
+    """Return the operator's positions, counted from the beginning of the whole array."""
     index, items = operator.index, operator.items
     if items == 1 or not index.size:
         return index
@@ -279,7 +279,7 @@ def unpool(
     items: int = 1,
     out: Array | None = None,
 ) -> Any:
-    """The array of that shape with each y[i] at the cell that its window chose, 0 elsewhere.
+    """Return the array of that shape with each y[i] at the cell that its window chose, 0 elsewhere.
 
     Where windows share a cell, "sum" adds up, which conserves the total and is the transpose of pooling; "assign" keeps the
     last, as PyTorch's max_unpool does. `taps` may also be positions, counted within each of `items` equal parts of the result.

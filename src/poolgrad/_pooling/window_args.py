@@ -1,4 +1,4 @@
-"""From a caller's words to windows: which axes are pooled, and which cells each window reads."""
+"""Turn a caller's arguments into windows: the pooled axes, and the cells that each window reads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DRAWN = 256  # the same where windows are drawn at random, one by one
 
 
 class PooledAxes(NamedTuple):
-    """What the words about windows say, checked: one entry per pooled axis."""
+    """The checked windows of a call: the pooled axes and their plan."""
 
     axes: tuple[int, ...]
     plan: Plan
@@ -36,7 +36,7 @@ class PooledAxes(NamedTuple):
 def pooled_axes(
     problems: ArgumentErrors, ndim: int, axes: Ints | None, layout: str | None, count: int | None, name: str = "window"
 ) -> tuple[int, ...]:
-    """The pooled axes in ascending order: those that are named, or all if there is a window for each; `name` gave the count.
+    """Return the pooled axes in ascending order: those that are named, or all if there is a window for each; `name` gave the count.
 
     >>> pooled_axes(Problems("max_pool"), 4, None, "NHWC", 2)
     (1, 2)
@@ -96,7 +96,7 @@ def _integers(
 
 
 def _listed(problems: ArgumentErrors, name: str, several: Any, most: int, wanted: str) -> list[Any]:
-    """The values of a list, which is read no further than it may be long, whatever it says of itself."""
+    """Return the values of a list; read at most one more than `most`, since the iterable may be infinite."""
     try:
         values = list(islice(several, most + 1))
     except Exception:  # whatever its own methods raise
@@ -107,7 +107,7 @@ def _listed(problems: ArgumentErrors, name: str, several: Any, most: int, wanted
 
 
 def flag(problems: ArgumentErrors, name: str, value: Any) -> None:
-    """Refuse what is neither true nor false: True, False, np.bool_, 1 and 0 are fine."""
+    """Refuse anything but True, False, np.bool_, 1 and 0."""
     if value is True or value is False:
         return
     if not isinstance(value, np.bool_) and not (isinstance(value, int) and value in (0, 1)):
@@ -131,7 +131,7 @@ def _pads(problems: ArgumentErrors, padding: Any, count: int) -> str | list[tupl
 
 
 def how_many(n: int, k: int, s: int, d: int, pads: tuple[int, int], ceil_mode: bool) -> int:
-    """The number of windows; in ceil_mode the last may stick out, but none begins behind the array.
+    """Return the number of windows; in ceil_mode the last may extend past the end, but none begins there.
 
     >>> how_many(6, 3, 2, 1, (0, 0), False), how_many(6, 3, 2, 1, (0, 0), True)
     (2, 3)
@@ -194,7 +194,7 @@ def adaptive(n: int, m: int) -> Axis:
 
 
 def _shares(problems: ArgumentErrors, name: str, n: int, m: int) -> Axis:
-    """The windows of `adaptive`, for whoever asks."""
+    """Return the windows of `adaptive`; errors name the caller's op."""
     if m * max(n, 1) >= 2**62:
         problems.fail(name, m, f"at most {2**62 // max(n, 1)} windows over {n} cells")
     _afford_windows(problems, name, m, f"over {n} cells")
@@ -226,7 +226,7 @@ def fractional_windows(
 def draw(
     problems: ArgumentErrors, n: Any, ratio: Any, size: Any, seed: Any, pseudo_random: bool, overlapping: bool
 ) -> tuple[Axis, ...]:
-    """The windows of `fractional_windows`, for whoever asks."""
+    """Draw the windows of `fractional_windows`; errors name the caller's op."""
     flag(problems, "pseudo_random", pseudo_random)
     flag(problems, "overlapping", overlapping)
     lengths = _integers(problems, "n", n, None, 1)
@@ -309,7 +309,7 @@ def _pair_at(pairs: Any, at: int) -> tuple[int, int]:
 
 
 class WindowArgs(NamedTuple):
-    """All that a caller says about windows."""
+    """The window arguments of a call."""
 
     window: Any
     stride: Any = None
@@ -321,7 +321,7 @@ class WindowArgs(NamedTuple):
 
 
 def resolve(problems: ArgumentErrors, shape: Sequence[int], words: WindowArgs) -> PooledAxes:
-    """Words about windows, as axes and a plan; refuses windows without a cell."""
+    """Turn window arguments into axes and a plan; refuse windows without a cell."""
     flag(problems, "ceil_mode", words.ceil_mode)
     window = words.window
     several = is_several(window)
@@ -385,7 +385,7 @@ def _check_reach(
 
 
 def is_several(value: Any) -> bool:
-    """Whether a value is a list of values."""
+    """Return True if a value is a list, a tuple, or an array with axes."""
     return isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
@@ -408,7 +408,7 @@ def _refuse(problems: ArgumentErrors, window: int, d: int) -> NoReturn:
 def adaptive_axes(
     problems: ArgumentErrors, shape: Sequence[int], size: Any, axes: Any, layout: str | None
 ) -> PooledAxes:
-    """The windows of adaptive pooling: so many per pooled axis; None leaves an axis as it is."""
+    """Return the windows of adaptive pooling: `size` per pooled axis; None leaves an axis unpooled."""
     several = is_several(size)
     found = pooled_axes(problems, len(shape), axes, layout, len(size) if several else None, "size")
     wanted = f"one size, or {len(found)}, one per pooled axis"
@@ -434,12 +434,12 @@ def global_axes(problems: ArgumentErrors, shape: Sequence[int], axes: Any, layou
 
 
 def sizes(problems: ArgumentErrors, shape: Any) -> tuple[int, ...]:
-    """A shape: sizes that are not negative."""
+    """Return a shape as a tuple; refuse negative sizes."""
     return _integers(problems, "shape", shape, None, 0)
 
 
 def output_shape(shape: Sequence[int], window: Windows, stride: Ints | None = None, **words: Any) -> tuple[int, ...]:
-    """The shape of what the pools return for an array of that shape.
+    """Return the shape of the pooled array for an array of that shape.
 
     >>> output_shape((1, 5, 5, 3), 2, layout="NHWC", ceil_mode=True)
     (1, 3, 3, 3)

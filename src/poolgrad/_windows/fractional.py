@@ -1,4 +1,4 @@
-"""The random sequences of fractional pooling, as TensorFlow draws them from (seed, seed2)."""
+"""Draw the random sequences of fractional pooling from (seed, seed2), as TensorFlow does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHIFT = np.uint64(32)
 
 
 class Philox:
-    """Philox-4x32-10: a counter, encrypted ten times. Each request starts at a block of four words of its own.
+    """A Philox-4x32-10 generator: a counter, encrypted in ten rounds. Each request starts at a new block of four words.
 
     >>> Philox(1, 2).words(5).tolist()
     [3878945999, 2364392915, 1057429302, 168492509, 3082076531]
@@ -25,7 +25,7 @@ class Philox:
         self._block = 0
 
     def words(self, count: int) -> npt.NDArray[np.uint64]:
-        """The next `count` 32-bit words."""
+        """Return the next `count` 32-bit words."""
         blocks = -(-count // 4)
         low = np.arange(self._block, self._block + blocks, dtype=np.uint64)
         self._block += blocks
@@ -39,7 +39,7 @@ class Philox:
 
 
 def sequence(n: int, m: int, pseudo_random: bool, source: Philox) -> npt.NDArray[np.int64]:
-    """Borders of m windows over n cells, each n//m or n//m + 1 long.
+    """Return the borders of m windows over n cells, each n//m or n//m + 1 long.
 
     >>> rng = Philox(1, 2)
     >>> sequence(10, 6, False, rng).tolist(), sequence(7, 4, False, rng).tolist()

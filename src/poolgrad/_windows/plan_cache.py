@@ -1,4 +1,4 @@
-"""What is known about windows is kept for the next call; where windows are many, only as much as fits a store that all share."""
+"""Cache window plans between calls. Large plans share one size-limited cache."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-SHORT = 1 << 12  # entries up to which something counts as short: not half a megabyte with its native plan
-STORE = 1 << 23  # entries of all that is long, unless the newest alone has more
+SHORT = 1 << 12  # most table entries of a short plan: under half a megabyte with its native plan
+STORE = 1 << 23  # most table entries of all long plans together, unless the newest alone has more
 
-_long: dict[Any, Any] = {}  # the oldest first
+_long: dict[Any, Any] = {}  # oldest first
 
 
 class _Long(Exception):
-    """Carries a result past lru_cache, which does not keep what is raised."""
+    """Carry a result past lru_cache, which does not cache exceptions."""
 
 
 def entries(*made: Any) -> int:
-    """The length of the tables behind some axes, plans, or what has a plan; what they share counts once."""
+    """Count the table entries of axes, plans, or objects with a plan; count shared axes once."""
     return sum(axis.length + len(axis) for axis in set().union(*map(_axes, made)))
 
 
@@ -29,7 +29,7 @@ def _axes(made: Any) -> set[Any]:
 
 
 def _make_room(newest: Any) -> None:
-    """What fits besides the newest stays, the newer ones first; what the newest is made of takes no room."""
+    """Drop the entries that do not fit beside the newest, keeping newer ones first; axes shared with the newest count nothing."""
     held, room = _axes(newest), STORE - entries(newest)
     for key, old in reversed(list(_long.items())):
         size = entries(*(_axes(old) - held))
@@ -40,7 +40,7 @@ def _make_room(newest: Any) -> None:
 
 
 def cache_plan(most: int) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """As lru_cache, for functions that make axes, plans, or what has a plan."""
+    """Cache like lru_cache, for functions that make axes, plans, or objects with a plan."""
 
     def keep(make: Callable[..., T]) -> Callable[..., T]:
         @lru_cache(most)

@@ -25,7 +25,7 @@ from . import primitives
 
 
 class _Jax:
-    """How JAX does what the pools need."""
+    """The JAX backend of the pools."""
 
     def describe(self, op: str, x: Any) -> tuple[Any, tuple[int, ...], np.dtype[Any]]:
         problems = ArgumentErrors(op)
@@ -97,7 +97,7 @@ class _Jax:
 
 
 def _narrowed(function: Callable[..., Any], dtype: np.dtype[Any], *arrays: Any) -> Any:
-    """The integers of a function in JAX's own dtype: exact, or refused."""
+    """Return the integers of a function in JAX's own dtype: exact, or refused."""
     op = getattr(function.args[0], "op", "poolgrad.jax") if isinstance(function, partial) else "poolgrad.jax"
     return integer_cast(ArgumentErrors(op), "jax_enable_x64", function(*arrays), dtype)
 

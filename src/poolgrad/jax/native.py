@@ -32,13 +32,13 @@ FLAGS = ("-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall"
 
 
 def _header() -> Path:
-    """The table of the core's functions: beside this file, or, in a checkout, where the core is."""
+    """Return the header of the core's function table: beside this file, or in a checkout beside the core."""
     beside = HERE / "foreign.hpp"
     return beside if beside.exists() else HERE.parents[1] / "core" / "foreign.hpp"
 
 
 def cached() -> Path:
-    """Where a library that was built after the installation lies: by its sources, the machine, and jaxlib's version."""
+    """Return the path of a library built after installation; it depends on the sources, the machine and jaxlib's version."""
     sources = (HERE / "xla.cpp").read_bytes() + _header().read_bytes()
     key = hashlib.sha256(sources + f"{platform.system()} {platform.machine()} {jax.lib.__version__}".encode())
     root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -46,7 +46,7 @@ def cached() -> Path:
 
 
 def build() -> Path:
-    """Compiles the library into the user's cache and returns where it is."""
+    """Compile the library into the user's cache, and return its path."""
     compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
     if not compiler:
         raise RuntimeError("poolgrad.jax: build: got no C++ compiler, wanted one in CXX or on the path")
@@ -62,14 +62,14 @@ def build() -> Path:
 
 
 def library() -> Path | None:
-    """The library that would be loaded."""
+    """Return the path of the library to load, or None."""
     if os.environ.get("POOLGRAD_JAX") == "callback":
         return None
     return next((path for path in (HERE / NAME, cached()) if path.exists()), None)
 
 
 def _address(capsule: object) -> int | None:
-    """Where the core's table is; Python raises if it is of another version."""
+    """Return the address of the core's table; Python raises if its version differs."""
     read = ctypes.pythonapi.PyCapsule_GetPointer
     read.restype, read.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     address: int | None = read(capsule, b"poolgrad.foreign.1")
@@ -78,7 +78,7 @@ def _address(capsule: object) -> int | None:
 
 @lru_cache(1)
 def available() -> bool:
-    """Whether pools are compiled in; loads and registers the library at the first call."""
+    """Return True if pools are compiled in; load and register the library at the first call."""
     path = library()
     if path is None:
         return False
@@ -105,7 +105,7 @@ def _plain(frame: Frame) -> bool:
 
 
 def select(rule: PoolSpec, shapes: Any, x: Any, windows: Any) -> list[Any] | None:
-    """The best cells and their taps, if XLA can find them."""
+    """Return the best cells and their taps, or None if XLA cannot find them."""
     whole = not jax.numpy.issubdtype(x.dtype, jax.numpy.floating)
     known = rule.ties == "first" and (whole or rule.nan != "tf")
     if not (known and _plain(rule.frame) and available()):
@@ -116,7 +116,7 @@ def select(rule: PoolSpec, shapes: Any, x: Any, windows: Any) -> list[Any] | Non
 
 
 def linear(rule: PoolSpec, back: bool, shape: Any, v: Any, windows: Any, *state: Any) -> Any:
-    """The operator on v, if XLA can apply it."""
+    """Apply the operator to v, or return None if XLA cannot."""
     if rule.kind not in ("fold", "pick") or not _plain(rule.frame) or not available():
         return None
     if rule.kind == "pick":
@@ -131,7 +131,7 @@ def linear(rule: PoolSpec, back: bool, shape: Any, v: Any, windows: Any, *state:
 
 
 def main(arguments: list[str]) -> int:
-    """Builds the library, or says which one is used."""
+    """Build the library, or print which one is used."""
     if arguments == ["build"]:
         print(f"poolgrad.jax: compiling with the headers of jaxlib {jax.lib.__version__} ...", flush=True)
         print(f"poolgrad.jax: built {build()}")

@@ -25,13 +25,13 @@ linear_p = Primitive("poolgrad_linear")
 
 
 def choose(rule: PoolSpec, x: Any, windows: Any) -> tuple[Any, Any]:
-    """The best cell of each window, and the taps where one is chosen."""
+    """Return the best cell of each window, and the taps where one is chosen."""
     found = select_p.bind(x, windows, rule=rule)
     return found[0], found[1] if rule.picks else None
 
 
 def apply(rule: PoolSpec, back: bool, v: Any, windows: Any, *state: Any) -> Any:
-    """The operator of the rule, or its transpose, on v."""
+    """Apply the operator of the spec, or its transpose, to v."""
     return linear_p.bind(v, windows, *state, rule=rule, back=back)
 
 
@@ -57,7 +57,7 @@ def _linear_abstract(v: Any, windows: Any, *state: Any, rule: PoolSpec, back: bo
 
 
 def host(function: Callable[..., Any], shapes: Any, *arrays: Any) -> Any:
-    """A NumPy function called from a compiled program."""
+    """Call a NumPy function from a compiled program."""
 
     def called(*values: Any) -> Any:
         found = function(*(np.asarray(value) for value in values))

@@ -1,4 +1,4 @@
-"""The layers. What they compute, the pools of the backend in use compute."""
+"""Define the layers, over the pools of the backend in use."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _room() -> Any:
 
 
 def _spatial(op: str, shape: Sequence[Any], data_format: str, rank: int | None = None) -> tuple[int, ...]:
-    """The pooled axes of arrays of that shape."""
+    """Return the pooled axes of arrays of that shape."""
     if rank is not None and len(shape) != rank + 2:
         ArgumentErrors(op).fail(
             "x", f"shape {list(shape)}", f"{rank + 2} dimensions: a batch, {rank} to pool, and channels"
@@ -58,7 +58,7 @@ def _judge_flag(problems: ArgumentErrors, name: str, value: Any) -> None:
 
 
 class _Pooling(keras.layers.Layer):
-    """What all layers share: the order of the axes, and whether the backend may compile them."""
+    """The base of all layers: the order of the axes, and whether the backend may compile the layer."""
 
     def __init__(self, data_format: str | None = None, **rest: Any) -> None:
         super().__init__(**rest)
@@ -125,14 +125,14 @@ class _Fractional(_Pooling):
         return {**several, "pseudo_random": self.pseudo_random, "overlapping": self.overlapping}
 
     def call(self, inputs: Any, training: bool = False) -> Any:
-        """The pooled array."""
+        """Return the pooled array."""
         words = self._words()
         seed = self.seed_generator.next() if training else (self.seed, 0)
         axes = _spatial(self.pool, inputs.shape, self.data_format, self.rank)
         return getattr(_room(), self.pool)(inputs, words.pop("ratio"), seed=seed, axes=axes, **words)
 
     def compute_output_shape(self, input_shape: Sequence[int | None]) -> Shape:
-        """The shape of what is pooled from that shape."""
+        """Return the pooled shape of that input shape."""
         found = list(input_shape)
         axes = _spatial(self.pool, input_shape, self.data_format, self.rank)
         words = self._words()
@@ -144,12 +144,12 @@ class _Fractional(_Pooling):
         return tuple(found)
 
     def get_config(self) -> dict[str, Any]:
-        """All that makes the layer again."""
+        """Return the arguments that rebuild the layer."""
         return {**super().get_config(), **self._words(), "data_format": self.data_format, "seed": self.seed}
 
 
 def _layer(pool: str, rank: int, name: str, what: str) -> Any:
-    """The fractional layer of that rank."""
+    """Return the fractional layer of that rank."""
     text = (
         f"Fractional {what} pooling over {rank} axes: windows of about `ratio` cells, or `size` of them, at random.\n\n"
         "    In training every step draws its windows, from `seed` and a counter, the same on every backend; in inference they\n"
@@ -194,7 +194,7 @@ class _Sliding(_Pooling):
         problems.raise_if_any()
 
     def _plan(self, shape: Sequence[int | None]) -> Any:
-        """The windows over an array of that shape, lengths that are not pooled being 1."""
+        """Return the windows over an array of that shape, lengths that are not pooled being 1."""
         name = type(self).__name__
         axes = _spatial(name, shape, self.data_format)
         self._judge_rank(axes)
@@ -223,7 +223,7 @@ class _Sliding(_Pooling):
         return frame, boundaries(tuple(axes.values()))
 
     def get_config(self) -> dict[str, Any]:
-        """All that makes the layer again."""
+        """Return the arguments that rebuild the layer."""
         words = {name: getattr(self, name) for name in ("pool_size", "strides", "padding", "data_format")}
         return {**super().get_config(), **words}
 
@@ -237,7 +237,7 @@ class MaxPoolingWithTaps(_Sliding):
     """
 
     def call(self, inputs: Any) -> tuple[Any, Any]:
-        """The maxima, and the taps."""
+        """Return the maxima, and the taps."""
         axes = _spatial("MaxPoolingWithTaps", inputs.shape, self.data_format)
         self._judge_rank(axes)
         y, taps = _room().max_pool(
@@ -250,7 +250,7 @@ class MaxPoolingWithTaps(_Sliding):
         return "uint8" if frame.cells <= 256 else "int32"
 
     def compute_output_shape(self, input_shape: Sequence[int | None]) -> tuple[Shape, Shape]:
-        """The shapes of maxima and taps."""
+        """Return the shapes of maxima and taps."""
         found = self._frame(input_shape)[0].dest(input_shape)
         return found, found
 
@@ -286,7 +286,7 @@ class MaxUnpooling(_Sliding):
             problems.raise_if_any()
 
     def compute_output_shape(self, inputs_shape: Sequence[int | None], taps_shape: Any = None) -> Shape:
-        """The shape of the result."""
+        """Return the shape of the result."""
         axes, found = _spatial("MaxUnpooling", inputs_shape, self.data_format), list(inputs_shape)
         self._judge_rank(axes)
         for i, d in enumerate(axes):
@@ -297,7 +297,7 @@ class MaxUnpooling(_Sliding):
         return tuple(found)
 
     def call(self, inputs: Any, taps: Any) -> Any:
-        """The values in their cells, 0 elsewhere."""
+        """Return the values in their cells, 0 elsewhere."""
         source = self.compute_output_shape(tuple(inputs.shape))
         frame, windows = self._frame(source)
         if tuple(taps.shape) != tuple(inputs.shape):
@@ -320,5 +320,5 @@ class MaxUnpooling(_Sliding):
         return keras.ops.cast(taps, str(frame.taps))
 
     def get_config(self) -> dict[str, Any]:
-        """All that makes the layer again."""
+        """Return the arguments that rebuild the layer."""
         return {**super().get_config(), "size": self.size}

@@ -15,7 +15,7 @@ from .._frameworks.spec import Frame, PoolSpec, carry, select
 
 
 def _array(tensor: Any) -> Any:
-    """The memory of a tensor, seen by NumPy; torch gives the bits of a bfloat16 only as integers."""
+    """View the memory of a tensor as a NumPy array; torch exposes bfloat16 only as integers."""
     tensor = tensor.detach().contiguous()
     if tensor.dtype == torch.bfloat16:
         return tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
@@ -48,7 +48,7 @@ class _Carry(torch.autograd.Function):
 
 
 class _Known(torch.autograd.Function):
-    """What was pooled from x already, whose change the operator of the rule tells."""
+    """A result y already pooled from x; the operator of the spec gives its derivative."""
 
     @staticmethod
     def forward(ctx: Any, x: Any, y: Any, rule: PoolSpec, *arrays: Any) -> Any:
@@ -67,7 +67,7 @@ class _Known(torch.autograd.Function):
 
 
 class _Torch:
-    """How torch does what the pools need; every number is known when a pool runs, and windows and taps stay in NumPy."""
+    """The torch backend of the pools; every number is known when a pool runs, and windows and taps stay in NumPy."""
 
     def describe(self, op: str, x: Any) -> tuple[Any, tuple[int, ...], np.dtype[Any]]:
         if isinstance(x, np.ndarray):

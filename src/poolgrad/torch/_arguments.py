@@ -1,4 +1,4 @@
-"""From torch's words about windows to a `Geometry`; what is wrong with them is found and said by the pythonic API."""
+"""Turn torch's window arguments into `TorchWindows`; the NumPy API finds their errors."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def each(value: Any, rank: int) -> tuple[Any, ...]:
 
 
 def number(value: Any) -> Any:
-    """The number that a compiler's symbol stands for; anything else as it is."""
+    """Return the number of a compiler's symbol; return any other value unchanged."""
     if isinstance(value, torch.SymInt):
         return int(value)
     return float(value) if isinstance(value, torch.SymFloat) else value
@@ -218,7 +218,7 @@ def _plain(*groups: Sequence[Any]) -> bool:
 
 
 def _remembered(make: Callable[..., TorchWindows]) -> Callable[..., TorchWindows]:
-    """The geometry that `make` finds for a shape, a layout, a rank and words; one that was asked for before is remembered."""
+    """Cache the windows that `make` returns for a shape, a layout, a rank and arguments."""
     known = lru_cache(1024)(make)
 
     def find(x: Tensor, rank: int, *words: Any) -> TorchWindows:

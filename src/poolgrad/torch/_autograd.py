@@ -1,7 +1,7 @@
 """Derivatives of every order and direction: a linear operator and its transpose are each other's rules.
 
 `torch.library` has no rule for tangents, so `autograd.Function` is what torch's transforms see. Its compiler cannot look into
-one that has such a rule; it takes the public functions into its graph as they are, and traces what they do (`words.ranks`).
+one that has such a rule; it takes the public functions into its graph as they are, and traces what they do (`_arguments.ranks`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ._tensors import Tensor, TorchWindows, unwatched
 
 
 def run(function: Any, x: Tensor, *words: Any) -> Any:
-    """`function.apply`, without its price where nothing of torch looks on, and without a graph where none is wanted."""
+    """Run `function.apply`; skip torch's dispatcher for plain tensors, and the graph if no derivative is wanted."""
     if not unwatched(x):
         return function.apply(x, *words)
     work, apply = _PLAIN[function]
@@ -25,12 +25,12 @@ def run(function: Any, x: Tensor, *words: Any) -> Any:
 
 
 def _rows(tensor: Tensor | None, dim: int | None, size: int) -> Any:
-    """One entry per element of a batch."""
+    """Return one entry per element of a batch."""
     return (tensor,) * size if tensor is None or dim is None else tensor.unbind(dim)
 
 
 def _first(tensor: Tensor, dim: int | None, size: int) -> Tensor:
-    """The tensor with the batch as its first axis."""
+    """Return the tensor with the batch as its first axis."""
     return tensor.expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
 
 
@@ -39,12 +39,12 @@ class Choose(torch.autograd.Function):
 
     @staticmethod
     def forward(x: Tensor, windows: Tensor | None, least: bool, geometry: TorchWindows) -> tuple[Tensor, Tensor]:
-        """The values and the taps."""
+        """Return the values and the taps."""
         return _custom_ops.choose(x, windows, least, *geometry)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        """Keeps the taps."""
+        """Save the taps."""
         x, windows, _, ctx.geometry = inputs
         taps = output[1]
         ctx.source = x.shape
@@ -55,7 +55,7 @@ class Choose(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, g: Tensor | None, _: Any) -> Any:
-        """The transpose of what picks the taps."""
+        """Apply the transpose of the operator that picks the taps."""
         taps, windows = ctx.saved_tensors
         if g is None:
             return None, None, None, None
@@ -63,13 +63,13 @@ class Choose(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, dx: Tensor, *_: Any) -> Any:
-        """What picks the taps."""
+        """Apply the operator that picks the taps."""
         taps, windows = ctx.saved_tensors
         return run(Apply, dx, taps, windows, "taps", 1.0, False, ctx.source, ctx.geometry), None
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, x: Tensor, windows: Tensor | None, least: bool, geometry: TorchWindows) -> Any:
-        """A batch is one more axis in front; a batch of windows is one call for each."""
+        """Treat a batch as one more axis in front; for a batch of windows, make one call each."""
         if in_dims[1] is None:
             return run(Choose, _first(x, in_dims[0], info.batch_size), windows, least, geometry), (0, 0)
         size = info.batch_size
@@ -79,35 +79,35 @@ class Choose(torch.autograd.Function):
 
 
 class Apply(torch.autograd.Function):
-    """A linear operator, as `eager.apply` describes it."""
+    """A linear operator, as `_kernels.apply` describes it."""
 
     @staticmethod
     def forward(v: Tensor, *words: Any) -> Tensor:
-        """The operator on v."""
+        """Apply the operator to v."""
         return _custom_ops.apply(v, *words[:-1], *words[-1])
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        """Keeps what the operator is made of."""
+        """Save the arrays and arguments of the operator."""
         _, index, windows, *ctx.words = inputs
         ctx.save_for_backward(index, windows)
         ctx.save_for_forward(index, windows)
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Any:
-        """The transpose."""
+        """Apply the transpose."""
         kind, divisor, transposed, source, geometry = ctx.words
         dv = run(Apply, g, *ctx.saved_tensors, kind, divisor, not transposed, source, geometry)
         return dv, None, None, None, None, None, None, None
 
     @staticmethod
     def jvp(ctx: Any, dv: Tensor, *_: Any) -> Tensor:
-        """The operator itself."""
+        """Apply the operator itself."""
         return run(Apply, dv, *ctx.saved_tensors, *ctx.words)
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, v: Tensor, index: Any, windows: Any, *words: Any) -> Any:
-        """A batch is one more axis in front; a batch of windows is one call for each."""
+        """Treat a batch as one more axis in front; for a batch of windows, make one call each."""
         size = info.batch_size
         if in_dims[2] is not None:
             rows = zip(
@@ -121,7 +121,7 @@ class Apply(torch.autograd.Function):
 
 
 def _plain(function: Any, work: Any) -> Any:
-    """What an operator does to a plain tensor, and the same with derivatives, past torch's code for transforms."""
+    """Return an operator for plain tensors, without and with derivatives; both skip torch's code for transforms."""
     twin = type(function.__name__, (function,), {"forward": staticmethod(work)})
     return work, super(torch.autograd.Function, twin).apply
 

@@ -1,7 +1,7 @@
-"""What torch sees as opaque: the choice of taps, linear operators and their transposes, positions, random windows.
+"""Register opaque torch operators: choice of taps, linear operators and their transposes, positions, random windows.
 
-Each does what the function of its name in `eager` does, and tells torch shapes and layouts. None of these has derivatives of its own; `derive` gives them
-theirs. Whoever calls one directly with an input that carries a tangent gets an error and no zeros.
+Each calls the function of its name in `_kernels`, and tells torch shapes and layouts. None has derivatives of its own; `_autograd`
+adds them. A direct call with an input that carries a tangent raises an error instead of returning zeros.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _GEOMETRY = (
 
 
 def _op(name: str, schema: str) -> Any:
-    """An operator of torch for CPU tensors that changes none of its arguments."""
+    """Return a decorator that registers a torch operator for CPU tensors; it changes none of its arguments."""
     return torch.library.custom_op(f"poolgrad::{name}", mutates_args=(), device_types="cpu", schema=schema)
 
 
@@ -32,7 +32,7 @@ def _geometry(words: Sequence[Any]) -> TorchWindows:
 
 
 def _refuse_tangent(x: Tensor) -> None:
-    """Compiled code comes here past the rule for tangents, which would be lost without a word."""
+    """Refuse a tangent: compiled code skips the rule for tangents, and would lose it silently."""
     if forward_ad._current_level < 0 or not torch._C._is_fwd_grad_enabled():
         return
     nothing = torch._C.DispatchKeySet(torch._C.DispatchKey.Undefined)
@@ -47,7 +47,7 @@ def _refuse_tangent(x: Tensor) -> None:
 
 @_op("choose", f"(Tensor x, Tensor? windows, bool least, {_GEOMETRY}) -> (Tensor, Tensor)")
 def choose(x: Tensor, windows: Tensor | None, least: bool, *words: Any) -> tuple[Tensor, Tensor]:
-    """The best cell of each window, and its number in the window."""
+    """Return the best cell of each window, and its number in the window."""
     _refuse_tangent(x)
     return _kernels.choose(x, windows, least, _geometry(words))
 
@@ -65,7 +65,7 @@ def _(x: Tensor, windows: Tensor | None, least: bool, *words: Any) -> tuple[Tens
     f"{_GEOMETRY}) -> Tensor",
 )
 def apply(v: Tensor, *words: Any) -> Tensor:
-    """A linear operator from tensors of shape `source` to pooled ones, or its transpose, applied to v."""
+    """Apply a linear operator from tensors of shape `source` to pooled ones, or its transpose, to v."""
     _refuse_tangent(v)
     return _kernels.apply(v, *(*words[:6], _geometry(words[6:])))
 
@@ -80,7 +80,7 @@ def _(v: Tensor, *words: Any) -> Tensor:
 
 @_op("positions", f"(Tensor taps, Tensor? windows, SymInt[] source, {_GEOMETRY}) -> Tensor")
 def positions(taps: Tensor, windows: Tensor | None, source: Sizes, *words: Any) -> Tensor:
-    """Where the taps are in their planes: torch's indices."""
+    """Return the positions of the taps in their planes: torch's indices."""
     return _kernels.positions(taps, windows, source, _geometry(words))
 
 

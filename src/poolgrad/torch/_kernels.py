@@ -1,4 +1,4 @@
-"""What the operators do with the memory of tensors: the pythonic API on arrays, and nothing that torch could follow."""
+"""Run the operators on the memory of tensors, through the NumPy API; torch cannot trace this code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._tensors import Sizes, Tensor, TorchWindows, axes_in_memory, plan, tensor,
 
 
 def choose(x: Tensor, windows: Tensor | None, least: bool, geometry: TorchWindows) -> tuple[Tensor, Tensor]:
-    """The best cell of each window, and its number in the window."""
+    """Return the best cell of each window, and its number in the window."""
     operator: Any
     y, operator = (pg.minimum if least else pg.maximum)(view(x, geometry), plan(x.shape, geometry, windows))
     taps = operator.taps.astype(np.uint32 if geometry.wide else np.uint8, copy=False)
@@ -32,7 +32,7 @@ def apply(
     source: Sizes,
     geometry: TorchWindows,
 ) -> Tensor:
-    """A linear operator from tensors of shape `source` to pooled ones, or its transpose, applied to v.
+    """Apply a linear operator from tensors of shape `source` to pooled ones, or its transpose, to v.
 
     The operator picks cells by "taps" or by positions ("add", "assign": what becomes of repeated ones in the transpose), or takes
     the mean over true cells ("mean"), over cells and padding ("padded"), or the sum over a number ("sum").
@@ -84,7 +84,7 @@ def _whole_means(array: Any, made: pg.Plan, kind: str, divisor: float) -> Any:
 
 
 def positions(taps: Tensor, windows: Tensor | None, source: Sizes, geometry: TorchWindows) -> Tensor:
-    """Where the taps are in their planes: torch's indices."""
+    """Return the positions of the taps in their planes: torch's indices."""
     picking = _picking(taps, windows, source, geometry)
     return tensor(pg.Taps(picking, axes_in_memory(len(source), geometry)).plane(), geometry)
 

@@ -21,7 +21,7 @@ SAME = {"same": (-1,), "same_lower": (-2,)}  # paddings that depend on lengths, 
 
 
 class TorchWindows(NamedTuple):
-    """Where windows lie along the last axes. Sliding ones have a kernel, adaptive ones only sizes, given ones come as a tensor.
+    """The windows along the last axes. Sliding windows have a kernel, adaptive ones only sizes; given ones come as a tensor.
 
     `padding` has two numbers per axis. With `last` the channels, which come before the pooled axes, lie behind them in memory.
     """
@@ -37,7 +37,7 @@ class TorchWindows(NamedTuple):
     wide: bool = False  # whether taps need more than a byte
 
     def pooled(self, source: Sizes) -> list[int]:
-        """The shape of what is pooled; symbols may stand for lengths."""
+        """Return the pooled shape; lengths may be symbols."""
         lengths = source[len(source) - self.rank :]
         return [*source[: len(source) - self.rank], *(self.sizes or map(self._count, range(self.rank), lengths))]
 
@@ -75,7 +75,7 @@ _FORMATS = {(2, 4): torch.channels_last, (3, 5): torch.channels_last_3d}
 
 
 def view(x: Tensor, geometry: TorchWindows) -> Any:
-    """The memory of x as an array; a copy only where x is in another layout than the windows."""
+    """View the memory of x as an array; copy only if x has another layout than the windows."""
     laid = (x.permute(_orders(x.ndim, geometry.rank)[0]) if geometry.last else x).contiguous()
     half = laid.dtype == torch.bfloat16  # which NumPy knows by its bits alone
     array = laid.view(torch.uint16).numpy(force=True).view(ml_dtypes.bfloat16) if half else laid.numpy(force=True)
@@ -83,7 +83,7 @@ def view(x: Tensor, geometry: TorchWindows) -> Any:
 
 
 def tensor(array: Any, geometry: TorchWindows) -> Tensor:
-    """The array as a tensor over the same memory, its axes in the caller's order."""
+    """Return the array as a tensor over the same memory, its axes in the caller's order."""
     array = array if array.flags.c_contiguous else np.ascontiguousarray(array)
     if array.dtype == ml_dtypes.bfloat16:
         made = torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16)
@@ -94,13 +94,13 @@ def tensor(array: Any, geometry: TorchWindows) -> Tensor:
 
 @lru_cache(64)
 def _orders(ndim: int, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The axes with the channels moved behind the pooled ones, and with them moved back."""
+    """Return the axes with the channels moved behind the pooled ones, and with them moved back."""
     axes, at = list(range(ndim)), ndim - rank - 1
     return (*axes[:at], *axes[at + 1 :], at), (*axes[:at], ndim - 1, *axes[at:-1])
 
 
 def unwatched(x: Tensor) -> bool:
-    """Whether x is a plain tensor and no transform, mode or trace looks on: then torch's dispatcher has nothing to add."""
+    """Return True if x is a plain tensor and no transform, mode or trace is active, so that the dispatcher can be skipped."""
     keys, active = torch._C._dispatch_keys(x), torch._C._dispatch_tls_local_include_set()
     return type(x) in _TYPES and keys.raw_repr() in _PLAIN and active.raw_repr() in _IDLE
 
@@ -118,7 +118,7 @@ _IDLE = {_keys("BackendSelect"), _keys("BackendSelect", "ADInplaceOrView")}  # i
 
 
 def blank(like: Tensor, shape: Sizes, geometry: TorchWindows, dtype: Any = None) -> Tensor:
-    """A tensor of that shape in the layout of the windows, its cells unwritten."""
+    """Return an uninitialised tensor of that shape in the layout of the windows."""
     if not geometry.last:
         return like.new_empty(shape, dtype=dtype or like.dtype)
     there, back = _orders(len(shape), geometry.rank)
@@ -126,7 +126,7 @@ def blank(like: Tensor, shape: Sizes, geometry: TorchWindows, dtype: Any = None)
 
 
 def plan(source: Sizes, geometry: TorchWindows, windows: Tensor | None) -> pg.Plan:
-    """The windows for an array of that shape, its axes in the order of memory."""
+    """Return the windows for an array of that shape, its axes in the order of memory."""
     if windows is None:
         return _plan(tuple(source), geometry)
     return _given(tuple(source), geometry, windows.numpy().tobytes())
@@ -137,7 +137,7 @@ def _in_memory(source: Sizes, geometry: TorchWindows) -> tuple[int, ...]:
 
 
 def axes_in_memory(ndim: int, geometry: TorchWindows) -> tuple[int, ...]:
-    """Where the pooled axes are in memory."""
+    """Return the indices of the pooled axes once all axes are in memory order."""
     first = ndim - geometry.rank - geometry.last
     return tuple(range(first, first + geometry.rank))
 

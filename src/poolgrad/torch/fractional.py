@@ -15,7 +15,7 @@ from .functional import extreme, fold
 
 
 class Draw(NamedTuple):
-    """All that a caller says about random windows."""
+    """The arguments of a call about random windows."""
 
     kernel_size: Any = None
     output_size: Any = None

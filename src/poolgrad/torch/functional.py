@@ -132,7 +132,7 @@ def _lp_pool(
 
 
 def _adaptive_max_pool(rank: int, input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """The largest cell of each of `output_size` windows that share an axis evenly; None leaves an axis as it is.
+    """Max pooling over `output_size` windows per axis that divide it evenly; None leaves an axis unpooled.
 
     >>> adaptive_max_pool1d(torch.arange(7.0).reshape(1, 1, 7), 3).tolist()
     [[[2.0, 4.0, 6.0]]]
@@ -142,7 +142,7 @@ def _adaptive_max_pool(rank: int, input: Tensor, output_size: Any, return_indice
 
 
 def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Any) -> Tensor:
-    """The mean over each of `output_size` windows that share an axis evenly; None leaves an axis as it is.
+    """Average pooling over `output_size` windows per axis that divide it evenly; None leaves an axis unpooled.
 
     >>> adaptive_avg_pool1d(torch.arange(7.0).reshape(1, 1, 7), 3).tolist()
     [[[1.0, 3.0, 5.0]]]

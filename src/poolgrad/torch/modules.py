@@ -18,7 +18,7 @@ class _Max:
     _pool: Callable[..., Any]
 
     def forward(self: Any, input: Tensor) -> Any:
-        """The function of the same name on the input."""
+        """Apply the function of the same name to the input."""
         return self._pool(
             input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
         )
@@ -42,7 +42,7 @@ class _Avg:
         self.divisor_override = divisor_override
 
     def forward(self: Any, input: Tensor) -> Tensor:
-        """The function of the same name on the input."""
+        """Apply the function of the same name to the input."""
         words = (self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
         return self._pool(input, *words, self.divisor_override)
 
@@ -51,7 +51,7 @@ class _Lp:
     _pool: Callable[..., Any]
 
     def forward(self: Any, input: Tensor) -> Tensor:
-        """The function of the same name on the input."""
+        """Apply the function of the same name to the input."""
         return self._pool(input, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
 
 
@@ -59,7 +59,7 @@ class _AdaptiveMax:
     _pool: Callable[..., Any]
 
     def forward(self: Any, input: Tensor) -> Any:
-        """The function of the same name on the input."""
+        """Apply the function of the same name to the input."""
         return self._pool(input, self.output_size, self.return_indices)
 
 
@@ -67,7 +67,7 @@ class _AdaptiveAvg:
     _pool: Callable[..., Any]
 
     def forward(self: Any, input: Tensor) -> Tensor:
-        """The function of the same name on the input."""
+        """Apply the function of the same name to the input."""
         return self._pool(input, self.output_size)
 
 
@@ -79,7 +79,7 @@ class _Unpool:
         self.reduce = reduce
 
     def forward(self: Any, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
-        """The function of the same name on the input and where its cells belong."""
+        """Apply the function of the same name to the input and its indices."""
         words = (self.kernel_size, self.stride, self.padding, output_size)
         return self._pool(input, indices, *words, reduce=self.reduce)
 
@@ -102,7 +102,7 @@ class _Min(nn.Module):
         self.return_indices, self.ceil_mode = return_indices, ceil_mode
 
     def extra_repr(self) -> str:
-        """The windows."""
+        """Return the window options."""
         words = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
         return ", ".join(f"{word}={getattr(self, word)}" for word in words)
 
@@ -135,13 +135,13 @@ class _Fractional(nn.Module):
         self.draw = {**words, "seed": seed, "pseudo_random": pseudo_random, "overlapping": overlapping}
 
     def extra_repr(self) -> str:
-        """How windows are drawn."""
+        """Return the options that decide how windows are drawn."""
         return ", ".join(
             f"{word}={value}" for word, value in self.draw.items() if value is not None and value is not False
         )
 
     def forward(self, input: Tensor) -> Any:
-        """The function of the same name on the input."""
+        """Apply the function of the same name to the input."""
         return self._pool(input, **self.draw)
 
 
@@ -158,7 +158,7 @@ class _FractionalMax(_Fractional):
         self.return_indices = return_indices
 
     def forward(self, input: Tensor) -> Any:
-        """The function of the same name on the input."""
+        """Apply the function of the same name to the input."""
         return self._pool(input, return_indices=self.return_indices, **self.draw)
 
 
