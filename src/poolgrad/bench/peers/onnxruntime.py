@@ -23,7 +23,7 @@ def _varint(value: int) -> bytes:
 
 
 def _field(number: int, value: int | str | bytes) -> bytes:
-    """One protobuf field: a varint, or bytes with their length."""
+    """Encode one protobuf field: a varint, or bytes with their length."""
     if isinstance(value, int):
         return _varint(number << 3) + _varint(value)
     raw = value.encode() if isinstance(value, str) else value
@@ -43,7 +43,7 @@ def _tensor(number: int, name: str, element: int, shape: tuple[int, ...]) -> byt
 
 
 def model(cell: Cell, x: tuple[int, ...], y: tuple[int, ...]) -> bytes:
-    """The model as ONNX's protobuf, written by hand so that no other package is needed."""
+    """Return the model as ONNX's protobuf, written by hand to avoid another package."""
     op = "MaxPool" if cell.maximal else "AveragePool"
     pads = [e.before for e in cell.extents] + [e.after for e in cell.extents]
     node = _field(1, "x") + _field(2, "y") + _field(4, op)
@@ -58,7 +58,7 @@ def model(cell: Cell, x: tuple[int, ...], y: tuple[int, ...]) -> bytes:
 
 
 class OnnxRuntime:
-    """An inference session; data in another layout is brought into its own before the clock starts."""
+    """An inference session; converts other layouts to its own before the clock starts."""
 
     name = "onnxruntime"
     given = False

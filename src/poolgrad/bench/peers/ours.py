@@ -1,4 +1,4 @@
-"""poolgrad itself: the op as a user calls it, and the operator that is given the taps of the maxima."""
+"""poolgrad itself: the op as a user calls it, and the operator that takes the taps of the maxima."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Ours:
 
 
 class OursGiven(Ours):
-    """With taps that were computed before."""
+    """The operator, with taps computed before."""
 
     name = "poolgrad"
     given = True
@@ -42,7 +42,7 @@ class OursGiven(Ours):
         return None if cell.maximal and cell.op.order else "needs no positions"
 
     def prepare(self, cell: Cell, arrays: Arrays) -> Run:
-        """The operator of the maxima, as a user of the pythonic API holds it, checks of the taps included."""
+        """Make the operator of the maxima as a user of the pythonic API does, with checks of the taps."""
         plan = windows_of(cell, arrays).plan
         assert plan is not None
         _, taps = native.choose(plan, arrays.x)
