@@ -17,7 +17,7 @@ import poolgrad.torch as pgt
 
 
 def route(kernel: int, stride: int, size: int) -> tuple[float, float, float, float]:
-    """Return the total relevance of a pool's outputs: before unpooling, after torch's, after ours, and after ours with reduce="assign"."""
+    """Return total relevance: a pool's outputs, then after torch's unpooling, ours, and ours with reduce="assign"."""
     torch.manual_seed(0)
     x = torch.randn(4, 8, size, size, dtype=torch.float64)
     y, where = pgt.max_pool2d(x, kernel, stride, return_indices=True)

@@ -88,7 +88,7 @@ def pool_seconds(pool: nn.Module, x: torch.Tensor) -> float:
 
 
 def compare(name: str, make: Callable[..., nn.Sequential], last: bool, args: argparse.Namespace) -> tuple[float, bool]:
-    """Train with torch's pools and with ours in turn; report the ratio of their step times, and whether the losses agree."""
+    """Train with torch's pools and with ours in turn; return the ratio of step times, and True if losses agree."""
     generator = torch.Generator().manual_seed(1)
     x = torch.randn(args.batch, 3, args.size, args.size, generator=generator)
     x = x.contiguous(memory_format=torch.channels_last) if last else x

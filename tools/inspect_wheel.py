@@ -28,7 +28,7 @@ RUNTIMES = re.compile(r"lib(stdc\+\+|gcc_s|c|m|pthread)\.so\.\d+|ld-linux-[\w-]+
 
 
 class Findings:
-    """The findings, line by line, and which of them are bad."""
+    """The findings: prints each, records the bad ones."""
 
     def __init__(self) -> None:
         self.wrong: list[str] = []

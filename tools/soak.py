@@ -148,7 +148,7 @@ class Soak:
         self.go.set()
 
     def growth(self, seconds: float) -> float:
-        """Return the relative growth after the warm-up: median of the last sizes against that of the first, up to three each, none twice."""
+        """Return the growth after the warm-up: median of the last three sizes at most over that of as many first ones, minus 1."""
         settled = [size for at, size in self.sizes if at > seconds / 4]
         few = min(len(settled) // 2, 3)
         if not few:

@@ -1,4 +1,4 @@
-// What the page knows: the document with its history, what is selected, and what the last run said.
+// The state of the page: the document with its history, the selection, and the last run.
 
 import { blank } from 'poolgrad/model';
 

@@ -174,7 +174,7 @@ class Studio {
     this.panel?.log(text, Boolean(bad));
   }
 
-  /** What a run has to say, which must not cover why something was refused a moment ago. @param {string} text @param {boolean} [bad] */
+  /** Show a run's message, unless it would hide a refusal from a moment ago. @param {string} text @param {boolean} [bad] */
   report(text, bad = false) {
     if (performance.now() - (this.refused ?? -Infinity) > 4000) this.say(text, bad);
     else this.panel?.log(text, bad);

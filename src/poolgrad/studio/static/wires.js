@@ -87,14 +87,14 @@ export class Wires {
   }
 }
 
-/** Where a wire leaves. @param {import('poolgrad/blocks').BlockView} block @param {string} end */
+/** Return the point where a wire leaves. @param {import('poolgrad/blocks').BlockView} block @param {string} end */
 export function outlet(block, end) {
   const [x, y] = pinPlace(block.facts, pinOf(end), true);
   const [left, top] = block.node.at ?? [0, 0];
   return [left + x, top + y];
 }
 
-/** Where a wire arrives. @param {import('poolgrad/blocks').BlockView} block @param {string} end */
+/** Return the point where a wire arrives. @param {import('poolgrad/blocks').BlockView} block @param {string} end */
 export function inlet(block, end) {
   const [x, y] = pinPlace(block.facts, pinOf(end), false);
   const [left, top] = block.node.at ?? [0, 0];
