@@ -87,7 +87,7 @@ def in_turn(functions: dict[str, Callable[..., Any]], arguments: tuple[Any, ...]
 
 
 def main() -> int:
-    """Prints both times and their ratio, for each network."""
+    """Print both times and their ratio, for each network."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=20, help="for each of the two comparisons")

@@ -124,7 +124,7 @@ def alone(last: bool, args: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Runs both networks in both layouts."""
+    """Run both networks in both layouts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--batch", type=int, default=8)

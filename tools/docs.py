@@ -259,7 +259,7 @@ def stale() -> list[str]:
 
 
 def main() -> int:
-    """Writes, or checks."""
+    """Write the files, or check them."""
     if "--check" in sys.argv[1:]:
         names = stale()
         print("\n".join(f"{name} is out of date: run tools/docs.py" for name in names) or "up to date")

@@ -41,7 +41,7 @@ def python(model: str, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def compare(model: str, script: str, seconds: float) -> str:
-    """Runs the random cases of a script in one process; returns what it counted."""
+    """Run the random cases of a script in one process; return what it counted."""
     with tempfile.NamedTemporaryFile() as note:
         note.write(bytes(Progress.SIZE))
         note.flush()
@@ -75,7 +75,7 @@ def refused(model: str) -> str:
 
 
 def main() -> int:
-    """Prints a line for each processor; 1 if one failed, 2 without QEMU."""
+    """Print a line for each processor; return 1 if one failed, 2 without QEMU."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "models", nargs="*", metavar="MODEL", help=f"of {', '.join([*MODELS, TOO_OLD])}; all unless given"

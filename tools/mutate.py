@@ -267,7 +267,7 @@ def run(found: list[Fault], where: Path, again: bool, far: bool) -> list[Fault]:
 
 
 def main() -> int:
-    """Prints what was noticed and by what; 1 if too little was, 2 if the table or the tree is not fit for it."""
+    """Print what was noticed and by what; return 1 if too little was, 2 if the table or the tree is not fit for it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="faults whose file or reason has this text")
     parser.add_argument("--list", action="store_true", help="print the faults")

@@ -152,7 +152,7 @@ def memory(seconds: float, _: list[str]) -> None:
 
 
 def main() -> int:
-    """Runs what was asked for; 1 if anything was reported, 2 if a compiler is missing."""
+    """Run what was asked for; return 1 if anything was reported, 2 if a compiler is missing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="*", help="address, thread, memory; all unless given")
     parser.add_argument("--seconds", type=float, default=20, help="how long each of the random comparisons runs")

@@ -191,7 +191,7 @@ def run(soak: Soak, seconds: float, threads: int) -> None:
 
 
 def main() -> int:
-    """Runs the soak; 0 if nothing was wrong and memory stayed flat."""
+    """Run the soak; return 0 if nothing was wrong and memory stayed flat."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--threads", type=int, default=8)

@@ -45,7 +45,7 @@ def groups() -> tuple[list[list[str]], list[str]]:
 
 
 def run(what: str, files: Iterable[str], more: list[str]) -> int:
-    """Runs some files in a process of their own and prints what it said; 5, no tests, is no failure if arguments chose others."""
+    """Run some files in a process of their own and print what it said; 5, no tests, is no failure if arguments chose others."""
     start = time.monotonic()
     command = [sys.executable, "-u", "-m", "pytest", "--durations=8", *more, *(f"tests/{file}" for file in files)]
     with tempfile.TemporaryFile("w+") as said:  # which two processes would say at once

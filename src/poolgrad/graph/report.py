@@ -82,7 +82,7 @@ def _plain(value: Any) -> float | int:
 
 
 def tensor(array: Array, spec: Json, limit: int, ref: str) -> Json:
-    """Return one output with all that the page needs to draw it."""
+    """Return one output in the form that the page draws."""
     values = numbers(array) if array.size <= limit else None
     return {**spec, "shape": list(array.shape), "dtype": array.dtype.name, "stats": statistics(array), "values": values,
             "ref": ref}  # fmt: skip

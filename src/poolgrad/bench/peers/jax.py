@@ -24,7 +24,7 @@ class Jax:
         self.jax.config.update("jax_enable_x64", True)
 
     def version(self) -> str:
-        """The version of jaxlib, which computes."""
+        """Return the version of jaxlib, which computes."""
         return version_of("jaxlib", "jax")
 
     def can(self, cell: Cell) -> str | None:
@@ -68,5 +68,5 @@ class Jax:
 
 
 def peers() -> list[Peer]:
-    """JAX, if installed."""
+    """Return JAX, if installed."""
     return [Jax()] if installed("jax") else []

@@ -131,6 +131,6 @@ class _Handle:
 
 
 def peers() -> list[Peer]:
-    """Both forms, if the library can be built."""
+    """Return both forms, if the library can be built."""
     library = build()
     return [OneDnn(library, given) for given in (False, True)]

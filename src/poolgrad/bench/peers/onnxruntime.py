@@ -67,17 +67,17 @@ class OnnxRuntime:
         self.ort = load("onnxruntime")
 
     def version(self) -> str:
-        """The version of onnxruntime."""
+        """Return the version of onnxruntime."""
         return version_of("onnxruntime")
 
     def can(self, cell: Cell) -> str | None:
-        """Forward ops on the types that it names."""
+        """Accept forward ops on the types that it names."""
         if cell.op.order or cell.fractional:
             return "forward only, no fractional pooling"
         return None if cell.dtype in ELEMENT else f"no {cell.dtype}"
 
     def prepare(self, cell: Cell, arrays: Arrays) -> Run:
-        """The session and its input."""
+        """Make the session and its input."""
         x = arrays.x if cell.first else np.ascontiguousarray(np.moveaxis(arrays.x, -1, 1))
         y = cell.dest if cell.first else (cell.dest[0], cell.dest[-1], *cell.dest[1:-1])
         options = self.ort.SessionOptions()
@@ -93,5 +93,5 @@ class OnnxRuntime:
 
 
 def peers() -> list[Peer]:
-    """ONNX Runtime, if installed."""
+    """Return ONNX Runtime, if installed."""
     return [OnnxRuntime()] if installed("onnxruntime") else []

@@ -17,11 +17,11 @@ class Ours:
     given = False
 
     def version(self) -> str:
-        """The version of poolgrad."""
+        """Return the version of poolgrad."""
         return __version__
 
     def can(self, cell: Cell) -> str | None:
-        """Every cell."""
+        """Accept every cell."""
         return None
 
     def prepare(self, cell: Cell, arrays: Arrays) -> Run:
@@ -38,7 +38,7 @@ class OursGiven(Ours):
     given = True
 
     def can(self, cell: Cell) -> str | None:
-        """Derivatives of maxima."""
+        """Accept derivatives of maxima."""
         return None if cell.maximal and cell.op.order else "needs no positions"
 
     def prepare(self, cell: Cell, arrays: Arrays) -> Run:
@@ -53,5 +53,5 @@ class OursGiven(Ours):
 
 
 def peers() -> list[Peer]:
-    """Both forms."""
+    """Return both forms."""
     return [Ours(), OursGiven()]

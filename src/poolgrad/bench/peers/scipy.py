@@ -19,7 +19,7 @@ class Scipy:
         self.ndimage = load("scipy.ndimage")
 
     def version(self) -> str:
-        """The version of scipy."""
+        """Return the version of scipy."""
         return version_of("scipy")
 
     def can(self, cell: Cell) -> str | None:
@@ -50,5 +50,5 @@ class Scipy:
 
 
 def peers() -> list[Peer]:
-    """scipy, if installed."""
+    """Return scipy, if installed."""
     return [Scipy()] if installed("scipy") else []

@@ -48,5 +48,5 @@ class TensorFlow:
 
 
 def peers() -> list[Peer]:
-    """TensorFlow, if installed."""
+    """Return TensorFlow, if installed."""
     return [TensorFlow()] if installed("tensorflow") else []

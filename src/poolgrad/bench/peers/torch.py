@@ -126,5 +126,5 @@ class Torch:
 
 
 def peers() -> list[Peer]:
-    """Both memory formats, with and without indices."""
+    """Return both memory formats, with and without indices."""
     return [Torch(last, given) for given in (False, True) for last in (True, False)] if installed("torch") else []

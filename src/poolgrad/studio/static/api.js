@@ -60,7 +60,7 @@ export const api = {
   /** @param {File} file an array or a picture */
   upload: async (file) => (await ask(`/api/upload?name=${encodeURIComponent(file.name)}`, {
     method: 'POST', body: file, headers: { 'Content-Type': 'application/octet-stream' } })).json(),
-  /** Opens a graph, or an enuSpace page with its side file. @param {File[]} files */
+  /** Open a graph, or an enuSpace page with its side file. @param {File[]} files */
   async read(files) {
     const named = await Promise.all(files.map(async (file) => [file.name, await base64(file)]));
     return (await post('/api/import', { files: Object.fromEntries(named) })).json();

@@ -38,7 +38,7 @@ export function svg(tag, props = {}) {
   return set(document.createElementNS(SVG, tag), props);
 }
 
-/** Replaces all children. @param {Element} parent @param {...(Node|string|null)} children */
+/** Replace all children. @param {Element} parent @param {...(Node|string|null)} children */
 export function fill(parent, ...children) {
   parent.replaceChildren(...children.filter((child) => child !== null));
 }

@@ -37,7 +37,7 @@ export class Flow {
     this.shown = null;
   }
 
-  /** Brings the blocks in line with the document. */
+  /** Bring the blocks in line with the document. */
   render() {
     const { page } = this.store;
     const ops = new Map(page.nodes.map((node) => [node.id, node.op]));
@@ -127,7 +127,7 @@ export class Flow {
     for (const [id, block] of this.blocks) block.element.classList.toggle('stale', ids.has(id));
   }
 
-  /** Lights up one relation in the small maps. @param {Map<string, Map<number, string>>|null} marks by tensor */
+  /** Light up one relation in the small maps. @param {Map<string, Map<number, string>>|null} marks by tensor */
   light(marks) {
     for (const block of this.blocks.values()) {
       for (const map of block.maps.values()) map.light(marks?.get(map.tensor.key) ?? null);
@@ -151,7 +151,7 @@ export class Flow {
     this.store.tell('zoom', zoom);
   }
 
-  /** Zooms about a point of the canvas. @param {number} factor @param {[number, number]} [about] */
+  /** Zoom about a point of the canvas. @param {number} factor @param {[number, number]} [about] */
   zoomBy(factor, about) {
     const { width, height } = this.element.getBoundingClientRect();
     const [px, py] = about ?? [width / 2, height / 2];
@@ -173,7 +173,7 @@ export class Flow {
       Math.max(...boxes.map((b) => b[0] + WIDTH)), Math.max(...boxes.map((b) => b[1] + b[2]))];
   }
 
-  /** Shows the whole page, never larger than life. */
+  /** Show the whole page, never larger than life. */
   fit() {
     const [left, top, right, bottom] = this.bounds();
     const { width, height } = this.element.getBoundingClientRect();
@@ -187,7 +187,7 @@ export class Flow {
     return [(clientX - box.left - this.view.x) / this.view.zoom, (clientY - box.top - this.view.y) / this.view.zoom];
   }
 
-  /** Brings a block into view. @param {string} id */
+  /** Bring a block into view. @param {string} id */
   reveal(id) {
     const block = this.blocks.get(id);
     if (!block) return;

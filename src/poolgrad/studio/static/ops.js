@@ -7,7 +7,7 @@ import { PAD, PIN_ROW, TEXT_ROW, TITLE } from 'poolgrad/geometry';
 /** @typedef {{op: string, group: string, doc: string, pins: Pin[], outputs: Array<{name: string, doc: string, y: number}>,
  *   scope: boolean, height: number, known: boolean}} Block */
 
-/** Lays the rows of a block out. @param {any} raw @param {boolean} known @returns {Block} */
+/** Lay the rows of a block out. @param {any} raw @param {boolean} known @returns {Block} */
 function layOut(raw, known) {
   const scope = raw.group !== 'input';
   let y = TITLE + PAD + (scope ? PIN_ROW : 0);

@@ -1,4 +1,4 @@
-// Runs the page when it changes: after a moment, never two at a time, and always the newest.
+// Run the page when it changes: after a moment, never two at a time, and always the newest.
 
 import { nodeOf } from 'poolgrad/model';
 import { tensorsOf } from 'poolgrad/results';
@@ -93,7 +93,7 @@ export class Runner {
     this.say(`ran ${ran} block${ran === 1 ? '' : 's'}${cached ? `, ${cached} unchanged` : ''} · ${speed}${problems.length ? ` · ${problems.length} problem${problems.length === 1 ? '' : 's'}` : ''}`);
   }
 
-  /** Counts the problems of the pages that are not shown, for their tabs. */
+  /** Count the problems of the pages that are not shown, for their tabs. */
   async survey() {
     for (const page of this.store.doc.pages) {
       if (this.counts.has(page.name)) continue;

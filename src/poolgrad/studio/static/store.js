@@ -32,7 +32,7 @@ export class Store {
     return this.doc !== this.saved;
   }
 
-  /** Calls back on an event: doc, page, selection, run, wiring, hover. @param {string} event @param {Function} listener */
+  /** Call back on an event: doc, page, selection, run, wiring, hover. @param {string} event @param {Function} listener */
   on(event, listener) {
     this.listeners.set(event, [...(this.listeners.get(event) ?? []), listener]);
   }

@@ -1,4 +1,4 @@
-// Puts the parts of the studio together.
+// Put the parts of the studio together.
 
 import { api } from 'poolgrad/api';
 import { el, isField } from 'poolgrad/dom';
@@ -91,7 +91,7 @@ class Studio {
     this.flow.fit();
   }
 
-  /** Adds the blocks of a derivative. @param {string} y @param {string} x */
+  /** Add the blocks of a derivative. @param {string} y @param {string} x */
   async derive(y, x) {
     const { store } = this;
     try {
@@ -140,7 +140,7 @@ class Studio {
     return [x, y];
   }
 
-  /** Focuses a block, and a pin or field of it. @param {string} id @param {string|null} pin */
+  /** Focus a block, and a pin or field of it. @param {string} id @param {string|null} pin */
   goTo(id, pin) {
     const block = this.flow.blocks.get(id);
     if (!block) return;
@@ -181,7 +181,7 @@ class Studio {
   }
 }
 
-/** Fetches the numbers of a tensor that is too large to come with a run. @param {import('poolgrad/tensor').Tensor} tensor */
+/** Fetch the numbers of a tensor that is too large to come with a run. @param {import('poolgrad/tensor').Tensor} tensor */
 async function load(tensor) {
   tensor.values = unpack((await api.tensor(tensor.ref)).values);
 }

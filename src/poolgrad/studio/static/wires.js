@@ -61,7 +61,7 @@ export class Wires {
     this.views.set(key, { group, label, place, from, to });
   }
 
-  /** Writes the shape that flows on each wire. @param {(end: string) => string} shapeOf */
+  /** Write the shape that flows on each wire. @param {(end: string) => string} shapeOf */
   label(shapeOf) {
     const said = new Set();
     for (const { label, from, to } of this.views.values()) {
