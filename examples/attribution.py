@@ -17,7 +17,7 @@ import poolgrad.torch as pgt
 
 
 def route(kernel: int, stride: int, size: int) -> tuple[float, float, float, float]:
-    """Total relevance of a pool's outputs; after torch's unpooling, after ours, and after ours with reduce="assign"."""
+    """Return total relevance: a pool's outputs, then after torch's unpooling, ours, and ours with reduce="assign"."""
     torch.manual_seed(0)
     x = torch.randn(4, 8, size, size, dtype=torch.float64)
     y, where = pgt.max_pool2d(x, kernel, stride, return_indices=True)
@@ -30,7 +30,7 @@ def route(kernel: int, stride: int, size: int) -> tuple[float, float, float, flo
 
 
 def main() -> None:
-    """Prints how much of the relevance arrives."""
+    """Print how much of the relevance arrives."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=int, default=24, help="height and width of the images (default 24)")
     args = parser.parse_args()

@@ -31,7 +31,7 @@ POOLS = ("2x2 max", "fractional, disjoint", "fractional, overlapping")
 
 
 def load(folder: Path, part: str, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The first `count` images of a part ("train" or "t10k"), scaled to [-0.5, 0.5], and their labels."""
+    """Load the first `count` images of a part ("train" or "t10k"), scaled to [-0.5, 0.5], and their labels."""
 
     def read(name: str, head: int) -> np.ndarray:
         path = folder / f"{part}-{name}-ubyte.gz"
@@ -44,7 +44,7 @@ def load(folder: Path, part: str, count: int) -> tuple[torch.Tensor, torch.Tenso
 
 
 def network(pool: str) -> nn.Sequential:
-    """Six convolutions with the pools in question, then a linear layer on the mean over what is left of the image."""
+    """Build six convolutions with the given pools, then a linear layer on the mean over the remaining image."""
     layers: list[nn.Module] = []
     before = 1
     for i, channels in enumerate(CHANNELS):
@@ -59,7 +59,7 @@ def network(pool: str) -> nn.Sequential:
 
 @torch.no_grad()
 def accuracy(net: nn.Module, images: torch.Tensor, labels: torch.Tensor, times: int) -> float:
-    """Per cent of the images that are recognised, by the mean of `times` answers."""
+    """Return the per cent of images recognised by the mean of `times` answers."""
     net.eval()
     right = 0
     for x, y in zip(images.split(500), labels.split(500), strict=True):
@@ -69,7 +69,7 @@ def accuracy(net: nn.Module, images: torch.Tensor, labels: torch.Tensor, times: 
 
 
 def train(pool: str, data: dict[str, torch.Tensor], args: argparse.Namespace) -> dict[str, object]:
-    """Trains one network; its accuracy after every epoch."""
+    """Train one network; return its accuracy after every epoch."""
     torch.manual_seed(args.seed)
     net = network(pool)
     steps = -(-len(data["x"]) // args.batch)
@@ -91,7 +91,7 @@ def train(pool: str, data: dict[str, torch.Tensor], args: argparse.Namespace) ->
 
 
 def plot(results: list[dict[str, object]], path: Path) -> None:
-    """Accuracies over epochs as a picture."""
+    """Plot accuracies over epochs."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -110,7 +110,7 @@ def plot(results: list[dict[str, object]], path: Path) -> None:
 
 
 def main() -> None:
-    """Trains the three networks and says how well they do."""
+    """Train the three networks and print their accuracies."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--images", type=int, default=12000, help="how many of the 60000 images to train on (default 12000)"

@@ -33,7 +33,7 @@ def critic() -> nn.Sequential:
 
 
 def batch(count: int, smooth: bool) -> torch.Tensor:
-    """Noise, or noise that was smoothed."""
+    """Draw noise, or smoothed noise."""
     x = torch.randn(count, 1, 12, 12, dtype=torch.float64)
     return pgt.avg_pool2d(x, 3, 1, padding="same") * 3 if smooth else x
 
@@ -46,7 +46,7 @@ def penalty(net: nn.Module, x: torch.Tensor) -> torch.Tensor:
 
 
 def check(net: nn.Module, x: torch.Tensor) -> float:
-    """The derivative of the penalty along a random change of the weights, against a difference quotient: the relative error."""
+    """Compare the penalty's derivative along a random change of the weights with a difference quotient; return the relative error."""
     weights = list(net.parameters())
     direction = [torch.randn_like(w) for w in weights]
     exact = sum(
@@ -54,7 +54,7 @@ def check(net: nn.Module, x: torch.Tensor) -> float:
         for g, d in zip(torch.autograd.grad(penalty(net, x), weights, allow_unused=True), direction, strict=True)
         if g is not None
     )
-    step, values = 1e-7, []  # short: a longer one may meet a kink, where another cell becomes the largest
+    step, values = 1e-7, []  # a short step: a longer one may cross a kink, where another cell becomes the maximum
     for sign in (1, -1):
         with torch.no_grad():
             for w, d in zip(weights, direction, strict=True):
@@ -68,7 +68,7 @@ def check(net: nn.Module, x: torch.Tensor) -> float:
 
 
 def main() -> None:
-    """Trains the critic and checks the second derivative."""
+    """Train the critic and check the second derivative."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--weight", type=float, default=10.0, help="of the penalty (default 10)")

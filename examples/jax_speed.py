@@ -1,4 +1,4 @@
-"""How fast jit(grad(...)) of a network with max pooling is, with poolgrad and with lax.reduce_window: one run, in turn.
+"""Time jit(grad(...)) of a network with max pooling, by poolgrad and by lax.reduce_window in turn, in one run.
 
     python examples/jax_speed.py [--batch 8] [--seconds 20]
 
@@ -30,7 +30,7 @@ Params = list[jax.Array]
 
 
 def drawn(rng: np.random.Generator, *shapes: tuple[int, ...]) -> Params:
-    """Weights of these shapes."""
+    """Draw weights of these shapes."""
     return [jnp.asarray(rng.standard_normal(s, np.float32) / np.sqrt(np.prod(s[:-1]))) for s in shapes]
 
 
@@ -45,7 +45,7 @@ def theirs(x: jax.Array, k: int, s: int) -> jax.Array:
 
 
 def conv(x: jax.Array, w: jax.Array) -> jax.Array:
-    """A convolution of channels-last images; one of single cells is a product of matrices, which XLA has faster."""
+    """Convolve channels-last images; compute a 1x1 convolution as a matrix product, which XLA runs faster."""
     if w.ndim == 2:
         return x @ w
     return jax.lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
@@ -73,7 +73,7 @@ def pyramid(max_pool: Pooling, params: Params, x: jax.Array, label: jax.Array) -
 
 
 def in_turn(functions: dict[str, Callable[..., Any]], arguments: tuple[Any, ...], seconds: float) -> list[list[float]]:
-    """Median milliseconds of each function, by the clock and of the processor, called in turn until the time is over."""
+    """Call the functions in turn until the time is over; return each one's median milliseconds, by clock and by processor."""
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in functions}
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or min(map(len, times.values())) < 5:
@@ -87,7 +87,7 @@ def in_turn(functions: dict[str, Callable[..., Any]], arguments: tuple[Any, ...]
 
 
 def main() -> int:
-    """Prints both times and their ratio, for each network."""
+    """Print both times and their ratio, for each network."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=20, help="for each of the two comparisons")

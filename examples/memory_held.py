@@ -1,9 +1,9 @@
-"""What a tape of TensorFlow holds for backward: its own pools beside poolgrad's, by the growth of the process.
+"""Measure the memory that a TensorFlow tape holds for backward, for its own pools and for poolgrad's.
 
     python examples/memory_held.py                        # about two minutes
 
-Each pool runs in a process of its own, under tapes that are kept while inputs and outputs are dropped; the resident size over the
-last twelve tapes, divided by their outputs, is what one output costs. The figure is good to a byte or so.
+Each pool runs in a separate process, which keeps the tapes and drops inputs and outputs. The growth of the resident size over
+the last twelve tapes, divided by their outputs, is the cost of one output. The figure is exact to about a byte.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ POOLS: dict[str, tuple[tuple[int, ...], Callable[..., Any], Callable[..., Any]]]
         lambda pool, x: pool.fractional_max_pool(x, 1.5, axes=(1, 2), seed=1),
     ),
 }
-FIRST, TAPES = 3, 12  # tapes until the allocators have what they need, and tapes that count
+FIRST, TAPES = 3, 12  # tapes to warm up the allocators, and tapes that count
 
 
 def resident() -> int:
-    """Bytes of this process that are in memory."""
+    """Return the resident bytes of this process."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def held(name: str, whose: str) -> float:
-    """Bytes per output that tapes of a pool keep."""
+    """Return the bytes per output that the tapes of a pool hold."""
     import tensorflow as tf
 
     import poolgrad.tensorflow as ours
@@ -71,7 +71,7 @@ def held(name: str, whose: str) -> float:
 
 
 def main() -> None:
-    """Asks a process for each figure and prints the table."""
+    """Measure each figure in a process, then print the table."""
     if len(sys.argv) == 3:
         print(held(sys.argv[1], sys.argv[2]))
         return

@@ -1,4 +1,4 @@
-"""A bar on one line of the terminal; where there is no terminal, ten lines."""
+"""Show progress: a bar on one line of a terminal; without a terminal, ten lines."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import time
 
 
 class Bar:
-    """Shows how much of some work is done: `bar.step("loss 0.5")` after each part of it."""
+    """A progress bar: `bar.step("loss 0.5")` after each part of it."""
 
     def __init__(self, total: int, title: str) -> None:
         self.total, self.title, self.done, self.start = total, title, 0, time.perf_counter()
 
     def step(self, text: str = "") -> None:
-        """One part more is done."""
+        """Count one more part as done."""
         self.done += 1
         seconds = time.perf_counter() - self.start
         terminal, tenth = sys.stderr.isatty(), self.done * 10 // self.total != (self.done - 1) * 10 // self.total

@@ -29,7 +29,7 @@ class Block(nn.Module):
         self.second = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """x and what the block adds to it."""
+        """Return x plus the block's output."""
         return (x + self.second(self.first(x).relu())).relu()
 
 
@@ -79,7 +79,7 @@ class Run:
 
 
 def pool_seconds(pool: nn.Module, x: torch.Tensor) -> float:
-    """Seconds of one pool's forward and backward."""
+    """Return the seconds of one pool's forward and backward."""
     x = x.detach().requires_grad_()
     start = time.perf_counter()
     y = pool(x)
@@ -88,7 +88,7 @@ def pool_seconds(pool: nn.Module, x: torch.Tensor) -> float:
 
 
 def compare(name: str, make: Callable[..., nn.Sequential], last: bool, args: argparse.Namespace) -> tuple[float, bool]:
-    """Trains with torch's pools and with ours, turn by turn; the ratio of the times of a step, and whether losses agree."""
+    """Train with torch's pools and with ours in turn; return the ratio of step times, and True if losses agree."""
     generator = torch.Generator().manual_seed(1)
     x = torch.randn(args.batch, 3, args.size, args.size, generator=generator)
     x = x.contiguous(memory_format=torch.channels_last) if last else x
@@ -109,7 +109,7 @@ def compare(name: str, make: Callable[..., nn.Sequential], last: bool, args: arg
 
 
 def alone(last: bool, args: argparse.Namespace) -> None:
-    """The stem's max-pool by itself, forward and backward."""
+    """Time the stem's max-pool alone, forward and backward."""
     x = torch.randn(args.batch, args.channels, args.size // 2, args.size // 2)
     x = x.contiguous(memory_format=torch.channels_last) if last else x
     pools = {"torch": nn.MaxPool2d(3, 2, 1), "ours": pgt.MaxPool2d(3, 2, 1)}
@@ -124,7 +124,7 @@ def alone(last: bool, args: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Runs both networks in both layouts."""
+    """Run both networks in both layouts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--batch", type=int, default=8)
@@ -146,7 +146,7 @@ def main() -> None:
 
 
 def pgt_threads(count: int) -> None:
-    """As many threads for poolgrad as for torch."""
+    """Give poolgrad as many threads as torch."""
     import poolgrad
 
     poolgrad.set_num_threads(count)

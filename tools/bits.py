@@ -60,7 +60,7 @@ Calls = Callable[[Callable[[Array], Array]], list[Callable[[], Any]]]
 
 
 def shifted(a: Array, by: int) -> Array:
-    """The same elements, so many bytes behind a multiple of 64."""
+    """Return the same elements, this many bytes after a multiple of 64."""
     memory = np.zeros(a.nbytes + 64 + by, np.uint8)
     begin = -memory.ctypes.data % 64 + by
     there = memory[begin : begin + a.nbytes].view(a.dtype).reshape(a.shape)
@@ -69,32 +69,32 @@ def shifted(a: Array, by: int) -> Array:
 
 
 def strided(a: Array) -> Array:
-    """Every second element of the last axis of a wider array."""
+    """Return the elements as every second one of a wider array's last axis."""
     wide = np.zeros((*a.shape[:-1], 2 * a.shape[-1]), a.dtype)
     wide[..., ::2] = a
     return wide[..., ::2]
 
 
 def backwards(a: Array) -> Array:
-    """Negative strides along all axes."""
+    """Return the elements with negative strides along all axes."""
     flip = (slice(None, None, -1),) * a.ndim
     return np.ascontiguousarray(a[flip])[flip]
 
 
 def swapped(a: Array) -> Array:
-    """The other byte order; bfloat16 has only one."""
+    """Return the elements in the other byte order; bfloat16 has only one."""
     return a if a.dtype.name == "bfloat16" else a.astype(a.dtype.newbyteorder("S"))
 
 
 def readonly(a: Array) -> Array:
-    """A copy that may not be written."""
+    """Return a read-only copy."""
     a = a.copy()
     a.flags.writeable = False
     return a
 
 
 def window(a: Array) -> Array:
-    """The middle of an array that is larger in every direction."""
+    """Return the elements as the middle of an array larger in every direction."""
     wide = np.zeros([n + 2 for n in a.shape], a.dtype)
     inside = wide[(slice(1, -1),) * a.ndim]
     inside[...] = a
@@ -115,7 +115,7 @@ LAYOUTS: dict[str, Callable[[Array], Array]] = {
 
 
 def digest(results: list[Array]) -> bytes:
-    """Of the bits, all NaN made one."""
+    """Hash the bits; treat all NaN as one."""
     total = hashlib.sha256()
     for array in results:
         if array.dtype.kind not in "iu":
@@ -125,7 +125,7 @@ def digest(results: list[Array]) -> bytes:
 
 
 def cases(name: str, quick: bool) -> list[Case]:
-    """Arrays that are worth several threads; the quick ones for two dtypes and half as many geometries."""
+    """Return cases with arrays large enough for several threads; if quick, two dtypes and half the geometries."""
     dtypes = OPS[name].dtypes
     chosen = dict.fromkeys(("float32" if "float32" in dtypes else dtypes[0], dtypes[-1])) if quick else dtypes
     made = [replace(case, data="wild") for dtype in chosen for case in large(name, dtype)]
@@ -133,12 +133,12 @@ def cases(name: str, quick: bool) -> list[Case]:
 
 
 def counts(layout: str, quick: bool) -> tuple[int, ...]:
-    """Threads for a layout: all of them or, if quick, three for those that the core sees as copies."""
+    """Return the thread counts for a layout: all or, if quick, three for layouts that reach the core as copies."""
     return THREADS if layout == "C" or not quick else (3,)
 
 
 def calls(name: str, quick: bool) -> Calls:
-    """What the op is to do: the calls on arrays that a layout has laid out."""
+    """Return a function that makes the op's calls on arrays in a given layout."""
     if name in VERBS:
         made = [(plan, arrays) for plan in plans() for arrays in cells(name, plan, quick)]
         return lambda lay: [partial(VERBS[name], plan, *map(lay, arrays)) for plan, arrays in made]
@@ -151,7 +151,7 @@ def calls(name: str, quick: bool) -> Calls:
 
 
 def plans() -> list[Plan]:
-    """Arrays that are worth several threads: inner lanes long and short, many images, long windows."""
+    """Return plans large enough for several threads: long and short inner lanes, many images, long windows."""
     return [
         Plan((3, 61, 64, 24), {1: windows.clip(61, 3, 2, 1, 31), 2: windows.clip(64, 3, 2, 0, 32)}),
         Plan((18, 127, 131, 1), {1: windows.clip(127, 3, 1, 1, 127), 2: windows.clip(131, 3, 1, 1, 131)}),
@@ -161,7 +161,7 @@ def plans() -> list[Plan]:
 
 
 def cells(name: str, plan: Plan, quick: bool) -> list[tuple[Array, ...]]:
-    """A verb's arrays, for all its dtypes."""
+    """Return a verb's arrays, for all its dtypes."""
     dtypes = FLOATS if name.split()[0] in ("fold", "spread") else REALS
     made = []
     for dtype in ("float32", dtypes[0]) if quick else dtypes:
@@ -219,7 +219,7 @@ def hashes(label: str, layout: str, laid: list[Callable[[], Any]], quick: bool) 
 
 
 def of_level(level: str, names: list[str], quick: bool, adapters: bool) -> dict[str, dict[tuple[int, str, int], str]]:
-    """All hashes of an instruction set, from a process that has it."""
+    """Return all hashes of an instruction set, from a process that uses it."""
     flags = [*(["--quick"] if quick else []), *([] if adapters else ["--no-adapters"])]
     words = [sys.executable, __file__, "--as-json", *flags, *names]
     done = subprocess.run(words, env={**os.environ, "POOLGRAD_ISA": level}, capture_output=True, text=True, check=False)
@@ -229,7 +229,7 @@ def of_level(level: str, names: list[str], quick: bool, adapters: bool) -> dict[
 
 
 def verdict(name: str, found: dict[tuple[str, int, str, int], str]) -> tuple[str, bool]:
-    """The op's line of the table, and whether all hashes are one."""
+    """Return the op's line of the table, and True if all hashes are equal."""
     by_hash: dict[str, list[tuple[str, int, str, int]]] = defaultdict(list)
     for key, value in found.items():
         by_hash[value].append(key)
@@ -242,7 +242,7 @@ def verdict(name: str, found: dict[tuple[str, int, str, int], str]) -> tuple[str
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Prints the table; 1 if an op has more than one hash."""
+    """Print the table; return 1 if an op has more than one hash."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="op")
     parser.add_argument("--quick", action="store_true")
@@ -281,7 +281,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def machine() -> str:
-    """The processor, as the system names it."""
+    """Return the system's name of the processor."""
     path = Path("/proc/cpuinfo")
     text = path.read_text() if path.exists() else ""
     named = re.search(r"^model name\s*: (.*)$", text, re.MULTILINE)

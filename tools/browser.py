@@ -1,4 +1,4 @@
-"""Sees to it that the tests of the studio have a browser, where that is possible; never fails.
+"""Find or install a browser for the tests of the studio, where possible; never fail.
 
     python tools/browser.py
 
@@ -16,12 +16,12 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
 def find() -> str | None:
-    """The path of a browser that the tests can drive."""
+    """Return the path of a browser that the tests can drive."""
     return next((path for path in map(shutil.which, NAMES) if path), None)
 
 
 def install() -> str:
-    """Installs Chromium with apt-get; what came of it."""
+    """Install Chromium with apt-get; return the outcome."""
     if os.name != "posix" or os.geteuid() != 0 or not shutil.which("apt-get"):
         return "install Chromium and see that `chromium` is on the PATH (apt-get is used only by root)"
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
@@ -44,7 +44,7 @@ def install() -> str:
 
 
 def main() -> int:
-    """Says which browser there is, or why there is none."""
+    """Print which browser there is, or why there is none."""
     why = "" if find() else install()
     found = find()
     print(

@@ -102,7 +102,7 @@ def python(folder: Path) -> float:
 
 
 def main() -> int:
-    """Prints both percentages; 1 if one is too low or a test failed, 2 if a compiler is missing."""
+    """Print both percentages; return 1 if one is too low or a test failed, 2 if a compiler is missing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--least", type=float, default=95)
     parser.add_argument("tests", nargs="*", default=TESTS)

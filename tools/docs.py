@@ -50,7 +50,7 @@ FAMILY_NAMES = {
 
 
 def signature(op: Op) -> str:
-    """The op's signature, an argument per line."""
+    """Return the op's signature, an argument per line."""
     words = str(inspect.signature(getattr(raw_ops, op.name)))[1:-1].split(", ")
     return f"raw_ops.{op.name}(\n" + "".join(f"    {word},\n" for word in words) + ")"
 
@@ -59,7 +59,7 @@ def signature(op: Op) -> str:
 
 
 def line(op: Op) -> str:
-    """A problem small enough to be checked by hand."""
+    """Return a problem small enough to check by hand."""
     shape = "1x3x3x1" if op.spatial == 2 else "1x2x3x3x1"
     sizes = "x".join(["2"] * op.spatial)
     fractional = op.rule.windows is WindowRule.EDGES
@@ -68,7 +68,7 @@ def line(op: Op) -> str:
 
 
 def literal(value: Any) -> str:
-    """An argument as one would type it."""
+    """Return an argument as a user would type it."""
     if not isinstance(value, np.ndarray):
         return repr(value)
     kind = f"np.{value.dtype.name}"
@@ -78,12 +78,12 @@ def literal(value: Any) -> str:
 
 
 def flat(array: np.ndarray[Any, Any]) -> str:
-    """All elements in a row, whole numbers without a point."""
+    """Return all elements in a row, whole numbers without a point."""
     return repr([int(v) if v == int(v) else v for v in array.ravel().tolist()])
 
 
 def example(op: Op) -> str:
-    """Calls the op, and shows what it was given and what came back."""
+    """Call the op; show its arguments and its result."""
     name, given = problem.parse(line(op)).call()
     result = getattr(raw_ops, name)(**given)
     plain = {p.name: p.default for p in op.params}
@@ -102,7 +102,7 @@ def example(op: Op) -> str:
 
 
 def argument(param: Param) -> str:
-    """One row of the table of arguments."""
+    """Return one row of the table of arguments."""
     default = (
         ""
         if param.default is REQUIRED
@@ -112,7 +112,7 @@ def argument(param: Param) -> str:
 
 
 def page(op: Op) -> str:
-    """Everything about an op."""
+    """Return the page of an op."""
     related = [o.name for o in OPS.values() if (o.family, o.spatial) == (op.family, op.spatial) and o is not op]
     parts = [
         f"# {op.name}", op.summary, f"```python\n{signature(op)}\n```",
@@ -133,7 +133,7 @@ def page(op: Op) -> str:
 
 
 def family_table(prefix: str) -> str:
-    """Families down, orders across, every op a link to its page."""
+    """Return a table with families down and orders across; every op links to its page."""
     rows = ["| windows | forward | gradient | second order |", "|---|---|---|---|"]
     for family, spatial in dict.fromkeys((op.family, op.spatial) for op in OPS.values()):
         cells = []
@@ -227,7 +227,7 @@ def stub() -> str:
 
 
 def _spaced(parts: list[str]) -> str:
-    """Classes stand apart, functions do not: as formatters want stubs."""
+    """Put blank lines around classes but not functions, as formatters want stubs."""
     text = parts[0]
     for before, part in pairwise(parts):
         text += ("\n" if part.startswith("class") or before is parts[0] or before.startswith("class") else "") + part
@@ -238,7 +238,7 @@ def _spaced(parts: list[str]) -> str:
 
 
 def rendered() -> Iterator[tuple[Path, str]]:
-    """Every file and what it should hold."""
+    """Return every file and its wanted content."""
     for op in OPS.values():
         yield ROOT / f"docs/ops/{op.name}.md", page(op)
     yield ROOT / "docs/index.md", index()
@@ -252,14 +252,14 @@ def rendered() -> Iterator[tuple[Path, str]]:
 
 
 def stale() -> list[str]:
-    """Files that are not what the table says, and pages of ops that do not exist."""
+    """Return the files that differ from the table, and pages of ops that do not exist."""
     wrong = [p for p, text in rendered() if not p.exists() or p.read_text("utf-8") != text]
     extra = [p for p in (ROOT / "docs/ops").glob("*.md") if p.stem not in OPS]
     return [str(p.relative_to(ROOT)) for p in wrong + extra]
 
 
 def main() -> int:
-    """Writes, or checks."""
+    """Write the files, or check them."""
     if "--check" in sys.argv[1:]:
         names = stale()
         print("\n".join(f"{name} is out of date: run tools/docs.py" for name in names) or "up to date")

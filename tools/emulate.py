@@ -35,13 +35,13 @@ class Failure(Exception):
 
 
 def python(model: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Runs Python on a processor; processes that it starts would not be on it."""
+    """Run Python on an emulated processor; child processes would run on the real one."""
     emulator = tool("qemu-x86_64", "qemu-x86_64-static")
     return subprocess.run([emulator, "-cpu", model, sys.executable, *words], capture_output=True, text=True, cwd=ROOT)
 
 
 def compare(model: str, script: str, seconds: float) -> str:
-    """Runs the random cases of a script in one process; returns what it counted."""
+    """Run the random cases of a script in one process; return what it counted."""
     with tempfile.NamedTemporaryFile() as note:
         note.write(bytes(Progress.SIZE))
         note.flush()
@@ -58,7 +58,7 @@ def compare(model: str, script: str, seconds: float) -> str:
 
 
 def check(model: str, seconds: float) -> str:
-    """One processor: its level, and results that equal the reference."""
+    """Check one processor: its level, and that results equal the reference."""
     level = python(model, "-c", LEVEL)
     if level.stdout.strip() != MODELS[model]:
         raise Failure(f"{model}: wanted {MODELS[model]}, got {level.stdout}{level.stderr[-2000:]}")
@@ -66,7 +66,7 @@ def check(model: str, seconds: float) -> str:
 
 
 def refused(model: str) -> str:
-    """A processor below the lowest level gets an error that says so."""
+    """Check that a processor below the lowest level gets an error that says so."""
     core = next(installed().glob("_core*.so"))
     done = python(model, "-c", ALONE, str(core))
     if done.returncode != 1 or "ImportError: poolgrad: needs a processor" not in done.stderr:
@@ -75,7 +75,7 @@ def refused(model: str) -> str:
 
 
 def main() -> int:
-    """Prints a line for each processor; 1 if one failed, 2 without QEMU."""
+    """Print a line for each processor; return 1 if one failed, 2 without QEMU."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "models", nargs="*", metavar="MODEL", help=f"of {', '.join([*MODELS, TOO_OLD])}; all unless given"

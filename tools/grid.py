@@ -1,4 +1,4 @@
-"""Prints op x layout x dtype as a Markdown table, every cell run against the reference just now.
+"""Print op x layout x dtype as a Markdown table; compare every cell with the reference now.
 
     python tools/grid.py
 
@@ -33,7 +33,7 @@ DRAWN = [{"x": (2, 7, 6, 3), "ratio": (1.5, 2.0)}, {"x": (1, 5, 9, 9), "ratio": 
 
 
 def cell(op: Op, dtype: str, first: bool) -> tuple[str, list[str]]:
-    """What to print for a cell, and what is wrong with it."""
+    """Return the text of a cell, and its errors."""
     fields = DRAWN if op.family[0] == "f" else GEOMETRY[op.spatial]
     cases = [Case(op.name, dtype, first=first, data=data, **f) for f in fields for data in ("ties", "wild")]
     if dtype not in op.dtypes:
@@ -43,7 +43,7 @@ def cell(op: Op, dtype: str, first: bool) -> tuple[str, list[str]]:
 
 
 def refusal(case: Case, dtype: str) -> tuple[str, list[str]]:
-    """A type that the row does not have must be a TypeError."""
+    """Check that the op raises TypeError for a type that its row lacks."""
     args = {
         name: value.astype(dtype_of(dtype))
         if isinstance(value, np.ndarray) and value.dtype == dtype_of(case.dtype) and value.ndim > 1
@@ -58,7 +58,7 @@ def refusal(case: Case, dtype: str) -> tuple[str, list[str]]:
 
 
 def main() -> int:
-    """Prints the table, then whatever is wrong."""
+    """Print the table, then all errors."""
     print("| op | layout | " + " | ".join(REALS) + " |")
     print("|---|---|" + "---|" * len(REALS))
     trouble: list[str] = []

@@ -1,8 +1,8 @@
-"""Says what is in a wheel, and fails if something is missing, strange or unsafe.
+"""List the contents of a wheel; fail if something is missing, unexpected or unsafe.
 
     python tools/inspect_wheel.py dist/poolgrad-*.whl
 
-Reads the archive only; nothing is installed. What is said of the native module needs pyelftools and an ELF module.
+Reads the archive only and installs nothing. Checks of the native module need pyelftools and an ELF module.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ RUNTIMES = re.compile(r"lib(stdc\+\+|gcc_s|c|m|pthread)\.so\.\d+|ld-linux-[\w-]+
 
 
 class Findings:
-    """What was found, line by line, and whether all of it was good."""
+    """The findings: prints each, records the bad ones."""
 
     def __init__(self) -> None:
         self.wrong: list[str] = []
 
     def say(self, what: str, value: object, good: bool) -> None:
-        """Prints a fact and remembers it if it is a bad one."""
+        """Print a fact; record it if it is bad."""
         print(f"{what:22}{value}{'' if good else '   WRONG'}")
         if not good:
             self.wrong.append(what)
 
 
 def contents(wheel: zipfile.ZipFile, findings: Findings) -> None:
-    """Every file of the package and no other; what RECORD says of them."""
+    """Check that the wheel holds every file of the package and no other, and that RECORD agrees."""
     names = [name for name in wheel.namelist() if not name.endswith("/")]
     info = f"{Path(wheel.filename or '').name.split('-')[0]}-{version()}.dist-info/"
     own = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "sboms/poolgrad.cdx.json"}
@@ -63,17 +63,17 @@ def contents(wheel: zipfile.ZipFile, findings: Findings) -> None:
 
 
 def version() -> str:
-    """The version of the source beside this tool."""
+    """Return the version of the source beside this tool."""
     return str(tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"])
 
 
 def recorded(data: bytes) -> str:
-    """A hash as RECORD writes it."""
+    """Return a hash in RECORD's notation."""
     return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
 
 
 def bill(wheel: zipfile.ZipFile, findings: Findings) -> None:
-    """What the bill of materials names, against what METADATA and the source say."""
+    """Check the bill of materials against METADATA and the source."""
     path = next(name for name in wheel.namelist() if name.endswith("/sboms/poolgrad.cdx.json"))
     said = json.loads(wheel.read(path))
     metadata = wheel.read(path.replace("sboms/poolgrad.cdx.json", "METADATA")).decode()
@@ -89,7 +89,7 @@ def bill(wheel: zipfile.ZipFile, findings: Findings) -> None:
 
 
 def native(data: bytes, findings: Findings) -> None:
-    """What the native module shows, needs, and how it is hardened."""
+    """Check the native module's exports, dependencies and hardening."""
     from elftools.elf.dynamic import DynamicSection
     from elftools.elf.elffile import ELFFile
 
@@ -119,7 +119,7 @@ def native(data: bytes, findings: Findings) -> None:
 
 
 def main() -> int:
-    """Prints the findings of each wheel that is named; 1 if one is wrong."""
+    """Print the findings of each named wheel; return 1 if one is bad."""
     findings = Findings()
     for name in sys.argv[1:]:
         size = Path(name).stat().st_size

@@ -106,31 +106,31 @@ class Fault:
 
     @property
     def number(self) -> int:
-        """What picks it; that of others does not change when one comes or goes, so little has to be built again."""
+        """Return the number that selects the fault. It is a hash, so adding a fault renumbers no other and rebuilds little."""
         return zlib.crc32(self.name.encode()) >> 1
 
     @property
     def whole(self) -> str:
-        """A text that is in the file once."""
+        """Return a text that occurs once in the file."""
         return self.where or self.text
 
     @property
     def native(self) -> bool:
-        """Whether it is switched on by the variable."""
+        """Return True if the environment variable switches the fault on."""
         return self.file.startswith("src/core/")
 
     @property
     def name(self) -> str:
-        """File and reason."""
+        """Return file and reason."""
         return f"{Path(self.file).name}: {self.why}"
 
     def put(self, source: str, instead: str) -> str:
-        """The source with another text in this one's place. Where texts overlap, the last one is the original."""
+        """Return the source with another text in place of this one. Where texts overlap, the last one is the original."""
         at = source.rindex(self.whole) + self.whole.index(self.text)
         return source[:at] + instead + source[at + len(self.text) :]
 
     def switched(self, source: str) -> str:
-        """The source with both texts, of which the variable picks one."""
+        """Return the source with both texts; the variable picks one."""
         on = f"poolgrad_mutant == {self.number}"
         if self.text.endswith(";"):
             return self.put(source, f"{{ if ({on}) {{ {self.instead} }} else {{ {self.text} }} }}")
@@ -138,7 +138,7 @@ class Fault:
 
 
 def faults() -> list[Fault]:
-    """All of them."""
+    """Return all faults."""
     return [
         Fault(file, why, *texts)
         for table in sorted(TABLES.glob("*.toml"))
@@ -148,7 +148,7 @@ def faults() -> list[Fault]:
 
 
 def misfits(found: list[Fault]) -> Iterator[str]:
-    """Those whose text is not in its file exactly once, or is no change."""
+    """Return the faults whose text does not occur exactly once in its file, or changes nothing."""
     for fault in found:
         count = (ROOT / fault.file).read_text("utf-8").count(fault.whole)
         if count != 1 or fault.text == fault.instead or fault.text not in fault.whole:
@@ -158,7 +158,7 @@ def misfits(found: list[Fault]) -> Iterator[str]:
 
 
 def prepare(found: list[Fault]) -> Path:
-    """Builds the core with all faults in it, if there are any; returns the folder that goes on PYTHONPATH."""
+    """Build the core with all its faults, if any; return the folder for PYTHONPATH."""
     if not any(fault.native for fault in found):
         return package(installed())
     tree = ROOT / "build" / "mutants"
@@ -170,7 +170,7 @@ def prepare(found: list[Fault]) -> Path:
     for name, text in written.items():
         path = tree / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists() or path.read_text("utf-8") != text:  # what has not changed is not built again
+        if not path.exists() or path.read_text("utf-8") != text:  # unchanged files are not rebuilt
             path.write_text(text)
     return package(build("faults", tree))
 
@@ -197,7 +197,7 @@ def child(where: Path, number: int, what: list[str], out: int) -> NoReturn:
 
 
 def tests(where: Path, fault: Fault | None, what: list[str]) -> tuple[bool, str]:
-    """Runs tests up to the first that fails; whether one did, and its name."""
+    """Run tests up to the first failure; return True if one failed, and its name."""
     with tempfile.TemporaryFile("w+", errors="replace") as out:
         sys.stdout.flush()
         process = os.fork()
@@ -206,9 +206,9 @@ def tests(where: Path, fault: Fault | None, what: list[str]) -> tuple[bool, str]
         status = awaited(process)
         out.seek(0)
         text = out.read()
-    if status in (0, 5) or "ERROR: not found: " in text:  # the test is no more
+    if status in (0, 5) or "ERROR: not found: " in text:  # the test no longer exists
         return False, ""
-    if status in (3, 4):  # the tests could not run: that is no notice
+    if status in (3, 4):  # the tests could not run, so they noticed nothing
         raise RuntimeError(text[-2000:])
     failing = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", text, re.MULTILINE)
     running = re.findall(
@@ -220,7 +220,7 @@ def tests(where: Path, fault: Fault | None, what: list[str]) -> tuple[bool, str]
 
 
 def awaited(process: int) -> int:
-    """How it ended; after a while it is ended, with all that it started."""
+    """Return the exit code of a process; after LIMIT seconds, kill it and its children."""
     end = time.monotonic() + LIMIT
     while (found := os.waitpid(process, os.WNOHANG))[0] == 0:
         if time.monotonic() > end:
@@ -231,7 +231,7 @@ def awaited(process: int) -> int:
 
 
 def noticed(where: Path, fault: Fault, before: str, far: bool) -> str:
-    """The test that fails with this fault, or an empty text."""
+    """Return the test that fails with this fault, or ""."""
     file = where / "poolgrad" / Path(fault.file).name
     source = "" if fault.native else file.read_text("utf-8")
     if source:
@@ -250,7 +250,7 @@ def noticed(where: Path, fault: Fault, before: str, far: bool) -> str:
 
 
 def run(found: list[Fault], where: Path, again: bool, far: bool) -> list[Fault]:
-    """Tries all faults, says how each went; returns those that nothing noticed."""
+    """Try all faults and print each result; return those that no test noticed."""
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() and not again else {}
     start, missed = time.monotonic(), []
     for done, fault in enumerate(found, 1):
@@ -267,7 +267,7 @@ def run(found: list[Fault], where: Path, again: bool, far: bool) -> list[Fault]:
 
 
 def main() -> int:
-    """Prints what was noticed and by what; 1 if too little was, 2 if the table or the tree is not fit for it."""
+    """Print what was noticed and by what; return 1 if too little was, 2 if the table or the tree is not fit for it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="faults whose file or reason has this text")
     parser.add_argument("--list", action="store_true", help="print the faults")

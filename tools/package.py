@@ -34,7 +34,7 @@ BIN = "Scripts" if os.name == "nt" else "bin"
 
 
 def run(*words: str | Path, cwd: Path = ROOT, **env: str) -> None:
-    """Runs a command, shown before it runs; ends the program if it fails."""
+    """Run a command, shown before it runs; end the program if it fails."""
     print("$", *words, flush=True)
     done = subprocess.run([str(word) for word in words], cwd=cwd, env={**os.environ, **env}, check=False)
     if done.returncode:
@@ -98,7 +98,7 @@ def build(source: Path, output: Path, **env: str) -> None:
 
 
 def wheel() -> None:
-    """Fills dist/ anew."""
+    """Fill dist/ anew."""
     shutil.rmtree(DIST, ignore_errors=True)
     build(ROOT, DIST)
     for path in sorted(DIST.iterdir()):
@@ -106,7 +106,7 @@ def wheel() -> None:
 
 
 def check_wheel() -> None:
-    """Reads the wheel, then uses it."""
+    """Read the wheel, then use it."""
     found, sdist = only("*.whl"), only("*.tar.gz")
     python = tools()
     run(python, "-m", "twine", "check", "--strict", found, sdist)
@@ -119,7 +119,7 @@ def check_wheel() -> None:
 
 
 def use_wheel(found: Path, sdist: Path) -> None:
-    """Installs a wheel where no compiler can be found and runs the tests that came with the sdist."""
+    """Install a wheel where no compiler can be found and run the tests that came with the sdist."""
     python = environment(WORK / "empty", "test.txt")
     with tempfile.TemporaryDirectory() as folder:
         place = unpack(sdist, Path(folder))
@@ -139,7 +139,7 @@ def use_wheel(found: Path, sdist: Path) -> None:
 
 
 def check_sdist() -> None:
-    """Builds the sdist from declared requirements alone: isolated, then in an environment that has them; never with an index."""
+    """Build the sdist from declared requirements alone: isolated, then in an environment that has them; never with an index."""
     sdist, store = only("*.tar.gz"), WORK / "store"
     shutil.rmtree(store, ignore_errors=True)
     python = tools()
@@ -157,14 +157,14 @@ def check_sdist() -> None:
 
 
 def same(one: Path, other: Path) -> None:
-    """Shows two hashes and fails unless they are equal."""
+    """Show two hashes and fail unless they are equal."""
     print(f"{sha256(one)}  {one}\n{sha256(other)}  {other}", flush=True)
     if one.name != other.name or sha256(one) != sha256(other):
         raise SystemExit(f"not reproducible: {one.name}")
 
 
 def reproducible() -> None:
-    """Builds once more, from a copy of the source elsewhere, under other settings, and compares with dist/."""
+    """Build once more, from a copy of the source elsewhere, under other settings, and compare with dist/."""
     first = [only("*.tar.gz"), only("*.whl")]
     with tempfile.TemporaryDirectory(prefix="another place, ") as folder:
         source = Path(folder) / "with a longer name than the first" / "source"
@@ -184,7 +184,7 @@ def reproducible() -> None:
 
 
 def lock() -> None:
-    """Resolves what pyproject.toml asks for, for every platform and Python at once, with the hashes of all files."""
+    """Lock the requirements of pyproject.toml, for every platform and Python at once, with the hashes of all files."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     building = [*project["build-system"]["requires"], *project["project"]["dependencies"], "cmake>=3.26", "ninja>=1.11"]
     lists = {
@@ -232,7 +232,7 @@ COMMANDS: dict[str, Callable[[], None]] = {
 
 
 def main() -> int:
-    """Runs the commands that were asked for, in that order."""
+    """Run the commands that were asked for, in that order."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", nargs="+", choices=COMMANDS)
     for command in parser.parse_args().command:

@@ -26,7 +26,7 @@ WORD = {"float16": np.uint16, "bfloat16": np.uint16, "bool": np.uint8}
 
 
 def load_replay(path: Path) -> ModuleType:
-    """The replay script beside the corpus: it reads the form and knows the deviations."""
+    """Load the replay script beside the corpus; it reads the corpus format and knows the deviations."""
     spec = importlib.util.spec_from_file_location("replay_corpus", path)
     assert spec
     assert spec.loader
@@ -36,12 +36,12 @@ def load_replay(path: Path) -> ModuleType:
 
 
 def references(call: dict[str, Any]) -> list[Any]:
-    """All arrays of a call."""
+    """Return all arrays of a call."""
     return [*call["inputs"].values(), *call.get("outputs", ()), *call.get("alt_outputs", ())]
 
 
 def certain(call: dict[str, Any], arrays: Any, replay: ModuleType) -> bool:
-    """Whether the recording says what must come out."""
+    """Return True if the recording determines the result."""
     if any(call.get(k) for k in ("random", "undefined", "malformed", "graph_rejects")):
         return False
     if sum(prod(ref[2]) for ref in references(call)) > LARGEST:
@@ -56,7 +56,7 @@ def certain(call: dict[str, Any], arrays: Any, replay: ModuleType) -> bool:
 
 
 def features(call: dict[str, Any]) -> set[str]:
-    """What makes a call different from others."""
+    """Return the features that set a call apart."""
     found = {"dtype " + "+".join(sorted({ref[0] for ref in call["inputs"].values()}))}
     found |= {f"tag {t}" for t in call.get("tags", ())}
     found |= {f"{k} {v}" for k, v in call["attrs"].items() if isinstance(v, (str, bool))}
@@ -65,7 +65,7 @@ def features(call: dict[str, Any]) -> set[str]:
 
 
 def choose(calls: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
-    """Greedily the calls that add most features, small ones first among equals."""
+    """Choose calls greedily by the features they add, smaller calls first among equals."""
     left, seen, taken = list(calls), set[str](), []
     while left and len(taken) < count:
         best = max(left, key=lambda c: (len(features(c) - seen), -len(json.dumps(c["inputs"])), c["id"]))
@@ -76,7 +76,7 @@ def choose(calls: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
 
 
 def store(calls: list[dict[str, Any]], arrays: Any, path: Path) -> list[dict[str, Any]]:
-    """Writes one op's arrays; returns its calls with the new places."""
+    """Write one op's arrays; return its calls with the new positions."""
     pools: dict[str, list[np.ndarray]] = {}
     sizes: dict[str, int] = {}
 
@@ -100,7 +100,7 @@ def store(calls: list[dict[str, Any]], arrays: Any, path: Path) -> list[dict[str
 
 
 def main(corpus: Path) -> int:
-    """Writes the sample and says how large it is."""
+    """Write the sample and print its size."""
     replay = load_replay(corpus.parent / "replay_corpus.py")
     TARGET.mkdir(parents=True, exist_ok=True)
     lines = []

@@ -19,8 +19,8 @@ sys.path.insert(0, str(ROOT / "fuzz"))
 
 from build import OF_ANY_BUILD, Missing, build, package, runtime  # noqa: E402
 
-# What reaches the kernels; tests of documents, of the command line and of the tests themselves see nothing new.
-# Random comparisons come after the tests, for as long as is asked for.
+# Tests that reach the kernels; those of documents, the command line and the tests themselves add nothing.
+# Random comparisons follow the tests, for `--seconds`.
 TESTS = [
     "--ignore=tests/hostile/test_fuzz.py",
     "tests/hostile",
@@ -30,7 +30,7 @@ TESTS = [
     "tests/golden/test_seeds.py",
     *OF_ANY_BUILD,
 ]
-# What CI has time for: refusals, the hostile set, every verb once; random calls do the rest.
+# Tests that CI has time for: refusals, the hostile set, every verb once; random calls do the rest.
 QUICK = [
     "tests/hostile/test_border.py",
     "tests/hostile/test_calls.py",
@@ -43,16 +43,16 @@ PLANTED = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).__getattr__(sys.argv[2])
 
 
 class Failure(Exception):
-    """A report, or a fault on purpose that was not reported."""
+    """A sanitizer report, or a planted fault without a report."""
 
 
 def say(text: str) -> None:
-    """Prints a line at once."""
+    """Print a line at once."""
     print(f"sanitize: {text}", flush=True)
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Python with the instrumented core, every report in a file of its own."""
+    """Return the environment of Python with the instrumented core, with a file per report."""
     log = f"log_path={folder / 'report'}"
     return {
         **os.environ,
@@ -61,22 +61,22 @@ def environment(folder: Path) -> dict[str, str]:
         "UBSAN_OPTIONS": f"{log}:print_stacktrace=1:halt_on_error=1:abort_on_error=1",
         "PYTHONPATH": str(folder / "package"),
         "PYTHONMALLOC": "malloc",
-        "POOLGRAD_KEPT_MB": "0",  # memory that is kept hides what is used after it was freed
+        "POOLGRAD_KEPT_MB": "0",  # cached memory would hide a use after free
     }
 
 
 def reports(folder: Path) -> list[Path]:
-    """What the sanitizers have written so far."""
+    """Return the reports written so far."""
     return sorted(folder.glob("report.*"))
 
 
 def python(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    """Runs Python with the instrumented core."""
+    """Run Python with the instrumented core."""
     return subprocess.run([sys.executable, *args], env=environment(folder), cwd=ROOT, text=True, capture_output=True)
 
 
 def notices(folder: Path) -> None:
-    """Faults on purpose end the process and leave a report."""
+    """Check that planted faults end the process and leave a report."""
     library = str(next(folder.glob("libplanted*")))
     for fault in ("overflow_heap", "overflow_int"):
         done = python(folder, "-c", PLANTED, library, fault)
@@ -88,7 +88,7 @@ def notices(folder: Path) -> None:
 
 
 def clean(folder: Path, done: subprocess.CompletedProcess[str], what: str) -> None:
-    """Fails if there is a report, or if the run itself failed."""
+    """Fail if there is a report, or if the run itself failed."""
     found = reports(folder)
     if UNDEFINED in done.stdout + done.stderr:  # GCC's runtime knows no log_path
         raise Failure(f"{what}: {done.stdout[-4000:]}{done.stderr[-4000:]}")
@@ -152,7 +152,7 @@ def memory(seconds: float, _: list[str]) -> None:
 
 
 def main() -> int:
-    """Runs what was asked for; 1 if anything was reported, 2 if a compiler is missing."""
+    """Run what was asked for; return 1 if anything was reported, 2 if a compiler is missing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="*", help="address, thread, memory; all unless given")
     parser.add_argument("--seconds", type=float, default=20, help="how long each of the random comparisons runs")

@@ -117,7 +117,7 @@ def bill(nanobind: Path, compiler: str) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Writes the file that the command line names."""
+    """Write the file that the command line names."""
     if len(sys.argv) != 4:
         raise SystemExit(__doc__)
     nanobind, output, compiler = sys.argv[1:]

@@ -157,7 +157,7 @@ JOURNEYS: dict[str, Callable[[Any], None]] = {
 
 
 def main() -> int:
-    """Draws the journeys that are named, or all."""
+    """Draw the journeys that are named, or all."""
     from playwright.sync_api import sync_playwright
 
     from poolgrad.studio.command import opening

@@ -64,7 +64,7 @@ def prepare(seed: int, count: int) -> list[Any]:
 
 @dataclass
 class Soak:
-    """The state that all threads share."""
+    """A soak run: the state that all threads share."""
 
     jobs: list[Any]
     rng: random.Random
@@ -79,7 +79,7 @@ class Soak:
     resting: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
     def work(self, seed: int) -> None:
-        """One thread: jobs at random, resting when asked to."""
+        """Run random jobs in one thread; rest when asked to."""
         rng = random.Random(seed)
         while not self.stop.is_set():
             if not self.go.is_set():
@@ -94,7 +94,7 @@ class Soak:
             self.counts["calls"] += 1
 
     def fork(self) -> None:
-        """A child that does a few jobs while the threads go on."""
+        """Fork a child that does a few jobs while the threads go on."""
         chosen = self.rng.sample(self.jobs, 6)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
@@ -118,7 +118,7 @@ class Soak:
         self.counts["forks"] += 1
 
     def interrupt(self, x: np.ndarray) -> None:
-        """A long call of the main thread that is interrupted somewhere."""
+        """Interrupt a long call of the main thread at a random moment."""
         k = self.rng.choice([3, 31])
         sizes = {"ksize": [1, k, k, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}
         call = self.rng.choice(
@@ -136,7 +136,7 @@ class Soak:
             self.latencies.append(took)
 
     def weigh(self, threads: int, at: float) -> None:
-        """The resident size while nothing runs and nothing is kept."""
+        """Return the resident size while nothing runs and no memory is cached."""
         self.go.clear()
         for _ in range(threads):
             self.resting.acquire()
@@ -148,7 +148,7 @@ class Soak:
         self.go.set()
 
     def growth(self, seconds: float) -> float:
-        """Last against first size after the warm-up, relative: medians of up to three, of which none counts twice."""
+        """Return the growth after the warm-up: median of the last three sizes at most over that of as many first ones, minus 1."""
         settled = [size for at, size in self.sizes if at > seconds / 4]
         few = min(len(settled) // 2, 3)
         if not few:
@@ -191,7 +191,7 @@ def run(soak: Soak, seconds: float, threads: int) -> None:
 
 
 def main() -> int:
-    """Runs the soak; 0 if nothing was wrong and memory stayed flat."""
+    """Run the soak; return 0 if nothing was wrong and memory stayed flat."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--threads", type=int, default=8)

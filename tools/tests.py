@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TESTS = ROOT / "tests"
 COMPUTING = (  # the longest first, so that both processes end at about the same time
     ("hostile/", "studio/", "graph/", "golden/", "meta/"),
-    ("frameworks/test_torch",),  # frameworks by themselves: what they start does not like to be forked
+    ("frameworks/test_torch",),  # frameworks apart: their threads do not survive a fork
     ("frameworks/",),
     ("oracle/", "pools/", "windows/", "gradient/", "property/"),
     ("surface/", "trust/"),
@@ -34,7 +34,7 @@ WATCHING = {
 
 
 def groups() -> tuple[list[list[str]], list[str]]:
-    """The test files of each group that only computes, and those to be run alone."""
+    """Return the test files of each group that only computes, and those to run alone."""
     files = sorted(path.relative_to(TESTS).as_posix() for path in TESTS.glob("*/test_*.py"))
     computing: list[list[str]] = [[] for _ in COMPUTING]
     alone: list[str] = []
@@ -45,7 +45,7 @@ def groups() -> tuple[list[list[str]], list[str]]:
 
 
 def run(what: str, files: Iterable[str], more: list[str]) -> int:
-    """Runs some files in a process of their own and prints what it said; 5, no tests, is no failure if arguments chose others."""
+    """Run some files in a process of their own and print what it said; 5, no tests, is no failure if arguments chose others."""
     start = time.monotonic()
     command = [sys.executable, "-u", "-m", "pytest", "--durations=8", *more, *(f"tests/{file}" for file in files)]
     with tempfile.TemporaryFile("w+") as said:  # which two processes would say at once
@@ -57,7 +57,7 @@ def run(what: str, files: Iterable[str], more: list[str]) -> int:
 
 
 def main() -> int:
-    """All groups; 1 if any failed."""
+    """Run all groups; return 1 if any failed."""
     more = sys.argv[1:]
     computing, alone = groups()
     print(f"=== two groups at a time: {'; '.join(map(' '.join, COMPUTING))}", flush=True)

@@ -1,4 +1,4 @@
-"""poolgrad against its peers: one run, interleaved, after checking that all agree."""
+"""Race poolgrad against its peers: check that all agree, then time them in turns in one run."""
 
 from .command import main
 

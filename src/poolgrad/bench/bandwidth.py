@@ -1,4 +1,4 @@
-"""How fast this machine copies, with all threads."""
+"""Measure the copy speed of this machine, with all threads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .machine import available_memory, threads
 
 
 class Copier:
-    """Copies between two arrays that exist already, in one thread and in all; the better counts."""
+    """A copier between two existing arrays, in one thread and in all; the better time counts."""
 
     def __init__(self) -> None:
         self.workers = threads()
@@ -20,7 +20,7 @@ class Copier:
         self.known: dict[int, float] = {}
 
     def rate(self, traffic: int, seconds: float = 0.15) -> float:
-        """Bytes read and written per second by a copy with `traffic` bytes of both, measured once a size."""
+        """Return the bytes per second of a copy that reads and writes `traffic` bytes in total; measure each size once."""
         size = max(traffic // 2, 4096) // 4096 * 4096
         if size not in self.known:
             self.known[size] = self._measure(size, seconds)
@@ -55,7 +55,7 @@ class Copier:
 
 
 def last_level_cache() -> int:
-    """Bytes of the largest cache that the first core sees; 32 MiB where the system does not say."""
+    """Return the bytes of the first core's largest cache; 32 MiB if the system does not tell."""
     sizes = [0]
     for file in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
         text = file.read_text().strip()
@@ -64,5 +64,5 @@ def last_level_cache() -> int:
 
 
 def beyond_cache() -> int:
-    """Bytes of copy traffic that no cache holds, as far as the memory allows."""
+    """Return the bytes of copy traffic that exceed every cache, as far as the memory allows."""
     return min(4 * last_level_cache(), available_memory() // 4)

@@ -1,4 +1,4 @@
-"""Cells: one op on one shape, layout and dtype; read from workload files or from problem lines."""
+"""Read cells from workload files or problem lines. A cell is one op on one shape, layout and dtype."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ITEMSIZE = {"float64": 8, "int64": 8, "uint64": 8, "float32": 4, "int32": 4, "ui
 
 @dataclass(frozen=True)
 class Extent:
-    """One pooled axis: length n, window k, stride s, padding before and after, m windows."""
+    """A pooled axis: length n, window k, stride s, padding before and after, m windows."""
 
     n: int
     k: int
@@ -50,56 +50,56 @@ class Cell:
 
     @property
     def op(self) -> Op:
-        """The op's row."""
+        """Return the op's row in the table."""
         return OPS[self.kind]
 
     @property
     def name(self) -> str:
-        """The cell in one word, as `--only` matches it."""
+        """Return the cell's name, one word, which `--only` matches."""
         end = "/overlapping" if self.overlapping else ""
         return f"{self.workload}/{self.kind}/{self.layout}/{self.dtype}{end}"
 
     @property
     def fractional(self) -> bool:
-        """Whether the windows come from sequences."""
+        """Return True if the windows come from sequences."""
         return bool(self.ratio)
 
     @property
     def maximal(self) -> bool:
-        """Whether the op belongs to the max family."""
+        """Return True if the op belongs to the max family."""
         return self.op.family in ("max", "fmax")
 
     @property
     def first(self) -> bool:
-        """Whether channels come first."""
+        """Return True if channels come first."""
         return self.layout.index("C") == 1
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The input's shape in the cell's layout."""
+        """Return the input's shape in the cell's layout."""
         return self.in_layout(self.x)
 
     @property
     def space(self) -> tuple[int, ...]:
-        """The pooled dimensions in the cell's layout."""
+        """Return the pooled dimensions in the cell's layout."""
         return tuple(range(2, len(self.x))) if self.first else tuple(range(1, len(self.x) - 1))
 
     def in_layout(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
-        """Channels-last sizes, one per dimension, in the cell's order."""
+        """Reorder channels-last sizes, one per dimension, to the cell's layout."""
         return (sizes[0], sizes[-1], *sizes[1:-1]) if self.first else sizes
 
     def every(self, sizes: tuple[int, ...]) -> list[int]:
-        """Sizes of the pooled dimensions, with 1 for batch and channels, in the cell's order."""
+        """Add 1 for batch and channels to the sizes of the pooled dimensions, in the cell's layout."""
         return list(self.in_layout((1, *sizes, 1)))
 
     @property
     def extents(self) -> tuple[Extent, ...]:
-        """The pooled axes of a cell that is not fractional."""
+        """Return the pooled axes of a cell that is not fractional."""
         return tuple(_extent(*axis, self.padding) for axis in zip(self.x[1:-1], self.ksize, self.strides, strict=True))
 
     @property
     def dest(self) -> tuple[int, ...]:
-        """The output's shape in the cell's layout."""
+        """Return the output's shape in the cell's layout."""
         if self.fractional:
             cut = tuple(math.floor(n / r) for n, r in zip(self.x[1:-1], self.ratio[1:-1], strict=True))
         else:
@@ -108,14 +108,14 @@ class Cell:
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element."""
+        """Return the bytes of an element."""
         return ITEMSIZE.get(self.dtype, 2)
 
     @property
     def traffic(self) -> int:
-        """Bytes that have to be read and written at least once, whatever the algorithm.
+        """Return the bytes that any algorithm must read and write at least once.
 
-        A second-order op reads of v only the chosen cells: at most a cache line for each output.
+        A second-order op reads only the chosen cells of v: at most a cache line per output.
         """
         x, y = math.prod(self.shape) * self.itemsize, math.prod(self.dest) * self.itemsize
         if self.op.order == 0:
@@ -128,7 +128,7 @@ class Cell:
         return x + y + x + (y if reads_y else 0)
 
     def traffic_given(self, index_itemsize: int) -> int:
-        """The same where the chosen positions are given: indices instead of x and y."""
+        """Return the traffic if the positions are given: indices instead of x and y."""
         x, y = math.prod(self.shape) * self.itemsize, math.prod(self.dest) * self.itemsize
         where = math.prod(self.dest) * index_itemsize
         return where + y + (min(x, math.prod(self.dest) * CACHE_LINE) if self.op.order == 2 else x)
@@ -142,7 +142,7 @@ def _extent(n: int, k: int, s: int, padding: str) -> Extent:
 
 
 def of_workload(entry: dict[str, Any]) -> Iterator[Cell]:
-    """All cells of one entry of a workload file; kinds that do not exist for a dtype are no cells."""
+    """Yield all cells of one workload entry; skip kinds that do not exist for a dtype."""
     for kind in entry["kinds"]:
         op = OPS[kind]
         for layout in entry.get("layouts", op.formats[:1]):
@@ -159,7 +159,7 @@ def of_workload(entry: dict[str, Any]) -> Iterator[Cell]:
 
 
 def read(sources: Iterable[str]) -> list[Cell]:
-    """Cells of workload files (`*.json`), of files of problem lines, and of problem lines themselves.
+    """Read cells from workload files (`*.json`), files of problem lines, and problem lines.
 
     >>> [cell.name for cell in read(["max f32 nhwc x=2x9x9x5 k=3x3 s=2x2 pad=same grad"])]
     ['2x9x9x5_k3x3_s2x2/MaxPoolGrad/NHWC/float32']
@@ -187,7 +187,7 @@ def _of_file(name: str, text: str) -> list[Cell]:
 
 
 def keep(cells: Iterable[Cell], only: list[str], kinds: list[str], layouts: list[str], dtypes: list[str]) -> list[Cell]:
-    """The cells that pass all filters; `only` matches any part of a cell's name."""
+    """Return the cells that pass all filters; `only` matches any part of a cell's name."""
     return [
         cell
         for cell in cells
@@ -199,7 +199,7 @@ def keep(cells: Iterable[Cell], only: list[str], kinds: list[str], layouts: list
 
 
 def small(cell: Cell, most: int = 2**19) -> Cell:
-    """The cell with its batch, then its channels, then its longer axes cut down to about `most` elements."""
+    """Shrink a cell to about `most` elements: cut its batch, then its channels, then its longer axes."""
     x = list(cell.x)
     for d in (0, len(x) - 1, *range(1, len(x) - 1)):
         least = 1 if d == 0 else 4 * max(cell.ksize or (2,)) if 0 < d < len(x) - 1 else 16

@@ -77,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The exit code of a command line: 0 if all went well, 1 if the guard found something, 2 for a wrong call."""
+    """Run a command line; return 0 if all went well, 1 if the guard found a loss, 2 for a wrong call."""
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or words[0] not in ("run", "guard", "readme", "render", "-h", "--help"):
         words.insert(0, "run")

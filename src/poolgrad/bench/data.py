@@ -1,4 +1,4 @@
-"""The numbers of a cell: random, without ties inside a window, small enough that sums in any order agree."""
+"""Make the numbers of a cell: random, without ties inside a window, small enough that sums in any order agree."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXACT = {"float16": 2**11, "bfloat16": 2**8, "float32": 2**15, "float64": 2**15,
 
 @dataclass(frozen=True)
 class Arrays:
-    """Input, output, cotangent, tangent; flat positions of the maxima in their image and the sequences, if any."""
+    """A cell's input, output, cotangent, tangent; flat positions of the maxima in their image and the sequences, if any."""
 
     x: Array
     y: Array
@@ -36,12 +36,12 @@ class Arrays:
 
 
 def dtype_of(cell: Cell) -> np.dtype[Any]:
-    """The cell's element type."""
+    """Return the cell's element type."""
     return np.dtype(ml_dtypes.bfloat16) if cell.dtype == "bfloat16" else np.dtype(cell.dtype)
 
 
 def make(cell: Cell) -> Arrays:
-    """Everything that any form of the op may need, in the cell's layout."""
+    """Make the arrays that any form of the op may need, in the cell's layout."""
     rng = np.random.default_rng(7)
     x = _distinct(cell, rng)
     g = _little(cell, rng, cell.dest)
@@ -59,7 +59,7 @@ def make(cell: Cell) -> Arrays:
 
 
 def arguments(cell: Cell, arrays: Arrays, kind: str = "") -> dict[str, Any]:
-    """The keyword arguments of the op, as TensorFlow names them."""
+    """Return the keyword arguments of the op under TensorFlow's names."""
     filled: dict[str, Any] = {
         "pseudo_random": cell.pseudo, "overlapping": cell.overlapping, "deterministic": True,
         "seed": cell.seeds[0], "seed2": cell.seeds[1],
@@ -84,7 +84,7 @@ def arguments(cell: Cell, arrays: Arrays, kind: str = "") -> dict[str, Any]:
 
 
 def call_of(cell: Cell, arrays: Arrays, kind: str = "") -> BoundCall:
-    """The checked call, whose plan the native functions take."""
+    """Return the checked call, whose plan the native functions take."""
     op = OPS[kind or cell.kind]
     given = arguments(cell, arrays, op.name)
     names = [p.name for p in op.params if p.kind in ARRAYS]
@@ -93,14 +93,14 @@ def call_of(cell: Cell, arrays: Arrays, kind: str = "") -> BoundCall:
 
 
 def windows_of(cell: Cell, arrays: Arrays) -> BoundCall:
-    """The call whose windows are those of the cell's forward op."""
+    """Return the call that has the windows of the cell's forward op."""
     if cell.fractional:
         return call_of(cell, arrays, "FractionalMaxPoolGrad")
     return call_of(cell, arrays, "MaxPool" if cell.op.spatial == 2 else "MaxPool3D")
 
 
 def argmax(cell: Cell, arrays: Arrays) -> Array:
-    """The flat position of each maximum in its image, in the smallest type that the core takes."""
+    """Return the flat position of each maximum in its image, in the smallest type that the core takes."""
     plan = windows_of(cell, arrays).plan
     assert plan is not None
     size = math.prod(cell.shape[1:])
@@ -108,7 +108,7 @@ def argmax(cell: Cell, arrays: Arrays) -> Array:
 
 
 def planes(cell: Cell, arrays: Arrays) -> Array:
-    """The same positions counted inside their channel, as PyTorch does."""
+    """Return the positions of the maxima within their channel, as PyTorch counts them."""
     assert arrays.index is not None
     channels, pixels = cell.x[-1], math.prod(cell.x[1:-1])
     index = arrays.index.astype(np.int64)
@@ -116,7 +116,7 @@ def planes(cell: Cell, arrays: Arrays) -> Array:
 
 
 def _distinct(cell: Cell, rng: np.random.Generator) -> Array:
-    """Random integers whose remainder numbers the place in the window, so that no window holds two equal ones."""
+    """Draw integers whose remainders number the places in a window, so that no window has equal cells."""
     longest = cell.ksize or tuple(math.ceil(r) + 1 for r in cell.ratio[1:-1])
     places = np.zeros((1,) * len(cell.shape), np.int64)
     for d, k in zip(cell.space, longest, strict=True):
@@ -124,7 +124,7 @@ def _distinct(cell: Cell, rng: np.random.Generator) -> Array:
         axis[d] = cell.shape[d]
         places = places * k + (np.arange(cell.shape[d]) % k).reshape(axis)
     period = math.prod(longest)
-    # A window with more places than the type has exact integers gets ties; first-tie rules agree on them.
+    # If a window has more places than the type has exact integers, ties occur; all contestants take the first.
     levels = max(EXACT.get(cell.dtype, 2**15) // period, 1)
     x = rng.integers(0, levels, cell.shape, np.uint16).astype(np.int32)
     x *= period

@@ -1,4 +1,4 @@
-"""A guard against lost speed for any machine: poolgrad against NumPy loops in the same run, one thread each."""
+"""Guard against lost speed on any machine: time poolgrad against NumPy loops in one run, one thread each."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ SHAPES = (
     "f32 nhwc x=1x64x64x32 k=13x13 s=1x1 pad=same",
     "f64 ndhwc x=1x16x28x28x16 k=2x2x2 s=2x2x2 pad=valid",
 )
-# How much of the loop's time a call may take, channels last and first. A kernel as good as it was stays several
-# times below: only the loss of a whole fast path (lanes, fusion, separable windows) comes near.
+# Largest share of the loop's time that a call may take, channels last and first. A sound kernel stays several
+# times below it: only the loss of a whole fast path (lanes, fusion, separable windows) comes near.
 SHARE = (1.0, 2.0)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One guarded cell."""
+    """The result of one guarded cell."""
 
     name: str
     ours: float
@@ -40,7 +40,7 @@ class Finding:
 
     @property
     def passed(self) -> bool:
-        """Right, and within the limit."""
+        """Return True if the result is right and the time within the limit."""
         return not self.wrong and self.ours <= self.limit * self.naive
 
     def __str__(self) -> str:
@@ -49,14 +49,14 @@ class Finding:
 
 
 def problems() -> Iterator[Cell]:
-    """The guarded cells."""
+    """Return the guarded cells."""
     for family, orders in ORDERS.items():
         for shape in SHAPES:
             yield from read(f"{family} {shape} {order}" for order in orders)
 
 
 def check(cell: Cell, budget: float) -> Finding:
-    """Compares results, then times; a failure is measured again, for anyone may be interrupted once."""
+    """Compare results, then times; measure a failure again, because any run may be interrupted once."""
     arrays = data.make(cell)
     ours, naive = Ours().prepare(cell, arrays).call, loop(cell, arrays)
     wrong = disagreement(np.asarray(ours()), naive(), tolerance(cell, arrays))
@@ -70,7 +70,7 @@ def check(cell: Cell, budget: float) -> Finding:
 
 
 def guard(budget: float = 0.05, only: str = "") -> list[Finding]:
-    """All findings, printed as they come."""
+    """Check all cells; print each finding at once."""
     found = []
     for cell in problems():
         if only in cell.name:

@@ -1,4 +1,4 @@
-"""Problem lines: one pooling problem in one line of text."""
+"""Read problem lines: one pooling problem per line of text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEYS = ("x", "k", "s", "pad", "ratio", "seed")
 
 
 def parse(line: str) -> dict[str, Any]:
-    """The entry of a workload file that a problem line stands for.
+    """Return the workload entry of a problem line.
 
     >>> entry = parse("fmax f32 nhwc x=1x9x9x5 ratio=1.5x1.5 grad overlapping  # by hand")
     >>> entry["kinds"], entry["pooling_ratio"], entry["overlapping"]
@@ -32,7 +32,7 @@ def parse(line: str) -> dict[str, Any]:
 
 
 def _judge(line: str, flags: list[str], settings: dict[str, str]) -> None:
-    """Refuses a line whose words are not those of a problem."""
+    """Refuse a line whose words describe no problem."""
     unknown = [w for w in flags[3:] if w not in FLAGS] + [key for key in settings if key not in KEYS]
     if unknown:
         wanted = f"one of {', '.join(FLAGS)}, or a setting of {', '.join(KEYS)}"
@@ -54,7 +54,7 @@ def _sizes(text: str) -> list[int]:
 
 
 def _entry(flags: list[str], settings: dict[str, str]) -> dict[str, Any]:
-    """The words as a workload's fields, x with its channels last."""
+    """Turn the words into a workload's fields, x with channels last."""
     x = _sizes(settings["x"])
     x = [x[0], *x[2:], x[1]] if flags[2][1] == "c" else x
     order = "GradGrad" if "gradgrad" in flags else "Grad" if "grad" in flags else ""

@@ -1,4 +1,4 @@
-"""Where a run took place."""
+"""Describe the machine of a run."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .. import config
 
 
 def threads() -> int:
-    """The cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def available_memory() -> int:
-    """Bytes that can be had without swapping; 4 GiB where the system does not say."""
+    """Return the bytes available without swapping; 4 GiB if the system does not tell."""
     return _line_value("/proc/meminfo", "MemAvailable", 4 * 2**20) * 1024
 
 
@@ -31,7 +31,7 @@ def _line_value(path: str, key: str, default: int) -> int:
 
 
 def cpu() -> str:
-    """The processor's own name."""
+    """Return the processor's name."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -40,9 +40,9 @@ def cpu() -> str:
 
 
 class Others:
-    """How many cores other processes kept busy since this was made; 0 where the system does not say.
+    """A count of the cores that other processes kept busy since its creation; 0 if the system does not tell.
 
-    A barrier between threads waits for whoever lost its core, so peers with many threads lose most on a busy machine:
+    A barrier waits for the thread that lost its core, so a busy machine slows peers with many threads most:
     figures taken there flatter the others.
     """
 
@@ -50,7 +50,7 @@ class Others:
         self.began, self.busy, self.own = time.monotonic(), _busy_seconds(), _own_seconds()
 
     def cores(self) -> float:
-        """Busy seconds of all cores that were not ours, per second."""
+        """Return the busy seconds of other processes per second, over all cores."""
         spent = time.monotonic() - self.began
         foreign = _busy_seconds() - self.busy - (_own_seconds() - self.own)
         return round(max(foreign, 0.0) / spent, 2) if spent > 0.1 else 0.0
@@ -71,7 +71,7 @@ def _own_seconds() -> float:
 
 
 def describe(versions: dict[str, str], missing: dict[str, str]) -> dict[str, Any]:
-    """Date, machine and versions, as the report carries them."""
+    """Return date, machine and versions for the report."""
     return {
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "cpu": cpu(),

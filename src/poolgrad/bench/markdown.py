@@ -1,4 +1,4 @@
-"""A report as Markdown."""
+"""Write a report as Markdown."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ NOTES = (
 
 
 def table(head: list[str], rows: list[list[str]]) -> list[str]:
-    """The lines of a Markdown table."""
+    """Return the lines of a Markdown table."""
     return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]
 
 
 def heading(report: Record) -> list[str]:
-    """Where and with what the report was made."""
+    """Return the machine and the versions behind the report."""
     place, copy = report["machine"], report["bandwidth"]
     versions = ", ".join(f"{name} {version}" for name, version in place["versions"].items())
     absent = "; ".join(f"{name}: {why}" for name, why in place["missing"].items())
@@ -37,7 +37,7 @@ def heading(report: Record) -> list[str]:
 
 
 def means_table(all_lines: list[Line]) -> list[str]:
-    """The geometric means."""
+    """Return the table of geometric means."""
     return table(
         ["times faster than", "geometric mean", "cells"],
         [[name, times(mean), str(count)] for name, (mean, count) in means(all_lines).items()],
@@ -52,7 +52,7 @@ def _row(line: Line) -> list[str]:
 
 
 def losses(all_lines: list[Line]) -> list[str]:
-    """Every cell in which a peer was faster, or a sentence that there is none."""
+    """Return every cell in which a peer was faster, or a sentence that there is none."""
     lost = sorted((line for line in all_lines if line.lost), key=lambda line: line.ratio)
     if not lost:
         return ["No cell was lost to a peer."]
@@ -63,7 +63,7 @@ def losses(all_lines: list[Line]) -> list[str]:
 
 
 def exceptions(report: Record) -> list[str]:
-    """Contestants that failed or disagreed, with what they said."""
+    """Return the contestants that failed or disagreed, with their messages."""
     found: dict[str, list[str]] = {}
     for record in report["cells"]:
         for name, contestant in record["contestants"].items():
@@ -73,7 +73,7 @@ def exceptions(report: Record) -> list[str]:
 
 
 def targets_table(report: Record) -> list[str]:
-    """The targets with their figures."""
+    """Return the table of targets with their figures."""
     rows = [
         [str(t["target"]), t["what"], t["figure"], {True: "met", False: "**missed**", None: "open"}[t["met"]]]
         for t in report["targets"]
@@ -82,7 +82,7 @@ def targets_table(report: Record) -> list[str]:
 
 
 def render(report: Record) -> str:
-    """The whole report."""
+    """Return the whole report."""
     all_lines = lines(report)
     parts = ["# Speed", "", *(f"{text}  " for text in heading(report)), "", *means_table(all_lines), ""]
     if report.get("targets"):

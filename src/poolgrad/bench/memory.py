@@ -1,4 +1,4 @@
-"""Peak memory of a call above its inputs and result, measured in a process of its own."""
+"""Measure the peak memory of a call beyond its inputs and result, in a separate process."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ M_MMAP_THRESHOLD = -3
 
 
 def supported() -> bool:
-    """Whether this system can say how much memory a call took at its peak."""
+    """Return True if this system can tell the peak memory of a call."""
     return STATUS.exists() and CLEAR.exists()
 
 
 def extra(cell: Cell) -> int:
-    """Bytes that the first call of this size needs at its peak besides inputs and result; Linux only.
+    """Return the peak bytes of the first call of this size beyond its inputs and result; Linux only.
 
-    The inputs come from another process, so that no buffer that the core keeps for later calls is there before.
+    The inputs come from another process, so that the core holds no buffers of earlier calls.
     """
     return int(_alone(_measure, cell, _alone(data.make, cell)))
 
@@ -38,14 +38,14 @@ def _alone(function: Callable[..., Any], *args: Any) -> Any:
 
 def _measure(cell: Cell, arrays: Arrays) -> int:
     tiny = small(cell, 1)
-    Ours().prepare(tiny, data.make(tiny)).call()  # threads and their stacks are there from the first call on
+    Ours().prepare(tiny, data.make(tiny)).call()  # a first call starts the threads and their stacks
     return growth(Ours().prepare(cell, arrays).call)
 
 
 def growth(call: Callable[[], Any]) -> int:
-    """Bytes that a call needs at its peak besides what it returns, an array or a tuple of them."""
+    """Return the peak bytes of a call beyond its result, an array or a tuple of arrays."""
     _return_memory_at_once()
-    CLEAR.write_text("5")  # the kernel forgets the peak, and keeps it itself: nothing is sampled, nothing is missed
+    CLEAR.write_text("5")  # reset the kernel's record of the peak; it needs no sampling and misses nothing
     before = _kib("VmRSS")
     value = call()
     peak = _kib("VmHWM")
@@ -54,7 +54,7 @@ def growth(call: Callable[[], Any]) -> int:
 
 
 def _return_memory_at_once() -> None:
-    """Fixes malloc's threshold: it would grow, and freed arrays would stay and hide what a call needs."""
+    """Fix malloc's threshold. If it grew, malloc would keep freed arrays, which would hide the need of a call."""
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
         libc.mallopt(M_MMAP_THRESHOLD, 2**16)

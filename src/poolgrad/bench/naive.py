@@ -1,4 +1,4 @@
-"""The ops as a few lines of NumPy: the loop that a kernel has to beat, whatever machine it is on."""
+"""Compute the ops in a few lines of NumPy: the loop that a kernel must beat on any machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Slices = tuple[slice, ...]
 
 
 def _taps(cell: Cell) -> Iterator[tuple[Slices, Slices]]:
-    """For each place in the window: the input cells there, and the outputs that have such a cell."""
+    """Yield, for each place in the window, the input cells there and the outputs that have such a cell."""
     for place in itertools.product(*(range(e.k) for e in cell.extents)):
         source, dest = [slice(None)] * len(cell.shape), [slice(None)] * len(cell.shape)
         for d, e, at in zip(cell.space, cell.extents, place, strict=True):
@@ -36,7 +36,7 @@ def _counts(cell: Cell) -> Array:
 
 
 def loop(cell: Cell, arrays: Arrays) -> Callable[[], Array]:
-    """The cell as NumPy slices, one pass for each place in the window."""
+    """Compute the cell with NumPy slices, one pass per place in the window."""
     taps, a = list(_taps(cell)), arrays
     count = None if cell.maximal else _counts(cell).astype(dtype_of(cell))
     kinds: dict[tuple[bool, int], Callable[[], Array]] = {

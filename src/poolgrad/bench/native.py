@@ -1,4 +1,4 @@
-"""The native functions on a result that exists already: what a call costs without its allocation."""
+"""Call the native functions on an existing result, to time a call without its allocation."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .data import Array, Arrays, call_of, dtype_of
 
 
 def result_of(cell: Cell) -> Array:
-    """An array for the cell's result, each page of it touched."""
+    """Return an array for the cell's result, with every memory page touched."""
     return np.zeros(cell.shape if cell.op.order == 1 else cell.dest, dtype_of(cell))
 
 
 def filling(cell: Cell, arrays: Arrays, out: Array) -> Callable[[], Any]:
-    """The cell's verb, writing into `out`."""
+    """Return a call of the cell's verb that writes into `out`."""
     call, rule, a = call_of(cell, arrays), cell.op.rule, arrays
     assert call.plan is not None
     plan, verb = native(call.plan), rule.verb

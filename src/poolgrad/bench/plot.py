@@ -1,4 +1,4 @@
-"""A report as a picture: time against the fastest peer, and the share of copy speed."""
+"""Plot a report: time against the fastest peer, and the share of copy speed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Row = tuple[str, float, float]
 
 
 def rows_by_workload(all_lines: list[Line]) -> list[Row]:
-    """A bar for each workload and layout."""
+    """Return a bar for each workload and layout."""
     rows = []
     for name, group in by_workload(all_lines).items():
         for layout in sorted({line.record["layout"] for line in group}, reverse=True):
@@ -32,12 +32,12 @@ def rows_by_workload(all_lines: list[Line]) -> list[Row]:
 
 
 def rows_by_cell(all_lines: list[Line]) -> list[Row]:
-    """A bar for each comparison."""
+    """Return a bar for each comparison."""
     return [(line.name, 1 / line.ratio if line.peer else math.nan, line.fraction) for line in all_lines]
 
 
 def draw(rows: list[Row], title: str, files: list[Path]) -> None:
-    """Two panels of horizontal bars that share their labels."""
+    """Draw two panels of horizontal bars that share their labels."""
     matplotlib = load("matplotlib")
     matplotlib.use("Agg")
     pyplot = load("matplotlib.pyplot")
@@ -66,7 +66,7 @@ def draw(rows: list[Row], title: str, files: list[Path]) -> None:
 
 
 def plot(report: dict[str, Any], folder: Path) -> list[Path]:
-    """Writes speed.png/svg (a bar a workload) and cells.png/svg (a bar a cell); nothing without matplotlib."""
+    """Write speed.png/svg (a bar per workload) and cells.png/svg (a bar per cell); without matplotlib, nothing."""
     if not installed("matplotlib") or not report["cells"]:
         return []
     all_lines, place = lines(report), report["machine"]

@@ -1,4 +1,4 @@
-"""A run: every cell, every contestant that can compute it, agreement first and then the race."""
+"""Run every cell with every contestant that can compute it: check agreement, then race."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from .summary import lines
 from .timing import Entry, once, race
 
 Record = dict[str, Any]
-CLOSE = 2.0  # a race that was won or lost by less is run again, if there are passes left
+CLOSE = 2.0  # repeat a race won or lost by less, if passes are left
 
 
 def label(peer: Peer) -> str:
-    """A contestant's name in reports."""
+    """Return a contestant's name in reports."""
     return f"{peer.name} +indices" if peer.given else peer.name
 
 
 def tolerance(cell: Cell, arrays: Arrays) -> float:
-    """How far apart two right results may be: nothing for maxima, the rounding of all additions for means."""
+    """Return the largest allowed difference: 0 for maxima, the rounding of all additions for means."""
     if cell.maximal:
         return 0.0
     eps = (
@@ -43,19 +43,19 @@ def tolerance(cell: Cell, arrays: Arrays) -> float:
 
 
 def disagreement(ours: Array, theirs: Array, allowed: float) -> str:
-    """How a peer's result differs from ours, or nothing."""
+    """Return how a peer's result differs from ours, or ""."""
     if theirs.shape != ours.shape:
         return f"disagrees: shape {theirs.shape} instead of {ours.shape}"
-    wide = np.float64 if ours.dtype == np.float64 else np.float32  # every value of a narrower type is exact in it
+    wide = np.float64 if ours.dtype == np.float64 else np.float32  # holds every value of a narrower type exactly
     worst = 0.0
-    for one, other in zip(ours, theirs, strict=True):  # an image at a time stays in the cache
+    for one, other in zip(ours, theirs, strict=True):  # one image at a time, to stay in the cache
         gap = np.abs(one.astype(wide, copy=False) - other.astype(wide, copy=False))
         worst = max(worst, float(gap.max(initial=0.0)) if not np.isnan(gap).any() else math.inf)
     return "" if worst <= allowed else f"disagrees by {worst:.3g}, allowed {allowed:.3g}"
 
 
 def enter(cell: Cell, arrays: Arrays, peers: Iterable[Peer]) -> tuple[list[Entry], Record]:
-    """Prepares and checks all contestants of a cell; those that fail are recorded with the reason."""
+    """Prepare and check all contestants of a cell; record the reason of those that fail."""
     entries: list[Entry] = []
     out: Record = {}
     ours: Array | None = None
@@ -67,8 +67,8 @@ def enter(cell: Cell, arrays: Arrays, peers: Iterable[Peer]) -> tuple[list[Entry
         try:
             prepared = peer.prepare(cell, arrays)
             result = np.asarray(prepared.result(prepared.call()))
-            first = once(prepared.call)[1]  # the call before may have compiled something
-        except Exception as error:  # whatever a peer raises is its answer to this cell
+            first = once(prepared.call)[1]  # the first call may have compiled code
+        except Exception as error:  # record any error of a peer as its answer
             if peer.name == "poolgrad":
                 raise
             out[label(peer)] = {"given": peer.given, "error": f"{type(error).__name__}: {error}"[:300]}
@@ -85,7 +85,7 @@ def enter(cell: Cell, arrays: Arrays, peers: Iterable[Peer]) -> tuple[list[Entry
 
 
 def measure(cell: Cell, arrays: Arrays, peers: Iterable[Peer], copier: Copier, seconds: float) -> Record:
-    """One cell's record: all raw times, traffic, copy speed."""
+    """Return one cell's record: all raw times, traffic, copy speed."""
     entries, contestants = enter(cell, arrays, peers)
     others = machine.Others()
     race(entries, seconds)
@@ -106,13 +106,13 @@ def measure(cell: Cell, arrays: Arrays, peers: Iterable[Peer], copier: Copier, s
 
 
 class Progress:
-    """A plain bar on stderr with the time that is left."""
+    """A progress bar on stderr with the remaining time."""
 
     def __init__(self, total: int, quiet: bool = False) -> None:
         self.total, self.quiet, self.began, self.done = total, quiet, time.monotonic(), 0
 
     def show(self, what: str) -> None:
-        """Draws the bar; one line on a terminal, a line per step elsewhere."""
+        """Draw the bar: one line on a terminal, a line per step elsewhere."""
         if self.quiet:
             return
         spent = time.monotonic() - self.began
@@ -123,12 +123,12 @@ class Progress:
         print(f"\r\x1b[K{line}" if terminal else line, end="" if terminal else "\n", file=sys.stderr, flush=True)
 
     def step(self, what: str) -> None:
-        """Shows what is next; what was shown before is done."""
+        """Show the next step and count the one before as done."""
         self.show(what)
         self.done += 1
 
     def close(self) -> None:
-        """Ends the line."""
+        """End the line."""
         self.done = self.total
         self.show("done")
         if not self.quiet and sys.stderr.isatty():
@@ -136,7 +136,7 @@ class Progress:
 
 
 def grouped(cells: list[Cell]) -> Iterator[tuple[Cell, Arrays]]:
-    """The cells with their arrays, those with the same arrays one after the other, so that each is made once."""
+    """Yield cells with their arrays, grouped by arrays, so that each array is made once."""
     groups: dict[tuple[Any, ...], list[Cell]] = {}
     for cell in cells:
         key = (cell.workload, cell.x, cell.layout, cell.dtype, cell.overlapping, cell.maximal)
@@ -150,12 +150,12 @@ def grouped(cells: list[Cell]) -> Iterator[tuple[Cell, Arrays]]:
 
 
 def close(record: Record) -> bool:
-    """Whether another minute of the machine could turn a cell's race, whoever has won it."""
+    """Return True if a cell's race is so close that another run could change the winner."""
     return any(1 / CLOSE < line.ratio < CLOSE for line in lines({"cells": [record]}))
 
 
 def merge(record: Record, again: Record) -> None:
-    """Adds the times of a later pass to those of the first."""
+    """Add the times of a later pass to those of the first."""
     record["copy"] = max(record["copy"], again["copy"])
     record["others"] = min(record["others"], again["others"])
     for name, found in record["contestants"].items():
@@ -167,7 +167,7 @@ def merge(record: Record, again: Record) -> None:
 def run(
     cells: list[Cell], seconds: float, peers: list[Peer], missing: dict[str, str], passes: int = 1, quiet: bool = False
 ) -> Record:
-    """Races all cells, and close ones again in later passes, when the machine may be calmer; the report without targets."""
+    """Race all cells, and close ones again in later passes; return the report without targets."""
     copier = Copier()
     far = beyond_cache()
     records: dict[str, Record] = {}

@@ -1,4 +1,4 @@
-"""What the figures of a report say: ratios, fractions, geometric means."""
+"""Summarise a report: ratios, fractions, geometric means."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from .cells import SEEDS
 
 Record = dict[str, Any]
-IDLE = 0.1  # cores that others may use without a figure being doubtful
+IDLE = 0.1  # cores that other processes may use before a figure becomes doubtful
 
 
 @dataclass(frozen=True)
 class Line:
-    """One cell, one kind of input: our time and that of the fastest peer with the same inputs."""
+    """A comparison in one cell: our time and that of the fastest peer with the same inputs."""
 
     record: Record
     given: bool
@@ -26,22 +26,22 @@ class Line:
 
     @property
     def ratio(self) -> float:
-        """How many times faster than the fastest peer; below 1 is a loss. NaN where there is no peer."""
+        """Return the fastest peer's time over ours: below 1 is a loss, NaN means no peer."""
         return self.theirs / self.ours
 
     @property
     def lost(self) -> bool:
-        """Whether a peer was faster."""
+        """Return True if a peer was faster."""
         return self.ratio < 1
 
     @property
     def name(self) -> str:
-        """The cell, and whether positions were given."""
+        """Return the cell's name, marked if positions were given."""
         return f"{self.record['name']}{' +indices' if self.given else ''}"
 
 
 def disturbance(report: Record) -> str:
-    """A warning if other processes were busy during the races, or nothing."""
+    """Return a warning if other processes were busy during the races, else ""."""
     hit = [record["others"] for record in report["cells"] if record["others"] > IDLE]
     if not hit:
         return ""
@@ -54,7 +54,7 @@ def _best(record: Record, name: str) -> float:
 
 
 def lines(report: Record) -> list[Line]:
-    """All comparisons of a report."""
+    """Return all comparisons of a report."""
     found = []
     for record in report["cells"]:
         for given in (False, True):
@@ -73,18 +73,18 @@ def lines(report: Record) -> list[Line]:
 
 
 def against(line: Line, name: str) -> float:
-    """How many times faster than one named contestant; NaN where it did not run."""
+    """Return a named contestant's time over ours; NaN if it did not run."""
     return _best(line.record, name) / line.ours
 
 
 def geometric(values: Iterable[float]) -> float:
-    """The geometric mean of what is a number; NaN of nothing."""
+    """Return the geometric mean without NaN; NaN if nothing is left."""
     logs = [math.log(v) for v in values if v > 0]
     return math.exp(sum(logs) / len(logs)) if logs else math.nan
 
 
 def means(all_lines: list[Line]) -> dict[str, tuple[float, int]]:
-    """The geometric means that the targets name, each with the number of cells behind it."""
+    """Return the geometric means that the targets name, each with its number of cells."""
     same = [line for line in all_lines if not line.given]
     sets = {
         "fastest peer": [line.ratio for line in same],
@@ -99,7 +99,7 @@ def means(all_lines: list[Line]) -> dict[str, tuple[float, int]]:
 
 
 def seconds(value: float) -> str:
-    """A time with three digits and a unit.
+    """Return a time with three digits and a unit.
 
     >>> seconds(0.0123), seconds(4.5e-6), seconds(float("nan"))
     ('12.3 ms', '4.50 µs', '–')
@@ -113,7 +113,7 @@ def seconds(value: float) -> str:
 
 
 def times(value: float) -> str:
-    """A ratio as a table shows it: a loss in bold.
+    """Return a ratio for a table, a loss in bold.
 
     >>> times(3.14159), times(0.5), times(float("nan"))
     ('3.1x', '**0.50x**', '–')

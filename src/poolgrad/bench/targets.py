@@ -1,4 +1,4 @@
-"""The nine speed targets, each with its measured figure."""
+"""Measure the nine speed targets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Record = dict[str, Any]
 Verdict = tuple[str, bool | None]
 FLAT = ("MaxPool", "MaxPoolGrad", "MaxPoolGradGrad", "AvgPool", "AvgPoolGrad")
 SOLID = tuple(f"{kind[:7]}3D{kind[7:]}" for kind in FLAT)
-OF_REPORT = 3  # targets up to this one come from the cells; bytes, the last one, do not depend on the clock
+OF_REPORT = 3  # targets up to this one come from the cells; the last, bytes, does not depend on the clock
 MEMORY = 9
 WHAT = {
     1: "no cell slower than the fastest peer from the same inputs",
@@ -44,7 +44,7 @@ def cells_of(
     padding: str = "SAME",
     dtypes: tuple[str, ...] = ("float32",),
 ) -> list[Cell]:
-    """Channels-last cells that differ from each other in kind and dtype only."""
+    """Return channels-last cells that differ only in kind and dtype."""
     axes = len(x) - 2
     entry = {
         "id": "x".join(map(str, x)),
@@ -59,7 +59,7 @@ def cells_of(
 
 
 def best_times(calls: list[Callable[[], Any]], budget: float) -> list[float]:
-    """The best time of each call, all of them racing in turns."""
+    """Return the best time of each call; all race in turns."""
     entries = [Entry(str(i), call, min(once(call)[1], once(call)[1])) for i, call in enumerate(calls)]
     race(entries, budget, patience=math.inf)
     return [entry.best for entry in entries]
@@ -70,14 +70,14 @@ def _our_times(cells: list[Cell], budget: float) -> list[float]:
 
 
 class Targets:
-    """Measures what the cells of a report do not tell by themselves."""
+    """Measurements that a report's cells do not hold."""
 
     def __init__(self, report: Record, peers: list[Peer], budget: float, quick: bool) -> None:
         self.report, self.peers, self.budget, self.quick = report, peers, budget, quick
         self.lines: list[Line] = lines(report)
 
     def measure(self, step: Callable[[str], None] = lambda what: None) -> list[Record]:
-        """All nine, in order; on a machine that is not idle a figure decides nothing."""
+        """Measure all nine in order; on a busy machine, decide nothing."""
         found = []
         for number, what in WHAT.items():
             step(f"target {number}")
@@ -141,7 +141,7 @@ class Targets:
         return f"31x31: {_list(wide)}; 5x5x5: {_list(deep)}; batch: {_list(twice)}, {copy}", met
 
     def _copy_twice(self, shape: tuple[int, ...]) -> float:
-        """What twice the batch costs a plain copy: more than 2 where the smaller array stays in a cache and the larger does not."""
+        """Return the cost of twice the batch for a plain copy: above 2 if only the smaller array fits a cache."""
         small, large = (np.ones((n, *shape[1:]), np.float32) for n in (shape[0], 2 * shape[0]))
         into = np.empty_like(large)
         calls = [lambda: np.copyto(into[: shape[0]], small), lambda: np.copyto(into, large)]
@@ -152,7 +152,7 @@ class Targets:
         return self._pairs(list(zip(cells_of(kinds, x, 3), cells_of(kinds, x, k), strict=True)))
 
     def _pairs(self, pairs: list[tuple[Cell, Cell]]) -> dict[str, float]:
-        """How many times longer the second cell of each pair takes than the first."""
+        """Return the time of the second cell of each pair over that of the first."""
         found = {}
         for pair in pairs:
             one, other = _our_times(list(pair), self.budget)
@@ -230,7 +230,7 @@ class Targets:
         return _list(low), max(low.values()) <= 1.2
 
     def target_9(self) -> Verdict:
-        """Memory; the kernel counts pages of a process to about a quarter of a megabyte."""
+        """Memory; the kernel's count of a process's pages is exact to about 256 KB."""
         if not memory.supported():
             return "this system does not tell peak memory", None
         found = {cell.name: memory.extra(cell) / 2**20 / get_num_threads() for cell in read(memory_lines(self.quick))}
@@ -242,7 +242,7 @@ class Targets:
 
 
 def memory_lines(quick: bool) -> Iterable[str]:
-    """A problem line for each op that the workloads use, and for long windows and channels first."""
+    """Return a problem line for each op in the workloads, for long windows and for channels first."""
     flat, solid = ("2x56x56x64", "1x16x28x28x64") if quick else ("16x112x112x64", "2x16x56x56x64")
     for family, x, k, orders in (
         ("max", flat, "3x3", 3),

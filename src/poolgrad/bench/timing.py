@@ -1,4 +1,4 @@
-"""The clock: rounds in which every contestant has a turn, until the time is used up."""
+"""Time contestants in rounds: each has a turn per round, until the time is used up."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-BURST = 0.03  # seconds that a contestant's turn takes, or one call;
-CALLS = 8  # or so many calls, if those take no more than
-LONGEST = 0.08  # seconds: the first calls of a turn find the arrays of the one before in the caches
-SLICE = 2e-3  # seconds of calls that are timed at once,
-BATCHED = 1e-4  # if one is shorter than this: below it the clock's own cost would show
-SETTLE = 0.003  # seconds after which it is looked whether threads of the one before still spin:
-SPINS = 0.1  # OpenMP's do for up to 10 ms, onnxruntime's for 50; after so many seconds the turn begins all the same
-SLOW = 4.0  # a contestant this many times slower than the fastest has enough turns after LEAST,
-COSTLY = 0.03  # if a turn of it takes more than this share of the budget
-LEAST = 1  # rounds; with the first call that makes two times of each
+BURST = 0.03  # seconds of a contestant's turn, at least one call;
+CALLS = 8  # or this many calls, if they take no more than
+LONGEST = 0.08  # seconds: in the first calls of a turn the caches hold the arrays of the turn before
+SLICE = 2e-3  # seconds of calls timed together,
+BATCHED = 1e-4  # if a call is shorter than this: else the clock's own cost would show
+SETTLE = 0.003  # seconds between checks if threads of the contestant before still spin:
+SPINS = 0.1  # OpenMP's spin up to 10 ms, onnxruntime's 50; start the turn after this many seconds in any case
+SLOW = 4.0  # a contestant this many times slower than the fastest stops after LEAST turns,
+COSTLY = 0.03  # if its turn takes more than this share of the budget
+LEAST = 1  # rounds; with the first call, two times of each
 
 
 @dataclass
 class Entry:
-    """A contestant in a race: its call and every time it took, in seconds."""
+    """A contestant in a race: its call and all its times, in seconds."""
 
     name: str
     call: Callable[[], Any]
@@ -33,19 +33,19 @@ class Entry:
 
     @property
     def best(self) -> float:
-        """The shortest time so far."""
+        """Return the shortest time so far."""
         return min(self.times, default=self.first)
 
 
 def once(call: Callable[[], Any]) -> tuple[Any, float]:
-    """The value of a call and the seconds it took."""
+    """Return the value of a call and the seconds it took."""
     began = time.perf_counter()
     value = call()
     return value, time.perf_counter() - began
 
 
 def settle() -> None:
-    """Waits until no thread of this process is busy: whoever comes next shall have all processors."""
+    """Wait until no thread of this process is busy, so that the next contestant has all processors."""
     end = time.perf_counter() + SPINS
     while time.perf_counter() < end:
         before = time.process_time()
@@ -55,7 +55,7 @@ def settle() -> None:
 
 
 def turn(entry: Entry) -> None:
-    """One burst of calls, as many as fit; how many are timed at once follows the best so far, not the first."""
+    """Time one burst of calls, as many as fit. The best time so far, not the first, sets how many calls to time together."""
     settle()
     call, start = entry.call, time.perf_counter()
     for calls in itertools.count(1):
@@ -71,7 +71,7 @@ def turn(entry: Entry) -> None:
 
 
 def race(entries: list[Entry], budget: float, patience: float = 2.0) -> None:
-    """Lets all run in turns for `budget` seconds, at least once each; a first call beyond `patience` is enough."""
+    """Run all in turns for `budget` seconds, at least once each; stop a contestant whose first call exceeds `patience`."""
     end = time.perf_counter() + budget
     collecting = gc.isenabled()
     gc.disable()

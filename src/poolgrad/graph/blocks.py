@@ -1,4 +1,4 @@
-"""The blocks that a page may hold: one per row of the op table, and a few that bring arrays in. Facts about ops are read there."""
+"""Define the blocks that a page may hold: one per row of the op table, and a few that supply arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TYPES = {Kind.SHAPE: "ints", Kind.SEQUENCE: "ints", Kind.RANGE: "floats", Kind.
 
 @dataclass(frozen=True)
 class Pin:
-    """Where a block takes something in: by wire, as text, or either."""
+    """An input of a block: takes a wire, a text, or either."""
 
     name: str
     kind: str
@@ -29,17 +29,17 @@ class Pin:
     doc: str
     read: Callable[[str], Any] | None = None
     required: bool = True
-    default: str = ""  # the text of a block that was just dropped
+    default: str = ""  # the pin's text in a new block
     example: str = ""
     words: tuple[str, ...] | None = None
     dtypes: tuple[str, ...] | None = None
     rank: int | None = None
-    blank: str = ""  # what no text at all means, where that is allowed
+    blank: str = ""  # the meaning of an empty text, if the pin allows one
 
 
 @dataclass(frozen=True)
 class Block:
-    """What can be dropped on a page."""
+    """A kind of block: its name, pins and outputs."""
 
     op: str
     group: str
@@ -49,7 +49,7 @@ class Block:
     row: Op | None = None
 
     def pin(self, name: str) -> Pin | None:
-        """The pin of that name."""
+        """Return the pin of that name."""
         return next((pin for pin in self.pins if pin.name == name), None)
 
 
@@ -57,12 +57,12 @@ class Block:
 
 
 def optional(op: Op) -> dict[str, Param]:
-    """The arguments that the text pin `attrs` holds."""
+    """Return the arguments that the text pin `attrs` holds."""
     return {p.name: p for p in op.params if p.default is not REQUIRED and p.kind is not Kind.NAME}
 
 
 def _reader(op: Op, param: Param) -> Callable[[str], Any]:
-    """What reads a text in this place."""
+    """Return the function that parses the text of this argument."""
     kind = param.kind
     if kind in (Kind.SIZES, Kind.SIZES_TENSOR, Kind.PADS):
         return partial(text.ints, low=-(2**31), high=2**31 - 1)
@@ -81,7 +81,7 @@ def _reader(op: Op, param: Param) -> Callable[[str], Any]:
 
 
 def _sample(op: Op, param: Param) -> str:
-    """A text that suits the op's rank."""
+    """Return an example text that fits the op's rank."""
     sizes = [1, *[2] * op.spatial, 1]
     if param.kind in (Kind.SIZES, Kind.SIZES_TENSOR):
         return text.written(sizes)
@@ -127,7 +127,7 @@ def _from_row(op: Op) -> Block:
     return Block(op.name, group, op.summary, tuple([*pins, attrs] if attrs else pins), op.outputs, op)
 
 
-# ---- what brings arrays in
+# ---- blocks that supply arrays
 
 _SHAPE = Pin("shape", TYPED, "shape", "the sizes of the array", text.shape, True, "[1][4][4][1]", "[2][2][2][2]")
 _DTYPE = Pin("dtype", TYPED, "dtype", "the element type", text.dtype, False, "DT_FLOAT", "DT_DOUBLE", None, text.DTYPES,

@@ -1,4 +1,4 @@
-"""All problems of a page at once: texts, wires, then shapes and types by the same binder that runs the ops."""
+"""Find all problems of a page at once: texts, wires, then shapes and types. Ops use the binder that runs them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_GUESSES, _LONGEST_GUESS = 100, 100
 
 
 def check(page: Page, sources: Sources) -> Checked:
-    """Every block of a page, in an order in which it could run."""
+    """Check every block of a page, in an order in which the blocks could run."""
     found = Checked({name: Seen(BLOCKS.get(node.op)) for name, node in page.nodes.items()})
     _wires(page, found)
     _order(found)
@@ -81,7 +81,7 @@ def _blame(found: Checked, node: str, pin: str | None, got: str, expected: str, 
 
 
 def _order(found: Checked) -> None:
-    """Blocks after those that they are wired to; what is left over stands in a circle."""
+    """Sort blocks so that each follows its inputs; blame those in a cycle, and those that wait for one."""
     waiting = {name: {s.partition(".")[0] for s in seen.sources.values()} for name, seen in found.seen.items()}
     users: dict[str, list[str]] = {name: [] for name in waiting}
     for name, givers in waiting.items():
@@ -106,7 +106,7 @@ def _order(found: Checked) -> None:
 
 
 def check_node(node: Node, found: Checked, sources: Sources) -> None:
-    """Texts, then inputs, then what comes out."""
+    """Check the texts of a block, then its inputs, then infer its outputs."""
     seen = found.seen[node.id]
     if seen.block is None:
         near = _near(found, node.op, BLOCKS)
@@ -131,14 +131,14 @@ def check_node(node: Node, found: Checked, sources: Sources) -> None:
 
 
 def _near(found: Checked, word: str, known: Iterable[str]) -> str:
-    """The known word that may have been meant; a comparison is slow, so long words and many problems get none."""
+    """Suggest the known word closest to this one. Comparing is slow: skip long words, and stop after many problems."""
     found.guessed += 1
     words = list(known)
     return closest(word, words) if words and len(word) <= _LONGEST_GUESS and found.guessed <= _MOST_GUESSES else ""
 
 
 def _afford(node: Node, seen: Seen, found: Checked, most: int) -> None:
-    """Blame a block whose arrays are too large together with those before it."""
+    """Blame a block if its arrays and those of the blocks before it exceed `most` bytes."""
     asked = sum(spec.nbytes for spec in seen.outputs.values())
     if found.nbytes + asked > most:
         got = f"arrays of {asked} bytes, with {found.nbytes} bytes of other blocks"
@@ -148,7 +148,7 @@ def _afford(node: Node, seen: Seen, found: Checked, most: int) -> None:
 
 
 def _texts(node: Node, seen: Seen, found: Checked) -> set[str]:
-    """Reads every text; returns the pins that are already blamed."""
+    """Read every text; return the pins already blamed."""
     block, noted = seen.block, set()
     assert block is not None
     for name in node.text:
@@ -180,7 +180,7 @@ def _blame_text(found: Checked, node: str, pin: str, error: TextError) -> None:
 
 
 def _inputs(node: Node, seen: Seen, found: Checked) -> set[str]:
-    """Pins without a wire, and pins whose array is not known."""
+    """Blame pins without a wire; return these and the pins whose array is unknown."""
     noted = set()
     assert seen.block is not None
     for pin in seen.block.pins:
@@ -197,7 +197,7 @@ def _inputs(node: Node, seen: Seen, found: Checked) -> set[str]:
 
 
 def arguments(op: Op, seen: Seen, arrays: Mapping[str, Array]) -> tuple[dict[str, Array], dict[str, Any]]:
-    """What `bind` takes: arrays by wire or by text, and attributes."""
+    """Return the arguments of `bind`: arrays from wires or texts, and attributes."""
     given: dict[str, Array] = {}
     attrs: dict[str, Any] = {}
     for p in op.params:
@@ -227,11 +227,11 @@ def _infer_op(node: Node, seen: Seen, found: Checked, noted: set[str], sources: 
         if pin in noted or param is None:
             continue
         if spec.value is None and param.kind in (Kind.SHAPE, Kind.SEQUENCE, Kind.SIZES_TENSOR):
-            noted.add(pin)  # its numbers are not known before it runs
+            noted.add(pin)  # its numbers are unknown until it runs
             continue
         arrays[pin] = spec.stand_in()
     if "attrs" in noted:
-        return  # what the layout is decides about everything else
+        return  # all other checks depend on the layout
     given, attrs = arguments(op, seen, arrays)
     problems = ArgumentErrors(node.id)
     for pin in noted:
@@ -260,7 +260,7 @@ def _infer_op(node: Node, seen: Seen, found: Checked, noted: set[str], sources: 
 
 
 def _padded(given: Mapping[str, Array], attrs: Mapping[str, Any]) -> int:
-    """At most so many bytes has a result whose windows may lie in the padding."""
+    """Return an upper bound on the bytes of a result whose windows may lie in the padding."""
     pads = attrs.get("explicit_paddings")
     if not isinstance(pads, list):
         return 0
@@ -271,7 +271,7 @@ def _padded(given: Mapping[str, Array], attrs: Mapping[str, Any]) -> int:
 
 def blame(node: Node, op: Op, seen: Seen, found: Checked, error: Exception, noted: set[str],
           arrays: Mapping[str, Array]) -> None:  # fmt: skip
-    """Turns what the binder found into problems at pins."""
+    """Turn the binder's errors into problems at pins."""
     for finding in getattr(error, "findings", ()):
         if finding.argument in noted:
             continue
@@ -287,7 +287,7 @@ def blame(node: Node, op: Op, seen: Seen, found: Checked, error: Exception, note
 
 
 def _outputs(op: Op, call: BoundCall, given: Mapping[str, Array]) -> dict[str, Spec]:
-    """Shapes and types of what a call returns; sequences are drawn by then, so their numbers are known."""
+    """Return shapes and types of a call's results. The call has drawn its sequences, so their numbers are known."""
     dtype = next(given[p.name].dtype.name for p in op.params if p.kind in (Kind.SOURCE, Kind.DEST))
     shape = call.dest if op.rule.verb in FORWARD else call.source
     specs = {op.outputs[0]: Spec(dtype, shape)}
@@ -300,7 +300,7 @@ def _outputs(op: Op, call: BoundCall, given: Mapping[str, Array]) -> dict[str, S
     return specs
 
 
-# ---- what brings arrays in
+# ---- blocks that supply arrays
 
 
 def _infer_other(node: Node, seen: Seen, found: Checked, sources: Sources) -> None:
@@ -329,7 +329,7 @@ def _infer_other(node: Node, seen: Seen, found: Checked, sources: Sources) -> No
 
 
 def _judge(found: Checked, node: Node, pin: str, trial: Callable[[], object]) -> None:
-    """Notes what a trial says about a pin."""
+    """Run a trial; record its error as a problem of the pin."""
     try:
         trial()
     except TextError as error:
@@ -337,14 +337,14 @@ def _judge(found: Checked, node: Node, pin: str, trial: Callable[[], object]) ->
 
 
 def _room(found: Checked, sources: Sources) -> int:
-    """Cells that a literal may have."""
+    """Return the number of cells that a literal may have."""
     if sources.limits is None:
         return literals.LARGEST
     return min(literals.LARGEST, max(sources.limits.nbytes - found.nbytes, 0) // 8)
 
 
 def _fed(node: Node, values: Mapping[str, Any], sources: Sources, most: int) -> Array:
-    """What a placeholder is fed with: by the caller, or by its own text."""
+    """Return the array of a placeholder: from the caller's feeds, or from its own text."""
     if node.id not in sources.feeds:
         return literals.parse(values["feed"], values["shape"], values["dtype"], sources.lookup, most)
     value = np.asarray(sources.feeds[node.id])
@@ -358,7 +358,7 @@ def _fed(node: Node, values: Mapping[str, Any], sources: Sources, most: int) -> 
 
 
 def literal(op: str, values: Mapping[str, Any], sources: Sources, most: int = literals.LARGEST) -> Array:
-    """The array of a Const, File or Image."""
+    """Return the array of a Const, File or Image."""
     if op == "Const":
         return literals.parse(values["val"], values["shape"], values["dtype"], sources.lookup, most)
     if op == "File":

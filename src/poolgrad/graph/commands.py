@@ -1,4 +1,4 @@
-"""The command line's words for pages: check, run, explain, export; the studio without a browser."""
+"""Run the commands for pages: check, run, explain, export. They offer the studio without a browser."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .text import TextError, ints
 
 Options = argparse.Namespace
 SUFFIXES = (".json", ".svg")
-EXAMPLE = "example:"  # and the name of a page that comes with the package
+EXAMPLE = "example:"  # prefix of the name of an example page in the package
 _MOST_REPAIRS = 50
 
 EXAMPLES = {
@@ -42,7 +42,7 @@ poolgrad export flow.svg --to json""",
 
 
 def is_page(word: str) -> bool:
-    """Whether a word names a page rather than an op."""
+    """Return True if a word names a page, not an op."""
     return word.lower().endswith(SUFFIXES) or word.startswith(EXAMPLE)
 
 
@@ -50,7 +50,7 @@ def is_page(word: str) -> bool:
 
 
 def opened(options: Options) -> tuple[Graph, Page, Path]:
-    """The graph in a file, the page that is meant, and the folder that paths on it begin at."""
+    """Return the graph of a file, the chosen page, and the folder that its relative paths start from."""
     if options.file.startswith(EXAMPLE):
         graph = _example(options.file.removeprefix(EXAMPLE))
         return graph, graph.page(options.page), Path()
@@ -88,13 +88,13 @@ def _file(parser: argparse.ArgumentParser) -> None:
 
 
 def check_options(parser: argparse.ArgumentParser) -> None:
-    """`poolgrad check`."""
+    """Add the options of `poolgrad check`."""
     _file(parser)
     parser.add_argument("--repair", metavar="FILE", help="make every repair that is offered, and write the page there")
 
 
 def check(options: Options) -> int:
-    """Shapes, problems and warnings; 1 if there is a problem."""
+    """Print shapes, problems and warnings; return 1 if there is a problem."""
     graph, page, folder = opened(options)
     sources = Sources(graph.data, True, folder)
     if options.repair:
@@ -107,7 +107,7 @@ def check(options: Options) -> int:
 
 
 def mend(page: Page, sources: Sources) -> list[str]:
-    """Makes repairs until none is left; says which."""
+    """Apply repairs until none is left, at most _MOST_REPAIRS; return a line for each."""
     done: list[str] = []
     while len(done) < _MOST_REPAIRS:
         found = repaired(page, execute(page, sources).checked)
@@ -134,7 +134,7 @@ def _table(page: Page, run: Run) -> list[str]:
 
 
 def _said(page: Page, run: Run) -> int:
-    """Prints problems and warnings."""
+    """Print problems and warnings."""
     found = repaired(page, run.checked)
     warnings = repaired(page, run.checked, run.warnings)
     for kind, problem in [*(("problem", p) for p in found), *(("warning", w) for w in warnings)]:
@@ -146,7 +146,7 @@ def _said(page: Page, run: Run) -> int:
 
 
 def run_page(options: Options) -> int:
-    """Runs a page: prints what it fetches, or saves every array; 1 if there is a problem."""
+    """Run a page: print the fetched arrays, or save every array. Return 1 if there is a problem."""
     options.file, options.page = options.op, getattr(options, "page", None)
     graph, page, folder = opened(options)
     sources = Sources(graph.data, True, folder, _feeds(page, options.words))
@@ -194,7 +194,7 @@ def _save(run: Run, target: str) -> int:
 
 
 def explain_options(parser: argparse.ArgumentParser) -> None:
-    """`poolgrad explain`."""
+    """Add the options of `poolgrad explain`."""
     _file(parser)
     parser.add_argument("block", help="a block of the page, or one of its outputs: dx, y.argmax")
     parser.add_argument("cell", help="a cell of its result, like 0,1,1,1,0")
@@ -202,7 +202,7 @@ def explain_options(parser: argparse.ArgumentParser) -> None:
 
 
 def explain(options: Options) -> int:
-    """Why a cell has its value."""
+    """Explain why a cell has its value."""
     graph, page, folder = opened(options)
     scope = Scope.of(graph, page.name, True, folder)
     try:
@@ -221,7 +221,7 @@ def explain(options: Options) -> int:
 
 
 def export_options(parser: argparse.ArgumentParser) -> None:
-    """`poolgrad export`."""
+    """Add the options of `poolgrad export`."""
     _file(parser)
     parser.add_argument("--to", choices=("json", "python", "html", "npz"), help="what it becomes (default: by -o)")
     parser.add_argument("-o", "--output", metavar="FILE", help="where it goes (default: printed)")
@@ -231,7 +231,7 @@ _KINDS = {".json": "json", ".py": "python", ".html": "html", ".npz": "npz"}
 
 
 def export_page(options: Options) -> int:
-    """A page as another kind of file."""
+    """Write a page as another kind of file."""
     graph, page, folder = opened(options)
     kind = options.to or _KINDS.get(Path(options.output or "").suffix)
     if kind is None:
@@ -252,7 +252,7 @@ def export_page(options: Options) -> int:
 
 
 def absorb(graph: Graph, page: Page, folder: Path) -> None:
-    """Takes the files that blocks name into the graph, so that it can travel alone."""
+    """Embed the files that blocks name, so that the graph needs no other file."""
     for node in page.nodes.values():
         name = node.text.get("file", "").strip()
         if node.op not in ("File", "Image") or not name or name.startswith("sha256:"):

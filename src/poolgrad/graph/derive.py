@@ -1,4 +1,4 @@
-"""gradients(y, x): adds the blocks that compute a derivative, to any order, as the table relates the ops.
+"""gradients(y, x): add the blocks that compute a derivative of any order. The op table relates the ops.
 
     MaxPool -> MaxPoolGrad -> MaxPoolGradGrad -> MaxPoolGrad -> ...        AvgPool -> AvgPoolGrad -> AvgPool -> ...
 
@@ -21,7 +21,7 @@ _KEPT = (Kind.FORMAT, Kind.PADS, Kind.FLAG)
 
 
 def gradients(y: Tensor, x: Tensor, grad_y: Tensor | None = None) -> Output:
-    """The derivative of y, weighed with grad_y (ones unless given), with respect to x.
+    """Return the derivative of y, weighted by grad_y (default: ones), with respect to x.
 
     >>> s = Scope.new_root_scope()
     >>> x = ops.Const(s.with_op_name("x"), [[[[1.0], [5.0]], [[2.0], [3.0]]]])
@@ -38,14 +38,14 @@ def gradients(y: Tensor, x: Tensor, grad_y: Tensor | None = None) -> Output:
 
 
 class _Chain:
-    """Walks back from y to x, one block after the other."""
+    """A walk back from y to x, block by block."""
 
     def __init__(self, scope: Scope, x: Output) -> None:
         self.scope, self.x = scope, x
         self.reached = self._descendants()
 
     def _descendants(self) -> set[str]:
-        """Blocks that depend on x."""
+        """Return the blocks that depend on x."""
         seen = self.scope.checked.seen
         found: set[str] = set()
         for name in self.scope.checked.order:
@@ -81,7 +81,7 @@ class _Chain:
         return as_output(ops.Const(self.scope.with_op_name(name), words, shape=sizes, dtype=dtype))
 
     def _add(self, arrived: dict[str, Output], end: str, flow: Output) -> None:
-        """Adds up what comes by several ways."""
+        """Add a gradient to those that reached the same output by other paths."""
         node = end.partition(".")[0]
         if end != self.x.name and node not in self.reached:
             return
@@ -92,7 +92,7 @@ class _Chain:
     # ---- one op
 
     def _through(self, name: str, g: Output) -> dict[str, Output]:
-        """What a block hands on to the one input in which it is linear."""
+        """Return the gradient that a block passes to its one linear input."""
         seen = self.scope.checked.seen[name]
         op = seen.block.row if seen.block else None
         if op is None:
@@ -102,7 +102,7 @@ class _Chain:
             raise GraphError(f"gradients: {name}: {op.name} has no derivative: there is no block for it")
         end = seen.sources[pin]
         if end != self.x.name and end.partition(".")[0] not in self.reached:
-            return {}  # only the choice depends on x, and that is piecewise constant
+            return {}  # x decides only the choice, which is piecewise constant
         derivative = derivative_of(op)
         if derivative is None:
             message = f"{op.name} has no derivative with respect to {pin}: there is no block for it"
@@ -129,7 +129,7 @@ class _Chain:
         return as_output(made)
 
     def _argument(self, name: str, op: Op, to: Op, p: Param, g: Output) -> Any:
-        """Where an argument of the derivative comes from."""
+        """Return the value of an argument of the derivative block."""
         seen, node = self.scope.checked.seen[name], self.scope.page.nodes[name]
         if p.name == linear(to):
             return g
@@ -148,14 +148,14 @@ class _Chain:
 
 
 def linear(op: Op) -> str | None:
-    """The input in which an op is linear once its choices are made: the pooled one, or the gradient."""
+    """Return the input in which an op is linear once its choices are fixed: the pooled input, or the gradient."""
     if op.family.startswith("q"):
         return None
     return [p.name for p in op.params if p.kind in (Kind.SOURCE, Kind.DEST)][-1]
 
 
 def derivative_of(op: Op) -> Op | None:
-    """The op that is the adjoint of this one, if there is one.
+    """Return the adjoint of an op, or None.
 
     >>> from poolgrad._ops.table import OPS
     >>> [derivative_of(OPS[n]).name for n in ("MaxPool3D", "MaxPool3DGrad", "MaxPool3DGradGrad", "AvgPoolGrad")]

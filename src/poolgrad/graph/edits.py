@@ -1,4 +1,4 @@
-"""Small changes of a page, as data: what repairs are made of, and what an editor can undo."""
+"""Apply small edits of a page, given as data. Repairs consist of edits, and an editor can undo them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .model import IDENTIFIER, Edit, Page, read_node, refuse
 
 
 def apply(page: Page, edits: Iterable[Edit]) -> None:
-    """Changes the page, edit by edit; a GraphError names the edit that does not fit.
+    """Apply edits to a page in order; a GraphError names the edit that does not fit.
 
     >>> page = Page()
     >>> apply(page, [{"do": "add_node", "node": {"id": "x", "op": "Const", "text": {}}}])

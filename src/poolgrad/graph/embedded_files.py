@@ -1,4 +1,4 @@
-"""Arrays and pictures that a graph holds by the hash of their bytes, or reads from files."""
+"""Load arrays and pictures that a graph embeds under the hash of their bytes, or reads from files."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from .text import TextError
 
 Array = npt.NDArray[Any]
 KINDS = {"npy_base64": ".npy", "png_base64": ".png"}
-_KEPT: dict[tuple[str, str], Array] = {}  # the one that was used last is the last
+_KEPT: dict[tuple[str, str], Array] = {}  # ordered by use, the latest last
 _MOST_KEPT = 2**26  # bytes of decoded files
 _MOST_FILES = 64
-_LOCK = threading.Lock()  # of _KEPT
+_LOCK = threading.Lock()  # guards _KEPT
 
 
 @dataclass
 class Sources:
-    """Where blocks get arrays from: the graph's own data, and files if that is allowed."""
+    """The sources of a page's arrays: the graph's embedded data, and files if `paths` allows them."""
 
     data: dict[str, Json] = field(default_factory=dict)
     paths: bool = True
     folder: Path = field(default_factory=Path)
-    feeds: Mapping[str, Any] = field(default_factory=dict)  # by the id of the placeholder
+    feeds: Mapping[str, Any] = field(default_factory=dict)  # keyed by placeholder id
     limits: Limits | None = None
 
     @staticmethod
     def of(graph: Graph, paths: bool, folder: Path | None = None) -> Sources:
-        """The sources of a graph's pages."""
+        """Return the sources of a graph's pages."""
         return Sources(graph.data, paths, folder or Path(), limits=graph.limits)
 
     def load(self, text: str, kind: str) -> Array:
-        """The array or picture behind a hash or a path; kind is .npy or .png."""
+        """Return the array or picture of a hash or a path; kind is .npy or .png."""
         if text.startswith("sha256:"):
             return self._held(text, kind)
         if not text:
@@ -62,7 +62,7 @@ class Sources:
         raise TextError(0, len(text), f"{short_repr(text)} ({why})", f"a {kind} file")
 
     def lookup(self, name: str) -> Array:
-        """The array of a hash."""
+        """Return the array of a hash."""
         return self._held(name, ".npy")
 
     def _held(self, name: str, kind: str) -> Array:
@@ -80,7 +80,7 @@ class Sources:
 
 
 def decode(raw: bytes, kind: str, dtype: str = "") -> Array:
-    """The array in the bytes of a file; decoded once, and read-only."""
+    """Return the read-only array in the bytes of a file; decode each file once."""
     key = (hashlib.sha256(raw).hexdigest(), dtype)
     with _LOCK:
         array = _KEPT.get(key)
@@ -93,7 +93,7 @@ def decode(raw: bytes, kind: str, dtype: str = "") -> Array:
 
 
 def _keep(key: tuple[str, str], array: Array) -> None:
-    """Keep a decoded file, and drop those that were not used for longest if there are too many."""
+    """Cache a decoded file; drop the least recently used if there are too many."""
     _KEPT.pop(key, None)
     _KEPT[key] = array
     room = _MOST_KEPT
@@ -106,7 +106,7 @@ def _keep(key: tuple[str, str], array: Array) -> None:
 def _npy(raw: bytes, dtype: str) -> Array:
     try:
         array = np.lib.format.read_array(io.BytesIO(raw), allow_pickle=False)
-    except Exception as error:  # a header is Python text: a damaged one raises whatever Python's tokenizer does
+    except Exception as error:  # a header is Python text, so a damaged one raises any error of Python's tokenizer
         pickled = "pickle" in str(error) or "Object" in str(error)
         why = "it holds pickled Python objects, which are never loaded" if pickled else short_repr(str(error), 100)
         raise ValueError(f"not a .npy file that can be read: {why}") from None
@@ -118,7 +118,7 @@ def _npy(raw: bytes, dtype: str) -> Array:
 
 
 def embed(name: str, raw: bytes, dtype: str = "") -> tuple[str, Json, Array]:
-    """The bytes of a file as an entry of a graph's data: its hash, the entry, and the array."""
+    """Make a file's bytes an entry of a graph's data; return the hash, the entry and the array."""
     kind = Path(name).suffix.lower()
     if kind not in KINDS.values():
         raise ValueError(f"{short_repr(name)}: wanted a .npy or a .png file")
@@ -130,7 +130,7 @@ def embed(name: str, raw: bytes, dtype: str = "") -> tuple[str, Json, Array]:
 
 
 def embed_array(array: Array) -> tuple[str, Json]:
-    """An array as an entry of a graph's data."""
+    """Make an array an entry of a graph's data; return the hash and the entry."""
     stream = io.BytesIO()
     plain = array.view(np.uint16).view("V2") if array.dtype.name == "bfloat16" else array
     np.lib.format.write_array(stream, np.ascontiguousarray(plain), allow_pickle=False)

@@ -1,8 +1,8 @@
-"""Pages of enuSpace for TensorFlow as graphs: its .svg with the .dat beside it, or the .json that its plug-in runs.
+"""Import pages of enuSpace for TensorFlow: its .svg with the .dat beside it, or the .json that its plug-in runs.
 
 A page is XML in UTF-16: a block is `<use xlink:href="#MaxPool">` with a `<pg-set-pin>` per pin, a wire is a `<pg-link>`. Its run file
-lists the same as `object`s with `input`s. Results that were saved with the page are left out: they go stale. A session block becomes
-the list of what is fetched. Whatever has no place here is said in the notes.
+lists the same as `object`s with `input`s. The import leaves out results saved with the page, because they go stale. A session
+block becomes the page's list of fetched outputs. The notes list everything that a graph cannot hold.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .text import TextError
 _MOST_BYTES = 2**26
 _SAME = {"Const_ex": "Const", "Input": "Const", "Tensor": "Const"}
 _TYPES = {"float": "float32", "double": "float64", "int": "int32"}
-_MOST_MARKS = 2**19  # of a page's XML: so many elements and attributes can take 150 MB
+_MOST_MARKS = 2**19  # elements and attributes of a page's XML; this many can take 150 MB
 _MOVED = re.compile(r"translate\(([^()]*)\)?")
 _NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
 _FARTHEST = 1e9
@@ -39,7 +39,7 @@ class _Pin:
     value: str = ""
     shape: str = ""
     type: str = ""
-    place: int | None = None  # of its bytes in the .dat file
+    place: int | None = None  # offset of its bytes in the .dat file
 
 
 @dataclass
@@ -54,7 +54,7 @@ _Link = tuple[str, str, str, str]
 
 
 def load(given: Mapping[str, bytes]) -> tuple[Graph, list[str]]:
-    """The graph in these files, and what could not be taken over."""
+    """Return the graph in these files, and notes on what the import left out."""
     by_kind = {PurePath(name.replace("\\", "/")).suffix.lower(): name for name in given}
     main = by_kind.get(".svg") or by_kind.get(".json")
     if main is None or len(given) > 2 or (len(given) == 2 and ".dat" not in by_kind):
@@ -94,7 +94,7 @@ def _decoded(raw: bytes) -> str:
 
 
 def _drawn(raw: bytes) -> tuple[list[_Block], list[_Link]]:
-    """Blocks and links of a page."""
+    """Return the blocks and links of a page."""
     plain = _decoded(raw)
     if "<!DOCTYPE" in plain or "<!ENTITY" in plain:
         _refuse("XML that declares entities", "a page without them")
@@ -131,7 +131,7 @@ def _used(element: ET.Element) -> _Block:
 
 
 def _place(name: str, transform: str) -> tuple[float, float] | None:
-    """Return the place of a block: the first translate(x, y) of its transform. As in SVG, y is 0 if it is missing."""
+    """Return the position of a block: the first translate(x, y) of its transform. As in SVG, y defaults to 0."""
     moved = _MOVED.search(transform)
     if not moved:
         return None
@@ -153,7 +153,7 @@ def _byte(place: str, pin: ET.Element) -> int | None:
 
 
 def _listed(found: Any) -> tuple[list[_Block], list[_Link]]:
-    """Blocks and links of a run file."""
+    """Return the blocks and links of a run file."""
     objects = found.get("object") if isinstance(found, dict) else None
     if not isinstance(objects, list):
         _refuse(short_repr(found), f'"format": {FORMAT!r}, or the list "object" of an enuSpace run file')
@@ -180,7 +180,7 @@ def _word(entry: Mapping[str, Any], key: str) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-# ---- what becomes of them
+# ---- blocks and links to a graph
 
 
 class _Importer:
@@ -199,7 +199,7 @@ class _Importer:
             self._block(block)
         for link in links:
             self._link(link)
-        # What JSON refuses must not come in by another door.
+        # Read the graph back from JSON, so that an import passes the same checks.
         return Graph.from_json(self.out.to_json()), self.notes
 
     def _block(self, block: _Block) -> None:
@@ -220,7 +220,7 @@ class _Importer:
             self._pin(node, pin)
 
     def _pin(self, node: Node, pin: _Pin) -> None:
-        """A pin's text; a Const has its shape and its type beside its cells."""
+        """Set a pin's text; a Const keeps shape and type beside its cells."""
         block = BLOCKS[node.op]
         if pin.name == "scope" or pin.name.startswith("result_") or pin.name in block.outputs:
             return

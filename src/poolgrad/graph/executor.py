@@ -1,4 +1,4 @@
-"""Runs pages: block after block, only what changed, and what fails blocks nothing but what waits for it."""
+"""Run pages block by block: only changed blocks run, and a failed block stops only the blocks that depend on it."""
 
 from __future__ import annotations
 
@@ -28,40 +28,40 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass
 class Kept:
-    """What a block returned."""
+    """The result of a block."""
 
     outputs: dict[str, Array]
     warning: str = ""
-    notes: dict[str, Any] = field(default_factory=dict)  # what others have worked out about it
+    notes: dict[str, Any] = field(default_factory=dict)  # facts that other modules derived from the result
 
     @cached_property
     def room(self) -> int:
-        """Bytes that may be noted about it."""
+        """Return the bytes that `notes` may take."""
         return 8 * sum(array.nbytes for array in self.outputs.values()) + 4096
 
     @cached_property
     def nbytes(self) -> int:
-        """Bytes of the arrays, and of what may be noted."""
+        """Return the bytes of the arrays plus those that `notes` may take."""
         return sum(array.nbytes for array in self.outputs.values()) + self.room
 
 
 class Cache:
-    """Results under the hash of all that decided about them; the oldest go first when there are too many bytes."""
+    """A cache of results, keyed by a hash of everything they depend on. Drops the least recently used beyond `limit` bytes."""
 
     def __init__(self, nbytes: int = 2**28) -> None:
         self.limit = nbytes
-        self.kept: dict[str, Kept] = {}  # the one that was used last is the last
-        self.held = 0  # bytes of all that is kept
+        self.kept: dict[str, Kept] = {}  # ordered by use, the latest last
+        self.held = 0  # bytes of all entries
 
     def get(self, key: str) -> Kept | None:
-        """What was kept under a key."""
+        """Return the result cached under a key, or None."""
         kept = self.kept.pop(key, None)
         if kept is not None:
             self.kept[key] = kept
         return kept
 
     def put(self, key: str, kept: Kept) -> None:
-        """Keeps a result, if there is room for it at all."""
+        """Cache a result, unless it alone exceeds the limit."""
         self._forget(key)
         if kept.nbytes > self.limit:
             return
@@ -77,7 +77,7 @@ class Cache:
 
 @dataclass
 class Ran:
-    """How one block went."""
+    """The run of one block."""
 
     status: str
     kept: Kept | None = None
@@ -88,7 +88,7 @@ class Ran:
 
 @dataclass
 class Run:
-    """How a page went."""
+    """The run of a page."""
 
     checked: Checked
     blocks: dict[str, Ran]
@@ -97,11 +97,11 @@ class Run:
 
     @property
     def problems(self) -> list[Problem]:
-        """Everything that is wrong."""
+        """Return all problems of the page."""
         return self.checked.problems
 
     def array(self, end: str) -> Array | None:
-        """What `node.pin` holds."""
+        """Return the array of `node.pin`, or None."""
         node, _, pin = end.partition(".")
         kept = self.blocks[node].kept if node in self.blocks else None
         return None if kept is None else kept.outputs.get(pin)
@@ -115,7 +115,7 @@ def execute(
     progress: Progress | None = None,
     checked: Checked | None = None,
 ) -> Run:
-    """Runs a page, or only what leads to the wanted blocks; `checked` is what `check` says about the page, if it is known."""
+    """Run a page, or only the blocks that the wanted ones need; pass the result of `check` as `checked` if you have it."""
     begin = time.perf_counter()
     run = Run(check(page, sources) if checked is None else checked, {}, [], 0.0)
     chosen = _ancestors(run.checked, wanted)
@@ -173,7 +173,7 @@ def _block(node: Node, run: Run, cache: Cache) -> Ran:
 
 
 def _key(node: Node, seen: Seen, run: Run) -> str:
-    """The hash of all that decides about a result: the op, its attributes as read, and the keys of what is wired in."""
+    """Return the hash of everything a result depends on: the op, its parsed attributes, and the keys of its inputs."""
     value = seen.outputs["output"].value if seen.block is not None and seen.block.row is None else None
     if value is not None:
         head = json.dumps([value.dtype.name, value.shape]).encode()
@@ -185,7 +185,7 @@ def _key(node: Node, seen: Seen, run: Run) -> str:
 
 
 def _fresh(seen: Seen) -> bool:
-    """Whether every run of this block draws anew: a fractional pooling without seeds."""
+    """Return True if every run of this block draws new windows: a fractional pooling without seeds."""
     op = seen.block.row if seen.block else None
     values = seen.values
     draws = op is not None and any(p.name == "deterministic" for p in op.params)
@@ -193,7 +193,7 @@ def _fresh(seen: Seen) -> bool:
 
 
 def inputs_of(seen: Seen, run: Run) -> dict[str, Array]:
-    """The arrays that are wired into a block, by pin."""
+    """Return the arrays wired into a block, by pin."""
     found = {pin: run.array(source) for pin, source in seen.sources.items()}
     return {pin: array for pin, array in found.items() if array is not None}
 
@@ -221,7 +221,7 @@ def _compute(node: Node, seen: Seen, run: Run) -> Kept:
 
 
 def _pooled(op: Op, given: Mapping[str, Array], attrs: Mapping[str, Any]) -> str:
-    """A warning where orig_output is not what the forward op gives for orig_input."""
+    """Return a warning if orig_output is not the forward op's result for orig_input, else ""."""
     forward = forward_of(op)
     if "orig_output" not in given or forward is None or op.rule.verify:
         return ""
@@ -242,7 +242,7 @@ def _warn(node: Node, kept: Kept, run: Run) -> None:
 
 
 def _fail(node: Node, seen: Seen, run: Run, error: Exception) -> None:
-    """What a block refused when it saw the elements."""
+    """Record the error that a block raised when it ran."""
     op, before = (seen.block.row if seen.block else None), len(run.checked.problems)
     if op is not None and hasattr(error, "findings"):
         blame(node, op, seen, run.checked, error, set(), inputs_of(seen, run))
@@ -251,5 +251,5 @@ def _fail(node: Node, seen: Seen, run: Run, error: Exception) -> None:
 
 
 def with_feeds(sources: Sources, feeds: Mapping[str, Any]) -> Sources:
-    """The same sources, and what placeholders are fed with."""
+    """Return the sources with more feeds of placeholders."""
     return replace(sources, feeds={**sources.feeds, **feeds})

@@ -1,4 +1,4 @@
-"""A page as a Python file that runs by itself, and its arrays as .npz."""
+"""Export a page as a standalone Python script, and its arrays as .npz."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ elif __name__ == "__main__":
 
 
 def fetched(page: Page) -> list[str]:
-    """What a page is run for: what it names, or every output that nothing is wired to."""
+    """Return the outputs to fetch: those that the page names, or every output without a wire."""
     if page.fetch:
         return list(page.fetch)
     used = {source for source, _ in page.wires}
@@ -57,7 +57,7 @@ def fetched(page: Page) -> list[str]:
 
 
 def python(graph: Graph, page: Page) -> str:
-    """The page as a Python file."""
+    """Return the page as a Python script."""
     found = check(page, Sources.of(graph, False))
     strange = [f"{n} ({node.op})" for n, node in page.nodes.items() if node.op not in BLOCKS]
     if strange or len(found.order) < len(page.nodes):
@@ -73,7 +73,7 @@ def python(graph: Graph, page: Page) -> str:
 
 
 def _variables(page: Page) -> dict[str, str]:
-    """A name in Python for each block."""
+    """Return a Python variable name for each block."""
     names: dict[str, str] = {}
     taken = {name for name in page.nodes if not _reserved(name)}
     for node in page.nodes:
@@ -119,7 +119,7 @@ def _argument(node: Node, pin: str, found: Checked, names: dict[str, str]) -> st
 
 
 def _quoted(words: str) -> str:
-    """A literal in double quotes where that needs no escapes."""
+    """Return a string literal, in double quotes if that needs no escapes."""
     plain = repr(words)
     return plain if "'" in words or '"' in words else f'"{plain[1:-1]}"'
 
@@ -131,7 +131,7 @@ def _listed(names: list[str]) -> str:
 
 def npz(graph: Graph, page: Page, cache: Cache | None = None, paths: bool = False,
         lock: AbstractContextManager[Any] | None = None) -> bytes:  # fmt: skip
-    """Every array of a page that ran, by `block.pin`; `lock` is held while it runs."""
+    """Run a page and return every array as .npz, named `block.pin`; hold `lock` while it runs."""
     sources = Sources.of(graph, paths)
     found = check(page, sources)
     with lock or nullcontext():
@@ -144,6 +144,6 @@ def npz(graph: Graph, page: Page, cache: Cache | None = None, paths: bool = Fals
 
 
 def filename(page: str, suffix: str) -> str:
-    """A plain file name for a page."""
+    """Return a plain file name for a page."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in page).strip("-")[:60]
     return f"{plain or 'page'}.{suffix}"

@@ -1,4 +1,4 @@
-"""A page with its results as one HTML file that needs nothing else: the studio's viewer, its modules as data addresses."""
+"""Write a page with its results as one standalone HTML file: the studio's viewer, its modules as data URLs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from . import service
 from .model import Graph
 
 _IMPORT = re.compile(r"""(?:from|import)\s*\(?\s*['"]poolgrad/([\w-]+)['"]""")
-_MOST_CELLS = 2**20  # of a tensor that is written into the file
+_MOST_CELLS = 2**20  # of a tensor written into the file
 _ENTRY = "viewer"
 
 
@@ -23,7 +23,7 @@ def _static(name: str) -> str:
 
 @cache
 def _modules() -> dict[str, str]:
-    """The viewer and all that it imports, by name."""
+    """Return the viewer and every module it imports, by name."""
     found: dict[str, str] = {}
     waiting = [_ENTRY]
     while waiting:
@@ -35,7 +35,7 @@ def _modules() -> dict[str, str]:
 
 
 def importmap() -> str:
-    """The import map of a file that opens from a disk: every module is a data address."""
+    """Return the import map of a file opened from disk: every module is a data URL."""
 
     def address(source: str) -> str:
         return "data:text/javascript;base64," + base64.b64encode(source.encode()).decode()
@@ -45,7 +45,7 @@ def importmap() -> str:
 
 def standalone(graph: Graph, page: str | None = None, cache: service.Cache | None = None, paths: bool = False,
                lock: service.Lock = service.FREE) -> str:  # fmt: skip
-    """The page as HTML: nothing is fetched, everything can be pointed at."""
+    """Return the page as interactive HTML that fetches nothing."""
     chosen = graph.page(page).name
     cache = cache if cache is not None else service.Cache()
     content = {
@@ -60,7 +60,7 @@ def standalone(graph: Graph, page: str | None = None, cache: service.Cache | Non
 
 
 def frame(graph: Graph, page: str | None = None, paths: bool = True) -> str:
-    """The same inside a frame, for notebooks; where frames are not shown, a table of the results."""
+    """Return the page inside a frame, for notebooks; where frames do not work, a table of the results."""
     whole = html.escape(standalone(graph, page, paths=paths), quote=True)
     style = "width:100%;height:640px;border:1px solid #ccc;border-radius:6px"
     title = html.escape(graph.page(page).name, quote=True)
@@ -69,7 +69,7 @@ def frame(graph: Graph, page: str | None = None, paths: bool = True) -> str:
 
 
 def table(graph: Graph, page: str | None = None, paths: bool = True) -> str:
-    """Blocks, shapes and sums as a plain table."""
+    """Return blocks, shapes and sums as a plain table."""
     ran = service.run(graph, page, limit=0, paths=paths)
     rows = []
     for name, node in ran["nodes"].items():

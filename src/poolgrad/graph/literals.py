@@ -1,9 +1,9 @@
-"""Arrays as text, and text as arrays.
+"""Read arrays from text, and write arrays as text.
 
     tensor = nested {...} or [...] | a flat list, with a shape | arange(a,b) | fill(v) | ones | zeros | random(dist, seed)
     dist   = normal(mean,deviation) | uniform(low,high) | integers(low,high)
 
-The numbers of a list must be exactly as many as the shape has cells.
+A list must have exactly one number per cell of the shape.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 Lookup = Callable[[str], Array]
 
-LARGEST = 2**26  # cells that a text may ask for
+LARGEST = 2**26  # cells of an array that a text describes
 _DEEPEST = 16
 _LONGEST_INTEGER = 1000  # characters: Python reads a few thousand
 _STEP = 2**20  # random numbers drawn at a time
@@ -35,12 +35,12 @@ REFERENCE = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 def numpy_type(name: str) -> np.dtype[Any]:
-    """The NumPy type of a name in the table."""
+    """Return the NumPy type of a dtype name in the op table."""
     return np.dtype(getattr(ml_dtypes, name, name) if name == "bfloat16" else name)
 
 
 def parse(text: str, shape: Shape | None, dtype: str, lookup: Lookup | None = None, most: int = LARGEST) -> Array:
-    """The array that a text says; without a shape, the text's own. `most` cells are allowed.
+    """Read an array of at most `most` cells. Without a shape, the text's own nesting decides.
 
     >>> parse("{{1, 2}, {3, 4}}", None, "float32").tolist() == parse("1,2,3,4", (2, 2), "int8").tolist()
     True
@@ -78,7 +78,7 @@ def _shaped(text: str, array: Array, shape: Shape | None) -> Array:
 
 
 def _plain(text: str, dtype: np.dtype[Any]) -> Array | None:
-    """The array of plain numbers between commas, read fast; None for other texts and for wrong ones."""
+    """Read plain numbers between commas, fast; return None for other or invalid texts."""
     if not _PLAIN.fullmatch(text):
         return None
     whole = dtype.kind in "iu"
@@ -102,14 +102,14 @@ def _nested(text: str, dtype: np.dtype[Any]) -> Array:
     shape, values = _items(scan, "", dtype, 0)
     scan.end()
     if len(shape) > 1 and shape[0] == 1 and scan.text[: scan.at].lstrip()[:1] in OPEN:
-        shape = shape[1:]  # one pair of brackets around everything adds no dimension
+        shape = shape[1:]  # one outer pair of brackets adds no dimension
     array = np.array(values, np.float64 if dtype.kind not in "iu" else dtype).astype(dtype).reshape(shape)
     array.flags.writeable = False
     return array
 
 
 def _items(scan: Scanner, close: str, dtype: np.dtype[Any], depth: int) -> tuple[Shape, list[Any]]:
-    """Numbers, or lists that all have one shape, up to what closes them."""
+    """Read numbers, or lists of one common shape, up to the closing bracket."""
     values: list[Any] = []
     inner: Shape | None = None
     count = 0
@@ -150,7 +150,7 @@ def _number(scan: Scanner, dtype: np.dtype[Any]) -> float | int:
 
 @lru_cache(16)
 def _most(dtype: np.dtype[Any]) -> float:
-    """The largest finite number of a type."""
+    """Return the largest finite number of a type."""
     if dtype.kind in "iu":
         return int(np.iinfo(dtype).max)
     return float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
@@ -208,7 +208,7 @@ def _arange(text: str, made: re.Match[str], dtype: np.dtype[Any], most: int) -> 
 
 
 def distribution(text: str) -> tuple[str, tuple[float, float]]:
-    """A distribution and its two parameters.
+    """Read a distribution; return its name and its two parameters.
 
     >>> distribution("uniform(-1,1)"), distribution("normal")
     (('uniform', (-1.0, 1.0)), ('normal', (0.0, 1.0)))
@@ -226,7 +226,7 @@ def distribution(text: str) -> tuple[str, tuple[float, float]]:
 
 
 def random(dist: str, shape: Shape, dtype: str, seed: int) -> Array:
-    """Numbers that distribution, shape, type and seed decide; integer types want integers that they can hold."""
+    """Draw numbers that depend only on distribution, shape, type and seed. Integer types need integers in their range."""
     name, (a, b) = distribution(dist)
     rng, kind = np.random.default_rng(seed), numpy_type(dtype)
     if name == "integers":
@@ -253,7 +253,7 @@ def random(dist: str, shape: Shape, dtype: str, seed: int) -> Array:
 
 
 def flat(array: Array) -> str:
-    """All cells as text that is read as the same cells; whole numbers without a point.
+    """Write all cells as text that reads back as the same cells; omit the point of whole numbers.
 
     >>> flat(np.array([1, 2.5, -0.0, np.inf], np.float32))
     '1,2.5,-0.0,inf'
@@ -271,7 +271,7 @@ def _cell(value: Any) -> str:
 
 
 def bracketed(shape: Shape) -> str:
-    """A shape as the pages write it.
+    """Write a shape in the notation of the pages.
 
     >>> bracketed((2, 1, 2))
     '[2][1][2]'

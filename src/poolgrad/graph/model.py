@@ -1,4 +1,4 @@
-"""Pages of blocks and wires, as JSON keeps them: read with every field checked, written in one order, strange fields kept."""
+"""Read and write pages of blocks and wires as JSON: check every field, write in a fixed order, keep unknown fields."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 MOST_NODES = 10_000  # of a page
 MOST_WIRES = 50_000  # of a page; also outputs that it fetches
 MOST_PAGES = 50_000
-MOST_MARKS = 2**20  # commas, colons and opening brackets of a JSON text: so many values can take 150 MB
+MOST_MARKS = 2**20  # commas, colons and opening brackets of a JSON text; this many values can take 150 MB
 LONGEST_TEXT = 2**20  # characters of one text of a block
 MOST_TEXT = 2**21  # characters of all texts of a page
-_NEAR = 100  # numbers that are tried one by one for a fresh name
+_NEAR = 100  # numbers tried one by one for an unused name
 
 Json = dict[str, Any]
 Edit = dict[str, Any]
@@ -27,7 +27,7 @@ Edit = dict[str, Any]
 
 @dataclass(frozen=True)
 class Repair:
-    """A change of a page that may mend a problem, and what to call it."""
+    """A change of a page that may fix a problem, with its label."""
 
     label: str
     edits: tuple[Edit, ...]
@@ -35,7 +35,7 @@ class Repair:
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong with a page: at which block and pin, where in the text, what was wanted and what came."""
+    """A problem of a page: its block and pin, the position in the text, what was wanted and what came."""
 
     node: str | None
     pin: str | None
@@ -45,7 +45,7 @@ class Problem:
     length: int = 0
     expected_shape: tuple[int, ...] | None = None
     got_shape: tuple[int, ...] | None = None
-    fix: str | None = None  # the pin's text as it may have been meant
+    fix: str | None = None  # a corrected text of the pin
     repair: Repair | None = None
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ class Problem:
 
 
 class GraphError(ValueError):
-    """A graph that cannot be read or run; `problems` says all that is wrong with it."""
+    """A graph that cannot be read or run; `problems` lists the reasons."""
 
     def __init__(self, message: str, problems: Sequence[Problem] = ()) -> None:
         super().__init__(message)
@@ -63,13 +63,13 @@ class GraphError(ValueError):
 
 
 def refuse(place: str, got: object, wanted: str) -> NoReturn:
-    """The one way in which a malformed graph is refused."""
+    """Refuse a malformed graph: raise GraphError."""
     raise GraphError(f"graph: {place}: got {got if isinstance(got, str) else short_repr(got)}, wanted {wanted}")
 
 
 @dataclass
 class Node:
-    """A block on a page; what it is wired to is the page's business."""
+    """A block on a page. The page holds its wires."""
 
     id: str
     op: str
@@ -78,7 +78,7 @@ class Node:
     extra: Json = field(default_factory=dict)
 
     def to_dict(self) -> Json:
-        """As in JSON."""
+        """Return the JSON object."""
         place = {} if self.at is None else {"at": list(self.at)}
         return {**self.extra, **place, "id": self.id, "op": self.op, "text": dict(self.text)}
 
@@ -88,7 +88,7 @@ Wire = tuple[str, str]
 
 @dataclass
 class Page:
-    """Blocks and wires with a name: a scope."""
+    """A named set of blocks and wires: a scope."""
 
     name: str = "page"
     nodes: dict[str, Node] = field(default_factory=dict)
@@ -97,17 +97,17 @@ class Page:
     extra: Json = field(default_factory=dict)
 
     def to_dict(self) -> Json:
-        """As in JSON."""
+        """Return the JSON object."""
         nodes = [node.to_dict() for node in self.nodes.values()]
         return {**self.extra, "name": self.name, "nodes": nodes, "wires": [list(w) for w in self.wires],
                 "fetch": list(self.fetch)}  # fmt: skip
 
     def into(self, node: str, pin: str) -> str | None:
-        """What is wired into a pin, as `node.pin`."""
+        """Return the source wired into a pin, as `node.pin`."""
         return next((source for source, target in self.wires if target == f"{node}.{pin}"), None)
 
     def fresh(self, name: str) -> str:
-        """A name that no block has: this one, or with a number."""
+        """Return an unused block name: this one, or this one with a number."""
         name = re.sub(r"\W", "_", name, flags=re.ASCII)[:90] or "node"
         name = name if IDENTIFIER.fullmatch(name) else f"n{name}"
         if name not in self.nodes:
@@ -115,7 +115,7 @@ class Page:
         for i in range(1, _NEAR):
             if f"{name}_{i}" not in self.nodes:
                 return f"{name}_{i}"
-        low, high = _NEAR - 1, _NEAR  # with thousands of blocks of one name, bisect: low is taken, high is not
+        low, high = _NEAR - 1, _NEAR  # bisect if thousands of blocks share a name: low is taken, high is free
         while f"{name}_{high}" in self.nodes:
             low, high = high, 2 * high
         while high - low > 1:
@@ -126,16 +126,16 @@ class Page:
 
 @dataclass(frozen=True)
 class Limits:
-    """Bound the work of a page that comes from outside. The studio's server sets limits; your own scripts have none."""
+    """Limits on the work of a page that comes from outside. The studio's server sets limits; your own scripts have none."""
 
-    nbytes: int  # of all arrays of a page
-    cells: int  # that all windows of a block read
+    nbytes: int  # bytes of all arrays of a page
+    cells: int  # cells that all windows of a block read
     links: int  # cells of all windows of a page whose links are listed
 
 
 @dataclass
 class Graph:
-    """Pages, and the arrays and pictures that they hold."""
+    """A set of pages, with the arrays and pictures that they embed."""
 
     pages: list[Page] = field(default_factory=lambda: [Page()])
     data: dict[str, Json] = field(default_factory=dict)
@@ -143,7 +143,7 @@ class Graph:
     limits: Limits | None = field(default=None, compare=False, repr=False)  # not part of the file
 
     def page(self, name: str | None = None) -> Page:
-        """The page of that name, or the first."""
+        """Return the page of that name; by default, the first."""
         if name is None:
             return self.pages[0]
         for page in self.pages:
@@ -152,17 +152,17 @@ class Graph:
         refuse("page", repr(name), " or ".join(repr(page.name) for page in self.pages[:8]))
 
     def to_dict(self) -> Json:
-        """As in JSON."""
+        """Return the JSON object."""
         return {**self.extra, "format": FORMAT, "version": VERSION, "data": self.data,
                 "pages": [page.to_dict() for page in self.pages]}  # fmt: skip
 
     def to_json(self) -> str:
-        """JSON text: keys sorted, a block per line, so that two versions compare well."""
+        """Return JSON text with sorted keys and a block per line, so that versions compare well."""
         return _text(self.to_dict())
 
     @staticmethod
     def from_json(text: str | bytes | Json) -> Graph:
-        """The graph that JSON says; a GraphError names the field that is wrong."""
+        """Read a graph from JSON; a GraphError names the wrong field."""
         return _read(text if isinstance(text, dict) else _loads(text))
 
 
@@ -194,7 +194,7 @@ def _text(graph: Json) -> str:
 
 
 def too_many(text: str | bytes) -> str:
-    """Say that a JSON text could hold more values than are read, or nothing: counting is faster than parsing."""
+    """Return a text if JSON may hold too many values, else "". Count marks, which is faster than parsing."""
     counts = map(text.count, ",:[{") if isinstance(text, str) else map(text.count, (b",", b":", b"[", b"{"))
     marks = sum(counts)
     return f"{marks} commas, colons and brackets, wanted at most {MOST_MARKS}" if marks > MOST_MARKS else ""
@@ -284,7 +284,7 @@ def _page(given: Json, place: str) -> Page:
 
 
 def read_node(given: Json, place: str) -> Node:
-    """A block from JSON."""
+    """Read a block from JSON."""
     name = _of(given.get("id"), str, f"{place}.id", "an id")
     if not IDENTIFIER.fullmatch(name):
         refuse(f"{place}.id", short_repr(name), "a letter or _, then letters, digits and _, at most 100")

@@ -1,4 +1,4 @@
-"""Which op is the derivative of which: read off the table, where relatives share family, dimensions and kinds of arguments."""
+"""Find the derivative of an op in the table: relatives share family, dimensions and kinds of arguments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def _traits(op: Op) -> tuple[object, ...]:
 
 
 def relative(op: Op, order: int) -> Op | None:
-    """The op of another order that belongs to this one.
+    """Return the op of another order in the same family, or None.
 
     >>> [relative(OPS["MaxPoolGradV2"], order).name for order in (0, 1, 2)]
     ['MaxPoolV2', 'MaxPoolGradV2', 'MaxPoolGradGradV2']
@@ -21,5 +21,5 @@ def relative(op: Op, order: int) -> Op | None:
 
 
 def forward_of(op: Op) -> Op | None:
-    """The forward op of a gradient."""
+    """Return the forward op of a gradient op."""
     return relative(op, 0) if op.order else None

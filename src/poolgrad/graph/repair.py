@@ -1,4 +1,4 @@
-"""What may mend a problem: edits of the page that an editor offers as one press."""
+"""Propose repairs of problems: edits of the page that an editor offers as one button."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from .model import Edit, Page, Problem, Repair, Wire
 from .op_family import forward_of
 from .seen import Checked, Seen
 
-_MOST_TRIED = 30  # forward ops that are compared, and wires that one repair removes
+_MOST_TRIED = 30  # forward ops to compare, and wires that one repair removes
 
 
 @dataclass
 class _View:
-    """A page and what is known of it, with indexes that are made once for all problems."""
+    """A page and its facts, with indexes that all problems share."""
 
     page: Page
     checked: Checked
 
     @cached_property
     def rows(self) -> dict[str, list[str]]:
-        """The blocks of each op."""
+        """Return the blocks of each op."""
         found: dict[str, list[str]] = {}
         for name, seen in self.checked.seen.items():
             if seen.block is not None and seen.block.row is not None:
@@ -36,7 +36,7 @@ class _View:
 
     @cached_property
     def fed(self) -> dict[tuple[str, str], list[str]]:
-        """The blocks of each op whose first argument is this output."""
+        """Return the blocks of each op by the output wired to their first argument."""
         found: dict[tuple[str, str], list[str]] = {}
         for op, names in self.rows.items():
             entry = OPS[op].params[0].name
@@ -48,7 +48,7 @@ class _View:
 
     @cached_property
     def into(self) -> dict[str, list[Wire]]:
-        """The wires into each pin."""
+        """Return the wires into each pin."""
         found: dict[str, list[Wire]] = {}
         for wire in self.page.wires:
             found.setdefault(wire[1], []).append(wire)
@@ -61,7 +61,7 @@ class _View:
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """The fresh names that repairs have asked for."""
+        """Return the unused names that repairs have taken."""
         return {}
 
     def fresh(self, name: str) -> str:
@@ -71,7 +71,7 @@ class _View:
 
 
 def repaired(page: Page, checked: Checked, problems: Sequence[Problem] | None = None) -> list[Problem]:
-    """These problems, or all of a page, each with its repair if there is one."""
+    """Return these problems, or all of a page, each with its repair if there is one."""
     found, view = [], _View(page, checked)
     for problem in checked.problems if problems is None else problems:
         seen = checked.seen.get(problem.node or "")
@@ -113,14 +113,14 @@ def _typed(node: str, pin: str, words: str) -> Edit:
 
 
 def _wired(view: _View, node: str, pin: str, source: str) -> list[Edit]:
-    """This wire instead of whatever is there."""
+    """Return the edits that replace all wires into a pin by this one."""
     target = f"{node}.{pin}"
     gone: list[Edit] = [{"do": "remove_wire", "wire": list(wire)} for wire in view.into.get(target, ())]
     return [*gone, {"do": "add_wire", "wire": [source, target]}]
 
 
 def _place(page: Page, node: str, dx: float, dy: float) -> dict[str, list[float]]:
-    """Beside a block, if the page is laid out."""
+    """Return a position beside a block, if the block has one."""
     at = page.nodes[node].at
     return {} if at is None else {"at": [max(at[0] + dx, 0), max(at[1] + dy, 0)]}
 
@@ -129,7 +129,7 @@ def _place(page: Page, node: str, dx: float, dy: float) -> dict[str, list[float]
 
 
 def _pooled(view: _View, node: str, seen: Seen, op: Op) -> Repair | None:
-    """The forward op on orig_input: one that is on the page, or a new one."""
+    """Return edits that wire in the forward op on orig_input: one on the page, or a new one."""
     forward, page = forward_of(op), view.page
     x = seen.sources.get("orig_input")
     if forward is None or x is None or _crowded(view, node, "orig_output"):
@@ -142,7 +142,7 @@ def _pooled(view: _View, node: str, seen: Seen, op: Op) -> Repair | None:
         p.name: page.nodes[node].text[p.name] for p in BLOCKS[forward.name].pins if p.name in page.nodes[node].text
     }
     if forward.param(Kind.RATIO) or any(p.kind is Kind.SIZES_TENSOR and p.name in seen.sources for p in op.params):
-        return None  # its windows cannot be read off the texts
+        return None  # the texts do not give its windows
     name = view.fresh("y")
     made = {"id": name, "op": forward.name, "text": texts, **_place(page, node, -260, -160)}
     edits: list[Edit] = [{"do": "add_node", "node": made}, {"do": "add_wire", "wire": [x, f"{name}.{entry}"]}]
@@ -151,7 +151,7 @@ def _pooled(view: _View, node: str, seen: Seen, op: Op) -> Repair | None:
 
 
 def _agree(one: Seen, other: Seen) -> bool:
-    """Whether two blocks have the same windows."""
+    """Return True if two blocks have the same windows."""
     names = ("ksize", "strides", "padding", "data_format", "explicit_paddings", "overlapping")
     blocks = [seen.block.row for seen in (one, other) if seen.block and seen.block.row]
     defaults = [{p.name: p.default for p in op.params} for op in blocks]
@@ -171,7 +171,7 @@ def _crowded(view: _View, node: str, pin: str) -> bool:
 
 
 def _sequence(view: _View, node: str, pin: str, seen: Seen) -> Repair | None:
-    """The sequence of the fractional pooling that made orig_output, or that pools on this page."""
+    """Wire in the sequence of the fractional pooling that made orig_output, or of the only one on the page."""
     source = seen.sources.get("orig_output", "").partition(".")[0]
     op = seen.block.row if seen.block else None
     forward = forward_of(op) if op else None
@@ -185,7 +185,7 @@ def _sequence(view: _View, node: str, pin: str, seen: Seen) -> Repair | None:
 
 
 def _measured(view: _View, node: str, param: Param, op: Op) -> Repair | None:
-    """The shape of what the forward op on this page pools, if there is just one."""
+    """Insert the Shape of the forward op's input, if the page has exactly one such op."""
     forward = forward_of(op)
     entry = forward.params[0].name if forward else ""
     rows = [view.checked.seen[name] for name in view.rows.get(forward.name, [])[:2]] if forward else []
@@ -204,7 +204,7 @@ def _measured(view: _View, node: str, param: Param, op: Op) -> Repair | None:
 
 
 def _sizes(node: str, pin: str, seen: Seen, op: Op) -> Repair | None:
-    """As many numbers as there are dimensions, where all that are pooled are alike."""
+    """Give a list one number per dimension, if all pooled dimensions have the same number."""
     given = seen.values.get(pin)
     if pin in seen.sources or not isinstance(given, list) or len(given) == op.spatial + 2 or len(given) < 2:
         return None
@@ -216,7 +216,7 @@ def _sizes(node: str, pin: str, seen: Seen, op: Op) -> Repair | None:
 
 
 def _reshaped(view: _View, problem: Problem, seen: Seen) -> Repair | None:
-    """An input of the right shape: the same numbers if they are as many, else 1, 2, 3, ..."""
+    """Give an input the right shape: keep its numbers if the count fits, else use 1, 2, 3, ..."""
     page, checked = view.page, view.checked
     shape, pin, node = problem.expected_shape, problem.pin, problem.node
     source = seen.sources.get(pin or "")
@@ -247,7 +247,7 @@ def _reshaped(view: _View, problem: Problem, seen: Seen) -> Repair | None:
 
 
 def _retyped(page: Page, checked: Checked, problem: Problem, seen: Seen, op: Op) -> Repair | None:
-    """The type of the other inputs for a block whose type is a text."""
+    """Set the type of a block to that of the other inputs, if its type is a text."""
     giver = seen.sources.get(problem.pin or "", "").partition(".")[0]
     if giver not in page.nodes or BLOCKS[page.nodes[giver].op].pin("dtype") is None:
         return None

@@ -1,4 +1,4 @@
-"""Results as JSON: tensors with their statistics, links that a page can follow by itself, and where gradients went."""
+"""Report results as JSON: tensors with statistics, links that the page can follow without the server, and gradient totals."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .model import Json, Limits, Problem
 from .seen import Checked, Seen, Spec
 
 Array = npt.NDArray[Any]
-MOST_LINKED = 2**20  # cells of all windows of a block
-_PART = 2**20  # cells that are counted at a time
+MOST_LINKED = 2**20  # cells in all windows of a block
+_PART = 2**20  # cells counted at a time
 _SHOWN = 20  # windows that a conservation line names
 _AXES = {4: "NHWC", 5: "NDHWC"}
 
@@ -30,7 +30,7 @@ _AXES = {4: "NHWC", 5: "NDHWC"}
 
 
 def numbers(array: Array) -> Json:
-    """Cells as base64 of a type that JavaScript has; 64-bit integers become doubles."""
+    """Encode cells as base64 of a type that JavaScript has; 64-bit integers become doubles."""
     name = array.dtype.name
     if name in ("bfloat16", "float16"):
         array = array.astype(np.float32)
@@ -41,7 +41,7 @@ def numbers(array: Array) -> Json:
 
 
 def statistics(array: Array) -> Json:
-    """Size, extremes and sum of the finite cells, and how many are zero, NaN or infinite; a large array goes in parts."""
+    """Return size, extremes and sum of the finite cells, and counts of zero, NaN and infinite cells; take large arrays in parts."""
     flat = array.reshape(-1)
     parts = [_part(flat[start : start + _PART]) for start in range(0, max(flat.size, 1), _PART)]
 
@@ -82,20 +82,20 @@ def _plain(value: Any) -> float | int:
 
 
 def tensor(array: Array, spec: Json, limit: int, ref: str) -> Json:
-    """One output as the page draws it."""
+    """Return one output in the form that the page draws."""
     values = numbers(array) if array.size <= limit else None
     return {**spec, "shape": list(array.shape), "dtype": array.dtype.name, "stats": statistics(array), "values": values,
             "ref": ref}  # fmt: skip
 
 
-# ---- what a tensor is
+# ---- roles and axes
 
 
 Users = dict[str, list[tuple[Seen, str]]]
 
 
 def users_of(checked: Checked) -> Users:
-    """Who takes each output, and at which pin."""
+    """Return the blocks and pins that take each output."""
     found: Users = {}
     for seen in checked.seen.values():
         for pin, source in seen.sources.items():
@@ -104,7 +104,7 @@ def users_of(checked: Checked) -> Users:
 
 
 def described(checked: Checked, end: str, taken: Users) -> Json:
-    """Role and axes of an output: by the block that makes it, or by the first that takes it."""
+    """Return role and axes of an output, from the block that makes it or the first that takes it."""
     node, _, pin = end.partition(".")
     block = checked.seen[node].block
     op = block.row if block else None
@@ -125,7 +125,7 @@ def _layout(seen: Seen) -> str | None:
 
 
 def _role(seen: Seen, pin: str) -> str:
-    """What an array is to the block that takes it."""
+    """Return the role of an array for the block that takes it."""
     op = seen.block.row if seen.block else None
     param = next((p for p in op.params if p.name == pin), None) if op else None
     if op is None or param is None:
@@ -139,7 +139,7 @@ def _role(seen: Seen, pin: str) -> str:
 
 
 def axes(letters: str | None, rank: int | None) -> list[str]:
-    """A letter per dimension."""
+    """Return a letter per dimension."""
     if rank is None:
         return []
     if letters is not None and len(letters) == rank:
@@ -148,14 +148,14 @@ def axes(letters: str | None, rank: int | None) -> list[str]:
 
 
 def outline(spec: Spec, about: Json) -> Json:
-    """An output that did not run."""
+    """Return an output of a block that did not run."""
     shape = None if spec.shape is None else list(spec.shape)
     rank = None if shape is None else len(shape)
     return {"shape": shape, "dtype": spec.dtype, "role": about["role"], "axes": axes(about["axes"], rank)}
 
 
 def problem(found: Problem) -> Json:
-    """A problem as the page lists it."""
+    """Return a problem in the form that the page lists."""
     repair = None if found.repair is None else {"label": found.repair.label, "edits": list(found.repair.edits)}
     return {
         "node": found.node, "pin": found.pin, "at": found.at, "length": found.length, "expected": found.expected,
@@ -169,7 +169,7 @@ def problem(found: Problem) -> Json:
 
 
 def asked(name: str, seen: Seen, ran: Ran, run: Run) -> Subject | None:
-    """A block that ran, ready to be asked about."""
+    """Return a block that ran, ready to be explained."""
     op = seen.block.row if seen.block else None
     if op is None or ran.kept is None:
         return None
@@ -182,7 +182,7 @@ def asked(name: str, seen: Seen, ran: Ran, run: Run) -> Subject | None:
     found: Subject | None = ran.kept.notes["subject"]
     if found is None:
         return None
-    # The same result may be kept for several blocks, so names are not kept with it.
+    # Several blocks may share a cached result, so the cache does not hold names.
     names = {pin: called(source) for pin, source in seen.sources.items()} | {
         pin: called(f"{name}.{pin}") for pin in op.outputs
     }
@@ -190,18 +190,18 @@ def asked(name: str, seen: Seen, ran: Ran, run: Run) -> Subject | None:
 
 
 def called(end: str) -> str:
-    """What a sentence calls an output: its block, unless the block has several."""
+    """Return the name of an output in sentences: its block's name, unless the block has several outputs."""
     return end.removesuffix(".output")
 
 
 class Linked:
-    """Counts the cells of windows whose links a page lists."""
+    """A count of the window cells whose links a page lists."""
 
     def __init__(self, limits: Limits | None) -> None:
         self.room = None if limits is None else limits.links
 
     def more(self, count: int) -> bool:
-        """Take room for so many cells; return False if there is less."""
+        """Reserve room for so many cells; return False if there is not enough."""
         if self.room is None or count > self.room:
             return self.room is None
         self.room -= count
@@ -209,7 +209,7 @@ class Linked:
 
 
 def relation(name: str, seen: Seen, ran: Ran, run: Run, linked: Linked) -> tuple[Json | None, Json | None]:
-    """Links and conservation of a block; none if it has no windows, or too many cells."""
+    """Return links and conservation of a block; none if it has no windows or too many cells."""
     made = asked(name, seen, ran, run)
     if made is None or ran.kept is None:
         return None, None
@@ -247,7 +247,7 @@ def _links(name: str, seen: Seen, made: Subject, links: Links) -> Json:
 
 
 def conservation(op: Op, made: Subject, links: Links) -> Json | None:
-    """What a gradient handed on, and which windows lost or repeated it."""
+    """Return how much of a gradient arrived, and which windows lost or repeated it."""
     given, result = made.of("g"), made.of("dx")
     if given is None or result is None:
         return None

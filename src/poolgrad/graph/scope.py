@@ -1,4 +1,4 @@
-"""Pages built in Python, in the shape of TensorFlow's C++ API: scopes, ops, outputs."""
+"""Build pages in Python as in TensorFlow's C++ API: scopes, ops, outputs."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from .repair import repaired
 from .seen import FAILED, Checked, Seen
 
 Array = npt.NDArray[Any]
-_LONGEST_TEXT = 256  # cells that a Const holds as text; more go into the graph's data
+_LONGEST_TEXT = 256  # cells that a Const holds as text; larger arrays go into the graph's data
 
 
 @dataclass(frozen=True, eq=False)
 class Output:
-    """One result of a block: what wires begin at."""
+    """One result of a block: the start of wires."""
 
     scope: Scope
     node: str
@@ -36,17 +36,17 @@ class Output:
 
     @property
     def name(self) -> str:
-        """As wires and JSON name it."""
+        """Return the name that wires and JSON use."""
         return f"{self.node}.{self.pin}"
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """The shape, known while building; None if it is known only when it runs."""
+        """Return the inferred shape, or None if only a run can tell."""
         return self.scope.checked.spec(self.name).shape
 
     @property
     def dtype(self) -> str | None:
-        """The element type, likewise."""
+        """Return the inferred element type, or None if only a run can tell."""
         return self.scope.checked.spec(self.name).dtype
 
     def __repr__(self) -> str:
@@ -72,12 +72,12 @@ class Operation:
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """The shape of the first output."""
+        """Return the shape of the first output."""
         return self.outputs[0].shape
 
     @property
     def dtype(self) -> str | None:
-        """The element type of the first output."""
+        """Return the element type of the first output."""
         return self.outputs[0].dtype
 
     def __repr__(self) -> str:
@@ -88,7 +88,7 @@ Tensor = Output | Operation
 
 
 def as_output(value: Tensor) -> Output:
-    """The output that is meant."""
+    """Return the output that a value stands for."""
     return value.outputs[0] if isinstance(value, Operation) else value
 
 
@@ -102,9 +102,9 @@ class _State:
 
 
 class Scope:
-    """A page under construction: blocks are added, shapes inferred, problems raised at the line that makes them.
+    """A page under construction. Adding a block infers its shapes and raises its problems at once.
 
-    With collect=True problems are gathered in `problems` instead, and building goes on.
+    With collect=True, gather problems in `problems` instead of raising them.
 
     >>> s = Scope.new_root_scope("page")
     >>> from poolgrad.graph import ops
@@ -120,12 +120,12 @@ class Scope:
 
     @staticmethod
     def new_root_scope(name: str = "page", collect: bool = False) -> Scope:
-        """A scope with an empty page."""
+        """Return a scope with an empty page."""
         return Scope(name, collect)
 
     @staticmethod
     def of(graph: Graph, page: str | None = None, paths: bool = True, folder: Path | None = None) -> Scope:
-        """A scope over a page that exists; what is wrong with it is in `problems`."""
+        """Return a scope over an existing page; `problems` lists its problems."""
         scope = Scope(collect=True)
         chosen = graph.page(page)
         sources = Sources.of(graph, paths, folder)
@@ -133,41 +133,41 @@ class Scope:
         return scope
 
     def with_op_name(self, name: str) -> Scope:
-        """The same page; the next block is called this."""
+        """Return a scope of the same page that gives the next block this name."""
         scope = object.__new__(Scope)
         scope._state, scope._name = self._state, name
         return scope
 
-    # ---- what is there
+    # ---- state
 
     @property
     def graph(self) -> Graph:
-        """The graph that the page is part of."""
+        """Return the graph that holds the page."""
         return self._state.graph
 
     @property
     def page(self) -> Page:
-        """The page."""
+        """Return the page."""
         return self._state.page
 
     @property
     def checked(self) -> Checked:
-        """What is known of the blocks."""
+        """Return the facts about the blocks."""
         return self._state.checked
 
     @property
     def sources(self) -> Sources:
-        """Where arrays come from."""
+        """Return the sources of arrays."""
         return self._state.sources
 
     @property
     def problems(self) -> list[Problem]:
-        """Everything that is wrong with the page, with repairs where there are some."""
+        """Return all problems of the page, each with its repair if there is one."""
         self.checked.sort()
         return repaired(self.page, self.checked)
 
     def output(self, name: str) -> Output:
-        """The output of that name, `x.output` or just `x`."""
+        """Return the output of that name, `x.output` or just `x`."""
         node, _, pin = name.partition(".")
         seen = self.checked.seen.get(node)
         pins = seen.block.outputs if seen and seen.block else ()
@@ -177,11 +177,11 @@ class Scope:
         return Output(self, node, pin)
 
     def to_json(self) -> str:
-        """The graph as JSON text."""
+        """Return the graph as JSON text."""
         return self.graph.to_json()
 
     def to_python(self) -> str:
-        """The page as a Python file that runs."""
+        """Return the page as a Python script."""
         from .export import python
 
         return python(self.graph, self.page)
@@ -194,7 +194,7 @@ class Scope:
     # ---- building
 
     def add(self, op: str, wires: Mapping[str, Tensor], texts: Mapping[str, str]) -> Operation:
-        """A new block; a GraphError if something is wrong with it, unless the scope collects."""
+        """Add a block; raise GraphError if it has a problem, unless the scope collects."""
         state, block = self._state, BLOCKS[op]
         for pin, value in wires.items():
             if as_output(value).scope._state is not state:
@@ -219,7 +219,7 @@ class Scope:
         self.checked.order.remove(name)
 
     def constant(self, value: Any, dtype: str | None = None, shape: Any = None) -> dict[str, str]:
-        """The texts of a Const that holds this array."""
+        """Return the texts of a Const that holds this array."""
         if isinstance(value, str):
             sizes = "" if shape is None else shape if isinstance(shape, str) else literals.bracketed(tuple(shape))
             return {"val": value, "shape": sizes, "dtype": _typed(dtype or "DT_FLOAT")}
@@ -237,10 +237,10 @@ class Scope:
         self.graph.data[ref] = entry
         return {"val": ref, **words}
 
-    # ---- asking
+    # ---- explaining
 
     def explain(self, value: Tensor | str, cell: Sequence[int], pin: str | None = None) -> Explanation:
-        """Why a cell of a block's result, or of one of its pins, has its value."""
+        """Explain why a cell of a block's result, or of one of its pins, has its value."""
         output = self.output(value) if isinstance(value, str) else as_output(value)
         run = execute(self.page, self.sources, wanted=[output.node])
         seen, ran = self.checked.seen[output.node], run.blocks[output.node]
@@ -257,7 +257,7 @@ class Scope:
 
 
 def _converted(value: Any, kind: np.dtype[Any] | None) -> Array:
-    """The value as an array of that type, if every number survives it."""
+    """Convert a value to an array of that type; refuse it if a number would change."""
     problems = ArgumentErrors("Const")
     array = as_array(problems, "val", value, kind, tensorflow=True)
     problems.raise_if_any()
@@ -281,7 +281,7 @@ def _typed(dtype: Any) -> str:
 
 
 class Attrs:
-    """Optional attributes by C++ setters: `Attrs().DataFormat("NDHWC").Seed(7)`."""
+    """A set of optional attributes with C++ setters: `Attrs().DataFormat("NDHWC").Seed(7)`."""
 
     def __init__(self, op: str) -> None:
         self._op, self._values = op, dict[str, Any]()
@@ -304,7 +304,7 @@ class Attrs:
 
 
 class Maker:
-    """One block as a function: `ops.MaxPool(scope, input, ksize, strides, padding, attrs=...)`."""
+    """A function that adds one kind of block: `ops.MaxPool(scope, input, ksize, strides, padding, attrs=...)`."""
 
     def __init__(self, block: Block) -> None:
         self._block = block
@@ -314,7 +314,7 @@ class Maker:
         )
 
     def Attrs(self) -> Attrs:
-        """Optional attributes, to be set one after the other."""
+        """Return an empty set of optional attributes; chain its setters."""
         return Attrs(self._block.op)
 
     def __getattr__(self, name: str) -> Any:
@@ -349,7 +349,7 @@ class Maker:
         return scope.add(block.op, wires, texts | ({"attrs": words} if words else {}))
 
     def _split(self, scope: Scope, given: dict[str, Any]) -> tuple[dict[str, Tensor], dict[str, str]]:
-        """What is wired and what is typed; arrays where wires are wanted become Const blocks."""
+        """Split arguments into wires and texts; turn arrays for wired pins into Const blocks."""
         wires: dict[str, Tensor] = {}
         texts: dict[str, str] = {}
         for pin in self._block.pins:
@@ -382,7 +382,7 @@ def _constant(scope: Scope, val: Any, shape: Any = None, dtype: Any = None) -> d
 
 
 class Ops:
-    """Every block as a function."""
+    """All kinds of block as functions."""
 
     def __init__(self) -> None:
         for name, block in BLOCKS.items():

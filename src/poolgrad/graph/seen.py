@@ -19,7 +19,7 @@ OK, FAILED, BLOCKED, UNKNOWN = "ok", "failed", "blocked", "unknown"
 
 @dataclass(frozen=True)
 class Spec:
-    """Type, shape and perhaps value of an array that was not computed yet; nothing is known if dtype is None."""
+    """The type, shape and perhaps value of an array before it is computed; all unknown if dtype is None."""
 
     dtype: str | None = None
     shape: tuple[int, ...] | None = None
@@ -32,13 +32,13 @@ class Spec:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the array, if shape and type are known."""
+        """Return the bytes of the array, or 0 if shape or type is unknown."""
         if self.dtype is None or self.shape is None:
             return 0
         return math.prod(self.shape) * literals.numpy_type(self.dtype).itemsize
 
     def stand_in(self) -> Array:
-        """An array of that shape and type that takes no memory."""
+        """Return an array of that shape and type that takes no memory."""
         if self.value is not None:
             return self.value
         assert self.dtype is not None
@@ -52,7 +52,7 @@ class Seen:
 
     block: Block | None = None
     status: str = OK
-    values: dict[str, Any] = field(default_factory=dict)  # its texts, read; the optional attributes by their names
+    values: dict[str, Any] = field(default_factory=dict)  # its parsed texts; optional attributes by name
     sources: dict[str, str] = field(default_factory=dict)  # pin: node.pin
     outputs: dict[str, Spec] = field(default_factory=dict)
 
@@ -64,10 +64,10 @@ class Checked:
     seen: dict[str, Seen] = field(default_factory=dict)
     order: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-    blamed: set[tuple[str, str | None]] = field(default_factory=set)  # block and pin of the problems
-    nbytes: int = 0  # of all arrays
-    cells: int = 0  # that all windows read
-    guessed: int = 0  # names that were compared with all known ones
+    blamed: set[tuple[str, str | None]] = field(default_factory=set)  # (block, pin) of each problem
+    nbytes: int = 0  # of all arrays of the page
+    cells: int = 0  # read by all windows
+    guessed: int = 0  # unknown names that were compared with all known names
 
     def spec(self, end: str) -> Spec:
         """Return the facts about `node.pin`."""
@@ -75,7 +75,7 @@ class Checked:
         return self.seen[node].outputs.get(pin, Spec()) if node in self.seen else Spec()
 
     def sort(self) -> None:
-        """Problems in the order of the blocks, and of the pins of each."""
+        """Sort problems by block, then by pin."""
         places = {name: i for i, name in enumerate(self.seen)}
 
         def place(problem: Problem) -> tuple[int, int]:

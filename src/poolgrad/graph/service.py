@@ -1,4 +1,4 @@
-"""What the studio's server and the command line ask for: JSON in, JSON out. Whatever is malformed is a GraphError."""
+"""Serve the studio's server and the command line: JSON in, JSON out. Raise GraphError for malformed input."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .text import DTYPES, TextError
 Array = npt.NDArray[Any]
 Lock = AbstractContextManager[
     Any
-]  # of a cache that others use too: held while blocks run, not while texts and files are read
+]  # guards a cache that others use too: held while blocks run, not while texts and files are read
 FREE: Lock = nullcontext()
 __all__ = ["Cache", "GraphError", "check", "embed", "examples", "export", "gradients", "import_", "new_graph", "ops",
            "parse", "repair", "run", "tensor", "tensor_npy"]  # fmt: skip
@@ -38,7 +38,7 @@ __all__ = ["Cache", "GraphError", "check", "embed", "examples", "export", "gradi
 
 
 def ops() -> Json:
-    """Every block with its pins, the groups of the palette, the words of explanations."""
+    """Return every block with its pins, the palette's groups, and the phrases of explanations."""
     blocks = [_block(block) for block in BLOCKS.values()]
     return {"blocks": blocks, "groups": list(GROUPS), "phrases": phrases(), "dtypes": list(DTYPES)}
 
@@ -63,7 +63,7 @@ def _pin(pin: Pin) -> Json:
 
 
 def parse(op: str, pin: str, text: str) -> Json:
-    """One text alone, as it is typed."""
+    """Parse one text while the user types it."""
     block = BLOCKS.get(op) if isinstance(op, str) else None
     found = block.pin(pin) if block else None
     if found is None or found.read is None or not isinstance(text, str):
@@ -80,7 +80,7 @@ def parse(op: str, pin: str, text: str) -> Json:
 
 
 def limited(graph: Json, limits: Limits) -> Graph:
-    """The graph of a JSON object, on whose pages blocks may not ask for more than this."""
+    """Read a graph from JSON and set the limits of its pages."""
     opened = Graph.from_json(graph)
     opened.limits = limits
     return opened
@@ -95,7 +95,7 @@ def _opened(graph: Json | Graph, page: str | None) -> tuple[Graph, Page]:
 
 def check(graph: Json | Graph, page: str | None = None, cache: Cache | None = None, paths: bool = False,
           lock: Lock = FREE) -> Json:  # fmt: skip
-    """Shapes, types and problems of a page; with a cache it also runs, so that warnings about values are in."""
+    """Return shapes, types and problems of a page. With a cache, run the page too and add warnings about values."""
     opened, chosen = _opened(graph, page)
     sources = Sources.of(opened, paths)
     found = check_page(chosen, sources)
@@ -117,7 +117,7 @@ def _checked(page: Page, found: Checked, done: Run | None) -> Json:
 
 def run(graph: Json | Graph, page: str | None = None, cache: Cache | None = None, feeds: Mapping[str, Any] | None = None,
         limit: int = 16384, paths: bool = False, lock: Lock = FREE) -> Json:  # fmt: skip
-    """Runs a page: every block's arrays, how cells are linked, and what went wrong."""
+    """Run a page; return every block's arrays, the links between cells, and all problems."""
     opened, chosen = _opened(graph, page)
     cache = cache if cache is not None else Cache()
     sources = with_feeds(Sources.of(opened, paths), feeds or {})
@@ -159,7 +159,7 @@ def _held(cache: Cache, ref: str) -> Array:
 
 
 def tensor(cache: Cache, ref: str, slice: Any = None) -> Json:
-    """A tensor by its ref, or a part of it: [start, stop] per dimension."""
+    """Return a tensor by its ref, or a slice of it: [start, stop] per dimension."""
     array = _held(cache, ref)
     if slice is not None:
         pairs = slice if isinstance(slice, (list, tuple)) else []
@@ -177,7 +177,7 @@ def _span(pair: Any) -> Any:
 
 
 def tensor_npy(cache: Cache, ref: str) -> bytes:
-    """A tensor as the bytes of a .npy file."""
+    """Return a tensor as the bytes of a .npy file."""
     stream = io.BytesIO()
     np.save(stream, _held(cache, ref), allow_pickle=False)
     return stream.getvalue()
@@ -187,19 +187,19 @@ def tensor_npy(cache: Cache, ref: str) -> bytes:
 
 
 def repair(graph: Json | Graph, page: str | None, changes: Any) -> Json:
-    """The graph with these edits made."""
+    """Return the graph with these edits applied."""
     opened, chosen = _opened(graph, page)
     edits.apply(chosen, changes)
     return opened.to_dict()
 
 
 def new_graph() -> Json:
-    """An empty page."""
+    """Return a graph with one empty page."""
     return Graph().to_dict()
 
 
 def embed(name: str, raw: bytes) -> Json:
-    """An uploaded .npy or .png file as data of a graph, and the block that reads it."""
+    """Return an uploaded .npy or .png file as graph data, and the block that reads it."""
     try:
         ref, entry, array = embedded_files.embed(name, raw)
     except ValueError as error:
@@ -218,7 +218,7 @@ def embed(name: str, raw: bytes) -> Json:
 
 
 def gradients(graph: Json | Graph, page: str | None, y: str, x: str) -> Json:
-    """The graph with the blocks that compute the derivative of y with respect to x."""
+    """Return the graph with added blocks that compute the derivative of y with respect to x."""
     from .derive import gradients as derived
     from .scope import Scope
 
@@ -235,7 +235,7 @@ def gradients(graph: Json | Graph, page: str | None, y: str, x: str) -> Json:
 
 
 def _arrange(page: Page, fresh: list[Node]) -> None:
-    """Puts new blocks to the right of what is there, below each other."""
+    """Place new blocks in a column to the right of the others."""
     places = [node.at for node in page.nodes.values() if node.at is not None]
     if not places:
         return
@@ -248,7 +248,7 @@ def _arrange(page: Page, fresh: list[Node]) -> None:
 
 
 def examples() -> list[Json]:
-    """The pages that come with the package."""
+    """Return the example pages of the package."""
     folder = files("poolgrad").joinpath("data", "examples")
     found = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".json")), key=lambda entry: entry.name)
     graphs = [Graph.from_json(entry.read_text("utf-8")) for entry in found]
@@ -257,7 +257,7 @@ def examples() -> list[Json]:
 
 def export(graph: Json | Graph, page: str | None = None, kind: str = "json", cache: Cache | None = None,
            paths: bool = False, lock: Lock = FREE) -> tuple[bytes, str, str]:  # fmt: skip
-    """A page as a file: its bytes, a name for it, and its media type."""
+    """Export a page; return the file's bytes, name and media type."""
     from . import export as exporting
     from . import html
 
@@ -276,7 +276,7 @@ def export(graph: Json | Graph, page: str | None = None, kind: str = "json", cac
 
 
 def import_(given: Mapping[str, bytes]) -> Json:
-    """The graph in these files: ours, or a page of enuSpace (.svg with its .dat, or its .json)."""
+    """Return the graph in these files: ours, or an enuSpace page (.svg with its .dat, or its .json)."""
     from . import enuspace
 
     graph, notes = enuspace.load(given)

@@ -1,4 +1,4 @@
-"""Session: runs what leads to the outputs that are asked for, and keeps results until something changes."""
+"""Session: run the blocks that the fetched outputs need; cache results until a block changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Fetch = Output | Operation | str
 
 
 class Session:
-    """Evaluates outputs of a scope.
+    """An evaluator of a scope's outputs.
 
     >>> from poolgrad.graph import ops
     >>> s = Scope.new_root_scope()
@@ -34,7 +34,7 @@ class Session:
         self.last: Run | None = None
 
     def run(self, fetches: Any, feeds: Any = None, progress: Progress | None = None) -> Any:
-        """The arrays of these outputs, a list for a list; feeds may come first, as in C++."""
+        """Return the arrays of these outputs, a list for a list; feeds may come first, as in C++."""
         if isinstance(fetches, Mapping):
             fetches, feeds = feeds, fetches
         asked = fetches if isinstance(fetches, (list, tuple)) else [fetches]

@@ -1,4 +1,4 @@
-"""Attributes as text: what TensorFlow's C++ pages and their users type, read so that nothing is ever dropped in silence.
+"""Parse attributes as TensorFlow's C++ pages and their users type them. Never ignore part of a text: refuse it.
 
     ints    = [open] int { sep int } [sep] [close]        sep = "," | ";" | spaces     open/close = {} [] ()
     floats  = the same with floats                        1.0,1.44,1.73,1.0
@@ -7,7 +7,7 @@
     shape   = [2][2] | {2,2} | 2,2
     dtype   = DT_FLOAT | float32 | f32 | float
 
-Every error says where: a position in the text, what is there, what was wanted, and the text as it may have been meant.
+Every error gives the position in the text, what stands there, what was wanted, and a corrected text if there is one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .._ops.table import OPS
 
 OPEN, CLOSE = "{[(", "}])"
 MOST_DIMENSIONS = 32
-_MOST_NUMBERS = 100_000  # of an attribute, or a pooling sequence
+_MOST_NUMBERS = 100_000  # in an attribute or a pooling sequence
 _FLOAT = re.compile(r"[-+]?((\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?f?|inf(inity)?f?|nan)", re.IGNORECASE)
 _INT = re.compile(r"[-+]?\d+")
 _TOKEN = re.compile(r"[^\s,;{}\[\]()]+")
@@ -31,7 +31,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 _PREFIX = re.compile(r"(\w+)\s*::\s*")
 _ATTRS = re.compile(r"Attrs\s*\(\s*\)\s*")
 _SPACE = re.compile(r"\s*")
-_LEAD = re.compile(r"\s*ex\\?\)")  # the examples of the pages begin with "ex)"
+_LEAD = re.compile(r"\s*ex\\?\)")  # examples on the pages begin with "ex)"
 
 DTYPES = tuple(dict.fromkeys(dtype for op in OPS.values() for dtype in op.dtypes))
 _ALIASES = {"float": "float32", "double": "float64", "half": "float16", "int": "int32", "qint8": "int8",
@@ -40,20 +40,20 @@ _ALIASES |= {name: dtype for dtype in DTYPES for name in (dtype, short(dtype))}
 
 
 class TextError(ValueError):
-    """What is wrong with a text: where, what is there, what was wanted, and the whole text as it may have been meant."""
+    """An error in a text: its position, what stands there, what was wanted, and a corrected whole text."""
 
     def __init__(self, at: int, length: int, got: str, wanted: str, fix: str | None = None) -> None:
         super().__init__(f"at character {at + 1}: got {got}, wanted {wanted}")
         self.at, self.length, self.got, self.wanted, self.fix = at, length, got, wanted, fix
 
     def inside(self, text: str, start: int, stop: int) -> TextError:
-        """The same error about text[start:stop], said of the whole."""
+        """Turn an error about text[start:stop] into one about the whole text."""
         fix = None if self.fix is None else text[:start] + self.fix + text[stop:]
         return TextError(start + self.at, self.length, self.got, self.wanted, fix)
 
 
 class Scanner:
-    """A text and a place in it."""
+    """A text and a position in it."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
@@ -70,7 +70,7 @@ class Scanner:
         return self.text[self.at : self.at + 1]
 
     def take(self, letters: str) -> str:
-        """The character here if it is one of these, and the spaces after it; else nothing."""
+        """Take the character here, and the spaces after it, if it is one of these; else return ""."""
         letter = self.here
         if not letter or letter not in letters:
             return ""
@@ -79,13 +79,13 @@ class Scanner:
         return letter
 
     def fail(self, wanted: str, fix: str | None = None) -> NoReturn:
-        """An error at the word or the character that stands here."""
+        """Raise an error at the word or character that stands here."""
         token = _TOKEN.match(self.text, self.at)
         got = token.group() if token else self.here
         raise TextError(self.at, max(len(got), 1), repr(got[:40]) if got else "the end", wanted, fix)
 
     def number(self, pattern: re.Pattern[str], wanted: str) -> str:
-        """The number that stands here, all of it."""
+        """Take the whole number that stands here."""
         token = _TOKEN.match(self.text, self.at)
         if not token or not pattern.fullmatch(token.group()):
             self.fail(wanted)
@@ -99,7 +99,7 @@ class Scanner:
 
 
 def real(token: str) -> float:
-    """A float as C++ writes it.
+    """Read a float in C++ notation.
 
     >>> real("3.f"), real("-1e2"), real("inf")
     (3.0, -100.0, inf)
@@ -109,7 +109,7 @@ def real(token: str) -> float:
 
 
 def _listed(text: str, pattern: re.Pattern[str], wanted: str) -> list[tuple[str, int]]:
-    """The numbers of a flat list and where each stands."""
+    """Return the numbers of a flat list, each with its position."""
     scan, found = Scanner(text), list[tuple[str, int]]()
     bracket = scan.take(OPEN)
     close = CLOSE[OPEN.index(bracket)] if bracket else ""
@@ -126,7 +126,7 @@ def _listed(text: str, pattern: re.Pattern[str], wanted: str) -> list[tuple[str,
 
 
 def ints(text: str, low: int = -(2**63), high: int = 2**63 - 1) -> list[int]:
-    """A list of integers.
+    """Read a list of integers.
 
     >>> ints("1,2,2,1") == ints("{1;2;2;1;}") == ints("[1 2 2 1]")
     True
@@ -143,7 +143,7 @@ def ints(text: str, low: int = -(2**63), high: int = 2**63 - 1) -> list[int]:
 
 
 def floats(text: str) -> list[float]:
-    """A list of numbers.
+    """Read a list of floats.
 
     >>> floats("1.0, 1.44 1.73; 1.f")
     [1.0, 1.44, 1.73, 1.0]
@@ -152,7 +152,7 @@ def floats(text: str) -> list[float]:
 
 
 def integer(text: str, low: int = -(2**63), high: int = 2**63 - 1) -> int:
-    """One integer."""
+    """Read one integer."""
     found = ints(text, low, high)
     if len(found) != 1:
         raise TextError(0, max(len(text), 1), f"{len(found)} numbers", "one integer")
@@ -160,12 +160,12 @@ def integer(text: str, low: int = -(2**63), high: int = 2**63 - 1) -> int:
 
 
 def shape(text: str) -> tuple[int, ...]:
-    """The sizes of an array; no text at all is a scalar's.
+    """Read the shape of an array; an empty text is a scalar's shape.
 
     >>> shape("[2][3]"), shape("{2,3}"), shape("2, 3"), shape("[]")
     ((2, 3), (2, 3), (2, 3), ())
     """
-    joined = re.sub(r"\]\s*\[", lambda m: "," + " " * (len(m.group()) - 1), text)  # every place keeps its number
+    joined = re.sub(r"\]\s*\[", lambda m: "," + " " * (len(m.group()) - 1), text)  # keeps all positions
     sizes = tuple(ints(joined, 0))
     if len(sizes) > MOST_DIMENSIONS:
         raise TextError(0, len(text), f"{len(sizes)} sizes", f"at most {MOST_DIMENSIONS}")
@@ -173,7 +173,7 @@ def shape(text: str) -> tuple[int, ...]:
 
 
 def quoted(text: str) -> tuple[str, int]:
-    """A word without quotes and spaces around it, and where it begins."""
+    """Strip quotes and spaces around a word; return the word and its position."""
     scan = Scanner(text)
     start, word = scan.at, text[scan.at :].rstrip()
     if len(word) >= 2 and word[0] == word[-1] and word[0] in "\"'":
@@ -182,7 +182,7 @@ def quoted(text: str) -> tuple[str, int]:
 
 
 def word(text: str, words: Iterable[str]) -> str:
-    """One of these words, in any case.
+    """Read one of these words, in upper or lower case.
 
     >>> word(' "same" ', ("SAME", "VALID"))
     'SAME'
@@ -201,17 +201,17 @@ def word(text: str, words: Iterable[str]) -> str:
 
 
 def boolean(text: str) -> bool:
-    """True or false, in any case, or 1 or 0."""
+    """Read true or false, in upper or lower case, or 1 or 0."""
     return word(text, ("true", "false", "1", "0")) in ("true", "1")
 
 
 def enumerator(name: str) -> str:
-    """A type as TensorFlow's C++ names it."""
+    """Return TensorFlow's C++ name of a type."""
     return {"float32": "DT_FLOAT", "float64": "DT_DOUBLE", "float16": "DT_HALF"}.get(name, f"DT_{name.upper()}")
 
 
 def dtype(text: str, among: Iterable[str] = DTYPES) -> str:
-    """The name of an element type.
+    """Read the name of an element type.
 
     >>> dtype("DT_INT64"), dtype("float"), dtype("bf16"), dtype("tf.float32")
     ('int64', 'float32', 'bfloat16', 'float32')
@@ -235,7 +235,7 @@ def _plain(name: str) -> str:
 
 
 def attrs(text: str, readers: Mapping[str, Reader], op: str = "") -> dict[str, Any]:
-    """Named values: each name once, none unknown.
+    """Read named values; refuse unknown and repeated names.
 
     >>> attrs("data_format_ = NHWC; seed=7", {"data_format": str.strip, "seed": integer})
     {'data_format': 'NHWC', 'seed': 7}
@@ -264,7 +264,7 @@ def attrs(text: str, readers: Mapping[str, Reader], op: str = "") -> dict[str, A
 
 
 def _prefix(scan: Scanner, op: str) -> None:
-    """Skips `Op::`, which must be this op's name."""
+    """Skip `Op::`; refuse the name of another op."""
     found = _PREFIX.match(scan.text, scan.at)
     if not found:
         return
@@ -274,7 +274,7 @@ def _prefix(scan: Scanner, op: str) -> None:
 
 
 def _name(scan: Scanner, readers: Mapping[str, Reader], op: str) -> tuple[str, int]:
-    """The name that stands here, by its own spelling in the table."""
+    """Take the name that stands here; return it as the table spells it."""
     at, found = scan.at, _NAME.match(scan.text, scan.at)
     if not found:
         scan.fail("a name like data_format_")
@@ -291,7 +291,7 @@ def _name(scan: Scanner, readers: Mapping[str, Reader], op: str) -> tuple[str, i
 
 
 def _value(scan: Scanner) -> tuple[int, int]:
-    """Where the value after a name begins and ends; the scanner then stands behind it."""
+    """Skip the value after a name; return its start and end."""
     if scan.here not in ("=", "("):
         scan.fail("'=' and a value")
     call = scan.here == "("
@@ -323,7 +323,7 @@ def _value(scan: Scanner) -> tuple[int, int]:
 
 
 def written(value: Any) -> str:
-    """A value as text that is read as the same value.
+    """Write a value as text that reads back as the same value.
 
     >>> written([1, 2, 2, 1]), written(True), written((1.0, 1.44)), written("SAME")
     ('1,2,2,1', 'true', '1.0,1.44', 'SAME')
@@ -340,7 +340,7 @@ def written(value: Any) -> str:
 
 
 def written_attrs(values: Mapping[str, Any]) -> str:
-    """Attributes as text.
+    """Write attributes as text.
 
     >>> written_attrs({"data_format": "NHWC", "explicit_paddings": [0, 0, 1, 1, 1, 1, 0, 0]})
     'data_format_ = NHWC; explicit_paddings_ = {0,0,1,1,1,1,0,0};'

@@ -1,1 +1,1 @@
-"""The studio: a local page on which pooling ops are blocks that one wires, runs and understands."""
+"""The studio: a local web page to wire, run and understand pooling ops as blocks."""

@@ -1,4 +1,4 @@
-"""`poolgrad studio [file]`: opens the studio in the browser until it is stopped."""
+"""`poolgrad studio [file]`: open the studio in the browser and serve it until stopped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .._common.errors import short_repr
 from ..graph import service
 from .server import serve
 
-_TABS = 4  # examples of the first screen; the page has a list of all
+_TABS = 4  # examples of the first screen; the page lists all
 
 EXAMPLES = """
 poolgrad studio
@@ -28,7 +28,7 @@ poolgrad studio flow.svg --port 8765 --no-browser"""
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """The words of the command."""
+    """Add the options of the command."""
     parser.add_argument(
         "file", nargs="?", help="a graph as .json, an enuSpace page (.svg, .json), an array or a picture"
     )
@@ -37,7 +37,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def opening(file: str | None) -> dict[str, Any]:
-    """What the page shows first: a file, or some examples with a tab each."""
+    """Return the first document: a file, or some examples with a tab each."""
     if file is None:
         return {"graph": _together(service.examples()[:_TABS]), "notes": [], "name": ""}
     path = Path(file)
@@ -57,7 +57,7 @@ def opening(file: str | None) -> dict[str, Any]:
 
 
 def _together(examples: list[dict[str, Any]]) -> dict[str, Any]:
-    """All examples as pages of one document, named as the examples are."""
+    """Return all examples as pages of one document; each page has the name of its example."""
     graph: dict[str, Any] = {**service.new_graph(), "pages": [], "data": {}}
     for example in examples:
         single = len(example["graph"]["pages"]) == 1
@@ -82,10 +82,10 @@ _DOOR = """<!doctype html>
 
 @contextmanager
 def door(address: str) -> Iterator[Path]:
-    """A file that leads a browser to the address, for this user alone to read; it is gone afterwards.
+    """Make a file, readable by this user alone, that sends a browser to the address; remove it afterwards.
 
-    All users of a machine can see the command lines of all programs, and a browser gets its address there. So the
-    browser gets the name of this file, and the secret is in the file.
+    Every user of a machine can read the command line of a browser, which holds its address. So the command line
+    names this file, and the file holds the secret.
     """
     with tempfile.TemporaryDirectory(prefix="poolgrad-studio-", ignore_cleanup_errors=True) as folder:  # mode 0700
         path = Path(folder) / "open.html"
@@ -101,7 +101,7 @@ def _open(path: Path) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Serves until Ctrl-C."""
+    """Serve until Ctrl-C."""
     if not 0 <= given.port < 65536:
         raise ValueError(f"--port: got {given.port}, wanted 0 to 65535")
     server, address = serve(opening(given.file), given.port)

@@ -1,4 +1,4 @@
-"""What a request must be before anything looks at it: ours by host, origin and token, and of a bearable size."""
+"""Check a request before anything else reads it: our host, origin and token, and a limited size."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SAFE: Headers = {
 
 
 class Refused(Exception):
-    """A request that is not served, with the status and the sentence that say why."""
+    """A refused request, with an HTTP status and a sentence that give the reason."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -36,13 +36,13 @@ class Refused(Exception):
 
 
 def reply(status: int, body: bytes, kind: str, **more: str) -> Reply:
-    """An answer with the headers that every answer has."""
+    """Return an answer with the headers common to all answers."""
     given = {name.replace("_", "-"): value for name, value in more.items()}
     return status, {**SAFE, "Content-Type": kind, "Content-Length": str(len(body)), **given}, body
 
 
 def as_json(value: Any, status: int = 200) -> Reply:
-    """A value as JSON; NaN has no place in it.
+    """Return a value as JSON; refuse NaN.
 
     >>> as_json({"a": 1})[2]
     b'{"a":1}'
@@ -52,19 +52,19 @@ def as_json(value: Any, status: int = 200) -> Reply:
 
 
 def refusal(status: int, why: str) -> Reply:
-    """An answer that says what was wrong."""
+    """Return an answer that names the error."""
     return as_json({"error": why}, status)
 
 
 def lower(headers: Mapping[str, str]) -> Headers:
-    """Headers by lower-case name."""
+    """Return the headers under lower-case names."""
     return {name.lower(): value for name, value in headers.items()}
 
 
 def check_origin(headers: Headers, port: int) -> None:
-    """Only a browser that was sent to this server by this server: no other name for it, no page of someone else.
+    """Refuse a request under another host name, or from a page of another site.
 
-    A foreign Host means that a name was pointed at 127.0.0.1; a foreign Origin, that another page is asking.
+    A foreign Host means that someone pointed a name at 127.0.0.1; a foreign Origin, that another page sent the request.
     """
     names = {f"127.0.0.1:{port}", f"localhost:{port}"}
     host = headers.get("host", "")
@@ -76,7 +76,7 @@ def check_origin(headers: Headers, port: int) -> None:
 
 
 def check_caller(headers: Headers, token: str) -> None:
-    """The secret that was printed with the address, from our own page; the page itself may be reached by a link from anywhere."""
+    """Refuse a request without the secret of the printed address, or from another site. Any link may lead to the page itself."""
     if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
         raise Refused(403, "the request comes from another site's page")
     got = headers.get(TOKEN_HEADER.lower(), "")
@@ -86,7 +86,7 @@ def check_caller(headers: Headers, token: str) -> None:
 
 
 def check_size(path: str, body: bytes) -> None:
-    """Neither an endless address nor an endless body."""
+    """Refuse an address or a body that is too long."""
     if len(path) > LONGEST_PATH:
         raise Refused(414, f"the address is longer than {LONGEST_PATH} characters")
     if len(body) > LARGEST_BODY:
@@ -94,7 +94,7 @@ def check_size(path: str, body: bytes) -> None:
 
 
 def parse(body: bytes) -> dict[str, Any]:
-    """The JSON object of a body.
+    """Return the JSON object in a body.
 
     >>> parse(b"[1]")
     Traceback (most recent call last):

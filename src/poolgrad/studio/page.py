@@ -1,4 +1,4 @@
-"""The files of the page: read once, served from memory, and nothing else is."""
+"""Serve the files of the page, and no others, from memory; read each once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KINDS = {
 
 @cache
 def static() -> dict[str, tuple[bytes, str]]:
-    """Name to content and type, of every file beside the modules."""
+    """Return content and type of every file in static/, by name."""
     folder = files("poolgrad").joinpath("studio/static")
     found = {}
     for item in folder.iterdir():
@@ -31,7 +31,7 @@ def static() -> dict[str, tuple[bytes, str]]:
 
 
 def import_map() -> str:
-    """Modules import each other by name; here the names lead to this server."""
+    """Return the import map, which maps the names of modules to addresses on this server."""
     stems = sorted(name.removesuffix(".js") for name in static() if name.endswith(".js"))
     return json.dumps({"imports": {f"poolgrad/{stem}": f"/static/{stem}.js" for stem in stems}}, separators=(",", ":"))
 
@@ -43,9 +43,9 @@ def index() -> bytes:
 
 @cache
 def policy() -> Headers:
-    """What the page may do: load from this server, and nothing else.
+    """Return the page's content security policy: load from this server only.
 
-    The import map has to stand in the page; its hash is allowed, so that no other text in its place would run.
+    The import map must be inline, so the policy allows its hash; no other inline script runs.
     """
     digest = base64.b64encode(hashlib.sha256(import_map().encode()).digest()).decode()
     rules = (

@@ -1,4 +1,4 @@
-"""The routes as functions of method, path, headers and body: everything of the server but the socket."""
+"""Answer requests, given as method, path, headers and body: all of the server but the socket."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from .guard import (
     reply,
 )
 
-_KEPT = 256 * 2**20  # bytes of uploaded contents that are remembered
+_KEPT = 256 * 2**20  # bytes of uploaded contents to keep
 _MOST_FILES = 8
-_READERS = 8  # bodies that are read at the same time
+_READERS = 8  # bodies read at the same time
 _LIMITS = Limits(nbytes=2**28, cells=2**32, links=2**24)  # of a page
 
 
 class Contents:
-    """The contents of arrays and pictures that a page has sent once, so that it need not send them with every run."""
+    """A cache of the arrays and pictures that a page has sent, so that the page sends each only once."""
 
     def __init__(self, most: int = _KEPT) -> None:
         self.entries: OrderedDict[str, dict[str, Any]] = OrderedDict()
@@ -46,7 +46,7 @@ class Contents:
         self.lock = threading.Lock()
 
     def complete(self, graph: dict[str, Any]) -> dict[str, Any]:
-        """The graph with the entries that were left out filled in; the others are remembered."""
+        """Return the graph with omitted entries filled in; cache the entries it holds."""
         data = graph.get("data")
         if not isinstance(data, dict) or not data:
             return graph
@@ -64,7 +64,7 @@ class Contents:
         return {**graph, "data": full}
 
     def _remember(self, key: str, entry: dict[str, Any], nbytes: int) -> None:
-        """Keep an entry; forget those that were used longest ago if there are too many bytes."""
+        """Cache an entry; drop the least recently used if there are too many bytes."""
         self.held += nbytes - self.weights.get(key, 0)
         self.entries[key], self.weights[key] = entry, nbytes
         self.entries.move_to_end(key)
@@ -74,7 +74,7 @@ class Contents:
 
 
 def weight(value: Any) -> int:
-    """Bytes that a JSON value takes, all of its parts included; what occurs twice counts twice.
+    """Return the bytes of a JSON value and all its parts; a part that occurs twice counts twice.
 
     >>> weight({"a": []}) > weight([]) > 0
     True
@@ -100,19 +100,19 @@ def _split(path: str) -> SplitResult:
 
 @dataclass
 class App:
-    """One studio: its secret, its port, what it opened, and what it has computed so far."""
+    """A studio: its secret, its port, its first document, and its cache of results."""
 
     token: str
     port: int
     start: dict[str, Any] = field(default_factory=dict)
     cache: service.Cache = field(default_factory=service.Cache)
     contents: Contents = field(default_factory=Contents)
-    lock: threading.Lock = field(default_factory=threading.Lock)  # of the cache: runs wait for each other
+    lock: threading.Lock = field(default_factory=threading.Lock)  # guards the cache: runs wait for each other
     readers: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(_READERS))
     log: Callable[[str], None] = print
 
     def __call__(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Reply:
-        """Answers a request; whatever it is, the next one is answered too."""
+        """Answer a request; no request can stop the studio."""
         try:
             return self._answer(method, path, lower(headers), body)
         except Refused as error:
@@ -126,7 +126,7 @@ class App:
             return refusal(500, f"the studio made a mistake: {type(error).__name__}: {error}")
 
     def refused(self, path: str, headers: Mapping[str, str]) -> Reply | None:
-        """Why a request is not even read, or nothing."""
+        """Return the refusal of a request whose body need not be read, or None."""
         try:
             self._admit(path, lower(headers), b"")
         except Refused as error:
@@ -185,7 +185,7 @@ def _examples(app: App, query: dict[str, str], body: bytes) -> Reply:
 
 
 def _given(app: App, body: bytes) -> tuple[dict[str, Any], Graph, str | None]:
-    """The whole body, its graph made complete, and the page it is about."""
+    """Return the parsed body, its completed graph, and the page it names."""
     asked = parse(body)
     graph, name = asked.get("graph"), asked.get("page")
     if not isinstance(graph, dict):

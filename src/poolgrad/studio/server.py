@@ -1,4 +1,4 @@
-"""The socket: loopback only, one thread a connection, an answer to whatever comes."""
+"""The socket: loopback only, one thread per connection, an answer to every request."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from .guard import LARGEST_BODY, Reply, refusal
 from .routes import App
 
 ADDRESS = "127.0.0.1"
-_PATIENCE = 30  # seconds that a connection may be silent
+_PATIENCE = 30  # seconds without data before a connection closes
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Reads a request, asks the app, writes what it says."""
+    """A handler that reads a request, asks the app, and writes the answer."""
 
     app: App
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "poolgrad", ""
     timeout = _PATIENCE
-    disable_nagle_algorithm = True  # else a small answer waits for the acknowledgement of its headers
+    disable_nagle_algorithm = True  # without it, a small answer waits until its headers are acknowledged
     wbufsize = -1
     error_message_format = '{"error":"%(message)s"}'
     error_content_type = "application/json; charset=utf-8"
 
     def handle_any(self) -> None:
-        """One request, whatever its method."""
+        """Handle a request of any method."""
         headers = dict(self.headers.items())
-        body, wrong = b"", self.app.refused(self.path, headers)  # who may not ask is not read either
+        body, wrong = b"", self.app.refused(self.path, headers)  # do not read the body of a refused caller
         if not wrong:
             body, wrong = self._body()
         status, given, content = wrong or self.app(self.command, self.path, headers, body)
         if wrong:
-            self.close_connection = True  # what is left of the body is not read
+            self.close_connection = True  # the rest of the body stays unread
         self.send_response(status)
         for name, value in given.items():
             self.send_header(name, value)
@@ -47,7 +47,7 @@ class Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_HEAD = do_PUT = do_DELETE = do_OPTIONS = do_PATCH = handle_any
 
     def _body(self) -> tuple[bytes, Reply | None]:
-        """The body, or why it is not read."""
+        """Return the body, or the refusal to read it."""
         if "transfer-encoding" in self.headers:
             return b"", refusal(411, "Transfer-Encoding: wanted a body with a Content-Length")
         text = self.headers.get("Content-Length", "0")
@@ -65,23 +65,23 @@ class Handler(BaseHTTPRequestHandler):
         return body, None
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Requests are not news."""
+        """Print nothing for a request."""
 
 
 class Server(ThreadingHTTPServer):
-    """A server for one app, which ends with the program."""
+    """A server for one app; its threads end with the program."""
 
     daemon_threads = True
-    allow_reuse_address = sys.platform != "win32"  # there it would let another program listen too
+    allow_reuse_address = sys.platform != "win32"  # on Windows it would let another program listen too
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A connection that broke off is not an error of the studio."""
+        """Ignore a broken connection: it is no error of the studio."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
 
 def serve(start: dict[str, Any], port: int = 0, token: str | None = None) -> tuple[Server, str]:
-    """A server that listens (call `serve_forever`), and the address to open."""
+    """Return a listening server (call `serve_forever`) and the address to open."""
     secret = secrets.token_urlsafe(24) if token is None else token
     try:
         server = Server((ADDRESS, port), Handler)

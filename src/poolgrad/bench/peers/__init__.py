@@ -1,4 +1,4 @@
-"""The contestants: one module a peer, each with `peers() -> list[Peer]`, empty where the peer is not installed."""
+"""The contestants: one module per peer, each with `peers() -> list[Peer]`, empty if the peer is not installed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["MODULES", "Peer", "Run", "available"]
 
 
 def available(names: list[str] | None = None) -> tuple[list[Peer], dict[str, str]]:
-    """All contestants that can be had here, poolgrad first, and why the others cannot."""
+    """Return all contestants available here, poolgrad first, and why the others are not."""
     found: list[Peer] = []
     missing: dict[str, str] = {}
     for name in MODULES:

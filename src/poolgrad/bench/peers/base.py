@@ -1,4 +1,4 @@
-"""What a contestant is."""
+"""Define a contestant of the benchmark."""
 
 from __future__ import annotations
 
@@ -19,43 +19,43 @@ def _same(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Run:
-    """A call ready to be timed, and how its value becomes an array in the cell's layout."""
+    """A call ready to be timed, and a function that turns its value into an array in the cell's layout."""
 
     call: Callable[[], Any]
     result: Callable[[Any], Array] = _same
 
 
 class Peer(Protocol):
-    """One way to compute a cell. `given` ones get the positions of the maxima, which is another input."""
+    """A contestant: one way to compute a cell. With `given` it gets the positions of the maxima as input."""
 
     name: str
     given: bool
 
     def version(self) -> str:
-        """The version of what computes."""
+        """Return the version of the library that computes."""
         ...
 
     def can(self, cell: Cell) -> str | None:
-        """Why the cell cannot be computed, or None."""
+        """Return the reason why the peer cannot compute the cell, or None."""
         ...
 
     def prepare(self, cell: Cell, arrays: Arrays) -> Run:
-        """Everything that is done once: conversion, compilation, layout."""
+        """Do the work that happens once: conversion, compilation, layout."""
         ...
 
 
 def load(name: str) -> Any:
-    """A module that may be absent for others, without types."""
+    """Import an optional module, untyped."""
     return importlib.import_module(name)
 
 
 def installed(module: str) -> bool:
-    """Whether a module can be imported."""
+    """Return True if a module can be imported."""
     return importlib.util.find_spec(module) is not None
 
 
 def version_of(*distributions: str) -> str:
-    """The version of the first distribution that is installed."""
+    """Return the version of the first distribution that is installed."""
     for name in distributions:
         try:
             return importlib.metadata.version(name)

@@ -1,4 +1,4 @@
-"""What skimage and xarray share: they reduce blocks that tile the array."""
+"""Shared by skimage and xarray, which reduce blocks that tile the array."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ..cells import Cell
 
 
 def refusal(cell: Cell) -> str | None:
-    """Why a cell is no reduction over whole blocks, or None."""
+    """Return the reason why a cell is no reduction over whole blocks, or None."""
     if cell.op.order or cell.fractional:
         return "forward blocks only"
     if cell.ksize != cell.strides or any(e.before or e.after or e.n % e.k for e in cell.extents):

@@ -24,11 +24,11 @@ class Jax:
         self.jax.config.update("jax_enable_x64", True)
 
     def version(self) -> str:
-        """The version of jaxlib, which computes."""
+        """Return the version of jaxlib, which computes."""
         return version_of("jaxlib", "jax")
 
     def can(self, cell: Cell) -> str | None:
-        """Any window that reduce_window has; derivatives of floats."""
+        """Accept any window of reduce_window; derivatives of floats only."""
         if cell.fractional:
             return "no fractional pooling"
         if cell.op.order and not (cell.dtype.startswith("float") or cell.dtype == "bfloat16"):
@@ -36,7 +36,7 @@ class Jax:
         return None
 
     def prepare(self, cell: Cell, arrays: Arrays) -> Run:
-        """Compiles the cell's function."""
+        """Compile the cell's function."""
         pool, jax = self._pool(cell), self.jax
         x, g, v = (jax.device_put(a) for a in (arrays.x, arrays.g, arrays.v))
         if cell.op.order == 0:
@@ -68,5 +68,5 @@ class Jax:
 
 
 def peers() -> list[Peer]:
-    """JAX, if installed."""
+    """Return JAX, if installed."""
     return [Jax()] if installed("jax") else []

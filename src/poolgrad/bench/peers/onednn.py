@@ -1,4 +1,4 @@
-"""oneDNN: primitives made beforehand, results into arrays that exist already; built with the system compiler."""
+"""oneDNN: primitives made in advance, results in existing arrays; built with the system compiler."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TYPES = {"float32": 0, "bfloat16": 1, "float16": 2, "uint8": 3, "int8": 4}
 
 
 def build() -> Any:
-    """The library, compiled into a directory of its own; raises where compiler or libdnnl-dev are missing."""
+    """Compile the library into a separate directory; raise if the compiler or libdnnl-dev is missing."""
     compiler = shutil.which("g++") or shutil.which("clang++")
     if compiler is None:
         raise FileNotFoundError("no C++ compiler")
@@ -43,7 +43,7 @@ def build() -> Any:
 
 
 class OneDnn:
-    """Pooling primitives; `given` times the backward primitive alone, its workspace being filled before."""
+    """Pooling primitives; `given` times only the backward primitive, with its workspace filled before."""
 
     name = "onednn"
 
@@ -51,11 +51,11 @@ class OneDnn:
         self.library, self.given = library, given
 
     def version(self) -> str:
-        """The version that the library says."""
+        """Return the library's version."""
         return str(self.library.pool_version().decode())
 
     def can(self, cell: Cell) -> str | None:
-        """Anything but fractional windows and second order."""
+        """Accept all but fractional windows and second order."""
         if cell.fractional:
             return "no fractional pooling"
         if cell.op.order == 2:
@@ -65,7 +65,7 @@ class OneDnn:
         return None if cell.dtype in TYPES else f"no {cell.dtype}"
 
     def prepare(self, cell: Cell, arrays: Arrays) -> Run:
-        """The primitives, and a result to be filled again and again."""
+        """Make the primitives, and one result that every call fills."""
         pool = self._make(cell)
         forward = self._step(self.library.pool_forward, pool, arrays.x, y := np.empty(cell.dest, dtype_of(cell)))
         if cell.op.order == 0:
@@ -96,7 +96,7 @@ class OneDnn:
 
     def _step(self, function: Any, pool: _Handle, source: Array, dest: Array) -> Callable[[], None]:
         read, written = source.ctypes.data, dest.ctypes.data
-        kept = (pool, source, dest)  # what the pointers point to must outlive them
+        kept = (pool, source, dest)  # keeps the pointed-to arrays alive
 
         def step() -> None:
             if not function(kept[0].pool, read, written):
@@ -131,6 +131,6 @@ class _Handle:
 
 
 def peers() -> list[Peer]:
-    """Both forms, if the library can be built."""
+    """Return both forms, if the library can be built."""
     library = build()
     return [OneDnn(library, given) for given in (False, True)]

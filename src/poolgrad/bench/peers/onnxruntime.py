@@ -23,7 +23,7 @@ def _varint(value: int) -> bytes:
 
 
 def _field(number: int, value: int | str | bytes) -> bytes:
-    """One protobuf field: a varint, or bytes with their length."""
+    """Encode one protobuf field: a varint, or bytes with their length."""
     if isinstance(value, int):
         return _varint(number << 3) + _varint(value)
     raw = value.encode() if isinstance(value, str) else value
@@ -43,7 +43,7 @@ def _tensor(number: int, name: str, element: int, shape: tuple[int, ...]) -> byt
 
 
 def model(cell: Cell, x: tuple[int, ...], y: tuple[int, ...]) -> bytes:
-    """The model as ONNX's protobuf, written by hand so that no other package is needed."""
+    """Return the model as ONNX's protobuf, written by hand to avoid another package."""
     op = "MaxPool" if cell.maximal else "AveragePool"
     pads = [e.before for e in cell.extents] + [e.after for e in cell.extents]
     node = _field(1, "x") + _field(2, "y") + _field(4, op)
@@ -58,7 +58,7 @@ def model(cell: Cell, x: tuple[int, ...], y: tuple[int, ...]) -> bytes:
 
 
 class OnnxRuntime:
-    """An inference session; data in another layout is brought into its own before the clock starts."""
+    """An inference session; converts other layouts to its own before the clock starts."""
 
     name = "onnxruntime"
     given = False
@@ -67,17 +67,17 @@ class OnnxRuntime:
         self.ort = load("onnxruntime")
 
     def version(self) -> str:
-        """The version of onnxruntime."""
+        """Return the version of onnxruntime."""
         return version_of("onnxruntime")
 
     def can(self, cell: Cell) -> str | None:
-        """Forward ops on the types that it names."""
+        """Accept forward ops on the types that it names."""
         if cell.op.order or cell.fractional:
             return "forward only, no fractional pooling"
         return None if cell.dtype in ELEMENT else f"no {cell.dtype}"
 
     def prepare(self, cell: Cell, arrays: Arrays) -> Run:
-        """The session and its input."""
+        """Make the session and its input."""
         x = arrays.x if cell.first else np.ascontiguousarray(np.moveaxis(arrays.x, -1, 1))
         y = cell.dest if cell.first else (cell.dest[0], cell.dest[-1], *cell.dest[1:-1])
         options = self.ort.SessionOptions()
@@ -93,5 +93,5 @@ class OnnxRuntime:
 
 
 def peers() -> list[Peer]:
-    """ONNX Runtime, if installed."""
+    """Return ONNX Runtime, if installed."""
     return [OnnxRuntime()] if installed("onnxruntime") else []

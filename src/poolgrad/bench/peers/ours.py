@@ -1,4 +1,4 @@
-"""poolgrad itself: the op as a user calls it, and the operator that is given the taps of the maxima."""
+"""poolgrad itself: the op as a user calls it, and the operator that takes the taps of the maxima."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Ours:
     given = False
 
     def version(self) -> str:
-        """The version of poolgrad."""
+        """Return the version of poolgrad."""
         return __version__
 
     def can(self, cell: Cell) -> str | None:
-        """Every cell."""
+        """Accept every cell."""
         return None
 
     def prepare(self, cell: Cell, arrays: Arrays) -> Run:
@@ -32,17 +32,17 @@ class Ours:
 
 
 class OursGiven(Ours):
-    """With taps that were computed before."""
+    """The operator, with taps computed before."""
 
     name = "poolgrad"
     given = True
 
     def can(self, cell: Cell) -> str | None:
-        """Derivatives of maxima."""
+        """Accept derivatives of maxima."""
         return None if cell.maximal and cell.op.order else "needs no positions"
 
     def prepare(self, cell: Cell, arrays: Arrays) -> Run:
-        """The operator of the maxima, as a user of the pythonic API holds it, checks of the taps included."""
+        """Make the operator of the maxima as a user of the pythonic API does, with checks of the taps."""
         plan = windows_of(cell, arrays).plan
         assert plan is not None
         _, taps = native.choose(plan, arrays.x)
@@ -53,5 +53,5 @@ class OursGiven(Ours):
 
 
 def peers() -> list[Peer]:
-    """Both forms."""
+    """Return both forms."""
     return [Ours(), OursGiven()]

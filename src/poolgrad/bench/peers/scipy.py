@@ -19,11 +19,11 @@ class Scipy:
         self.ndimage = load("scipy.ndimage")
 
     def version(self) -> str:
-        """The version of scipy."""
+        """Return the version of scipy."""
         return version_of("scipy")
 
     def can(self, cell: Cell) -> str | None:
-        """Forward, stride 1; means only where no window is cut, for it divides by the full window."""
+        """Accept forward ops of stride 1; means only if no window is cut, because scipy divides by the full window."""
         if cell.op.order or cell.fractional:
             return "forward filters only"
         if any(s != 1 for s in cell.strides):
@@ -35,7 +35,7 @@ class Scipy:
         return None
 
     def prepare(self, cell: Cell, arrays: Arrays) -> Run:
-        """A filter centred as the windows are, then the part that has windows."""
+        """Make a filter centred like the windows, then cut out the part that has windows."""
         size, x = tuple(cell.every(cell.ksize)), arrays.x
         origin, part = [0] * len(size), [slice(None)] * len(size)
         for d, e in zip(cell.space, cell.extents, strict=True):
@@ -50,5 +50,5 @@ class Scipy:
 
 
 def peers() -> list[Peer]:
-    """scipy, if installed."""
+    """Return scipy, if installed."""
     return [Scipy()] if installed("scipy") else []

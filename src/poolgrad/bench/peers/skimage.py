@@ -20,11 +20,11 @@ class Skimage:
         self.measure = load("skimage.measure")
 
     def version(self) -> str:
-        """The version of scikit-image."""
+        """Return the version of scikit-image."""
         return version_of("scikit-image")
 
     def can(self, cell: Cell) -> str | None:
-        """Blocks only."""
+        """Accept blocks only."""
         return refusal(cell)
 
     def prepare(self, cell: Cell, arrays: Arrays) -> Run:
@@ -34,5 +34,5 @@ class Skimage:
 
 
 def peers() -> list[Peer]:
-    """scikit-image, if installed."""
+    """Return scikit-image, if installed."""
     return [Skimage()] if installed("skimage") else []

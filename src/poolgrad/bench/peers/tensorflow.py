@@ -24,16 +24,16 @@ class TensorFlow:
         self.tf = load("tensorflow")
 
     def version(self) -> str:
-        """The version, and the switch that changes its kernels."""
+        """Return the version, and the switch that changes its kernels."""
         switch = os.environ.get("TF_ENABLE_ONEDNN_OPTS", "default")
         return f"{version_of('tensorflow-cpu', 'tensorflow')} (TF_ENABLE_ONEDNN_OPTS={switch})"
 
     def can(self, cell: Cell) -> str | None:
-        """Its CPU kernels know one layout only."""
+        """Accept channels last only, the one layout of its CPU kernels."""
         return "channels-last only on CPU" if cell.first else None
 
     def prepare(self, cell: Cell, arrays: Arrays) -> Run:
-        """Tensors instead of arrays, and the cells' own op."""
+        """Turn arrays into tensors and bind the cell's op."""
         function, given = getattr(self.tf.raw_ops, cell.kind), self._tensors(cell, arrays)
         many = len(cell.op.outputs) > 1
         return Run(lambda: function(**given), lambda out: np.asarray((out[0] if many else out).numpy()))
@@ -48,5 +48,5 @@ class TensorFlow:
 
 
 def peers() -> list[Peer]:
-    """TensorFlow, if installed."""
+    """Return TensorFlow, if installed."""
     return [TensorFlow()] if installed("tensorflow") else []

@@ -14,7 +14,7 @@ from .base import Peer, Run, installed, load, version_of
 
 
 def geometry(cell: Cell) -> tuple[list[int], bool] | None:
-    """Symmetric padding and ceil_mode that give the cell's windows, or None."""
+    """Return the symmetric padding and ceil_mode that give the cell's windows, or None."""
     extents = cell.extents
     pads = [e.before for e in extents]
     if any(2 * e.before > e.k for e in extents):
@@ -43,7 +43,7 @@ class Torch:
         return f"{version_of('torch')} ({self.torch.get_num_threads()} threads)"
 
     def can(self, cell: Cell) -> str | None:
-        """Whatever aten has windows for."""
+        """Accept every cell whose windows aten supports."""
         if cell.first and self.last:
             return "the cell's data is contiguous"
         if self.given and (not cell.maximal or not cell.op.order):
@@ -55,7 +55,7 @@ class Torch:
         return None if geometry(cell) else "no symmetric padding with or without ceil_mode gives these windows"
 
     def prepare(self, cell: Cell, arrays: Arrays) -> Run:
-        """The aten call of the cell."""
+        """Make the aten call of the cell."""
         x, g, v = (self._tensor(cell, a) for a in (arrays.x, arrays.g, arrays.v))
         if cell.fractional:
             return Run(self._fractional(cell, arrays, x, g), lambda out: self._array(cell, out))
@@ -63,7 +63,7 @@ class Torch:
         return Run(call, lambda out: self._array(cell, out))
 
     def _tensor(self, cell: Cell, array: Array) -> Any:
-        """The array as N, C, space in this memory format; without a copy if it lies so already."""
+        """Return the array as N, C, space in this memory format; copy only if needed."""
         raw = array.view(np.int16) if array.dtype == ml_dtypes.bfloat16 else array
         tensor = self.torch.from_numpy(raw)
         tensor = tensor.view(self.torch.bfloat16) if raw is not array else tensor
@@ -118,7 +118,7 @@ class Torch:
         return second
 
     def _fractional(self, cell: Cell, arrays: Arrays, x: Any, g: Any) -> Callable[[], Any]:
-        """Only the scatter: the positions are ours, its own windows would be others."""
+        """Time the scatter only, with our positions: torch would draw other windows."""
         backward = self._aten("fractional_max_pool2d_backward")
         indices = self._tensor(cell, planes(cell, arrays))
         out = list(g.shape[2:])
@@ -126,5 +126,5 @@ class Torch:
 
 
 def peers() -> list[Peer]:
-    """Both memory formats, with and without indices."""
+    """Return both memory formats, with and without indices."""
     return [Torch(last, given) for given in (False, True) for last in (True, False)] if installed("torch") else []

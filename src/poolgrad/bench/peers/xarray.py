@@ -20,11 +20,11 @@ class Xarray:
         self.xarray = load("xarray")
 
     def version(self) -> str:
-        """The version of xarray."""
+        """Return the version of xarray."""
         return version_of("xarray")
 
     def can(self, cell: Cell) -> str | None:
-        """Blocks only."""
+        """Accept blocks only."""
         return refusal(cell)
 
     def prepare(self, cell: Cell, arrays: Arrays) -> Run:
@@ -36,5 +36,5 @@ class Xarray:
 
 
 def peers() -> list[Peer]:
-    """xarray, if installed."""
+    """Return xarray, if installed."""
     return [Xarray()] if installed("xarray") else []

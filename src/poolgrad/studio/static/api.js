@@ -2,7 +2,7 @@
 
 const token = new URLSearchParams(location.hash.slice(1)).get('token') ?? '';
 
-/** Sends a request; what the server refuses becomes an Error with its sentence. @param {string} path @param {RequestInit} [init] */
+/** Send a request; throw the server's refusal as an Error. @param {string} path @param {RequestInit} [init] */
 async function ask(path, init = {}) {
   let answer;
   try {
@@ -17,16 +17,16 @@ async function ask(path, init = {}) {
 
 const post = (path, body) => ask(path, { method: 'POST', body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } });
 
-/** Data entries that the server has: not sent again. @type {Set<string>} */
+/** Data entries that the server already has. @type {Set<string>} */
 const known = new Set();
 
-/** The graph with contents only where the server does not have them. @param {any} graph */
+/** Return the graph without the contents that the server already has. @param {any} graph */
 function light(graph) {
   if (!graph.data || !Object.keys(graph.data).length) return graph;
   return { ...graph, data: Object.fromEntries(Object.entries(graph.data).map(([key, value]) => [key, known.has(key) ? {} : value])) };
 }
 
-/** Posts a graph, light if possible; the server says 409 when it has forgotten an entry. @param {string} path @param {any} body */
+/** Post a graph without known contents; send all of them if the server answers 409 for a forgotten entry. @param {string} path @param {any} body */
 async function postGraph(path, body) {
   try {
     const answer = await post(path, { ...body, graph: light(body.graph) });
@@ -60,7 +60,7 @@ export const api = {
   /** @param {File} file an array or a picture */
   upload: async (file) => (await ask(`/api/upload?name=${encodeURIComponent(file.name)}`, {
     method: 'POST', body: file, headers: { 'Content-Type': 'application/octet-stream' } })).json(),
-  /** Opens a graph, or an enuSpace page with its side file. @param {File[]} files */
+  /** Open a graph, or an enuSpace page with its side file. @param {File[]} files */
   async read(files) {
     const named = await Promise.all(files.map(async (file) => [file.name, await base64(file)]));
     return (await post('/api/import', { files: Object.fromEntries(named) })).json();

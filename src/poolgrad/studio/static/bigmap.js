@@ -129,7 +129,7 @@ export class BigMap {
     this.loupe.show(lit);
   }
 
-  /** The marked cells of the slice that is shown. @param {Map<number, string>|null} marks */
+  /** Return the marked cells of the visible slice. @param {Map<number, string>|null} marks */
   inSlice(marks) {
     const { down, across, beside } = this.plan;
     const found = [];

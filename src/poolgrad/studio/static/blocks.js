@@ -32,7 +32,7 @@ export class BlockView {
     this.place(node);
   }
 
-  /** Pins, fields and room for results: most of a block, so it may come later than its title. */
+  /** Build pins, fields and room for results. This is most of a block, so it may follow after the title. */
   fill() {
     this.element.append(this.body(), this.results);
   }
@@ -92,7 +92,7 @@ export class BlockView {
     this.element.style.transform = `translate(${x}px, ${y}px)`;
   }
 
-  /** Takes over a changed node; a field that is being typed in keeps its caret. @param {GraphNode} node */
+  /** Take over a changed node; keep the caret of a field in use. @param {GraphNode} node */
   update(node) {
     for (const [name, { field }] of this.fields) {
       const text = node.text?.[name] ?? '';
@@ -109,7 +109,7 @@ export class BlockView {
     this.dot.title = note || STATES[status];
   }
 
-  /** What may be typed or wired, and is wired, says where it comes from. @param {Map<string, string>} sources by pin */
+  /** Show the source in each field whose pin is wired. @param {Map<string, string>} sources by pin */
   showWired(sources) {
     for (const pin of this.facts.pins.filter((p) => p.typed && p.wired)) {
       const { field } = this.fields.get(pin.name) ?? {};
@@ -120,7 +120,7 @@ export class BlockView {
     }
   }
 
-  /** Shapes beside the outputs, as far as they are known. @param {Record<string, {shape: number[], dtype: string}>} known */
+  /** Show the known shapes beside the outputs. @param {Record<string, {shape: number[], dtype: string}>} known */
   showShapes(known) {
     for (const [pin, label] of this.shapes) {
       const text = known[pin]?.shape ? `[${known[pin].shape.map((n) => n ?? '?').join(',')}]` : '';
@@ -128,7 +128,7 @@ export class BlockView {
     }
   }
 
-  /** Errors at their fields and pins. @param {any[]} problems those of this block */
+  /** Show errors at their fields and pins. @param {any[]} problems those of this block */
   showProblems(problems) {
     for (const [name, parts] of this.fields) this.showField(parts, problems.find((p) => p.pin === name));
     for (const [name, button] of this.pins) {
@@ -150,7 +150,7 @@ export class BlockView {
       fill(mark);
       return;
     }
-    // The same characters in the same type: the wave stands exactly below those that are wrong.
+    // Repeat the characters in the same font, so that the wave stands exactly below the wrong ones.
     const text = field.value.padEnd(at + 1);
     const end = at + Math.max(problem.length ?? 1, 1);
     fill(mark, text.slice(0, at), el('i', { text: text.slice(at, end) }), text.slice(end));

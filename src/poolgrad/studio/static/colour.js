@@ -42,17 +42,17 @@ export function theme() {
   return matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
 }
 
-/** From a number to its place along the map, 0 to 1. @param {'value'|'gradient'} role @param {number} min @param {number} max */
+/** Return a function from a number to its position on the map, 0 to 1. @param {'value'|'gradient'} role @param {number} min @param {number} max */
 function placer(role, min, max) {
   const reach = Math.max(Math.abs(min), Math.abs(max)) || 1;
   const span = max - min || 1;
   if (role === 'gradient') return (v) => 0.5 + v / reach / 2;
-  // A map of one single value is drawn in its middle: neither extreme would be true.
+  // Draw a single value in the middle of the map: neither extreme would be true.
   return max === min ? () => 0.35 : (v) => (v - min) / span;
 }
 
 /**
- * From a number to its colour, for one tensor; what is not finite has no colour.
+ * Return a function from a number of one tensor to its colour; null if not finite.
  * @param {'value'|'gradient'} role @param {number} min @param {number} max
  * @returns {(value: number) => Rgb|null}
  */
@@ -62,7 +62,7 @@ export function scale(role, min, max) {
   return (value) => (Number.isFinite(value) ? along(stops, place(value)) : null);
 }
 
-/** What is not a number, or infinite, wherever there is no room to say so. @type {Rgb} */
+/** The colour of NaN and infinity where a text does not fit. @type {Rgb} */
 export const ODD = [194, 0, 122];
 
 /**

@@ -38,19 +38,19 @@ export function svg(tag, props = {}) {
   return set(document.createElementNS(SVG, tag), props);
 }
 
-/** Replaces all children. @param {Element} parent @param {...(Node|string|null)} children */
+/** Replace all children. @param {Element} parent @param {...(Node|string|null)} children */
 export function fill(parent, ...children) {
   parent.replaceChildren(...children.filter((child) => child !== null));
 }
 
-/** What an element is called across redraws: a cell by its place, anything else by its label. @param {Element} element */
+/** Return an element's name across redraws: a cell's position, else its label. @param {Element} element */
 function identity(element) {
   const cell = /** @type {HTMLElement} */ (element).dataset.cell;
   if (cell !== undefined) return `${element.closest('[data-tensor]')?.getAttribute('data-tensor')} ${cell}`;
   return element.getAttribute('aria-label') ?? element.textContent;
 }
 
-/** Replaces all children; what had the focus has it again, if it is still there. @param {Element} parent
+/** Replace all children; restore the focus if its element still exists. @param {Element} parent
  * @param {...(Node|string|null)} children */
 export function refill(parent, ...children) {
   const held = document.activeElement;
@@ -61,12 +61,12 @@ export function refill(parent, ...children) {
   if (again instanceof HTMLElement) again.focus({ preventScroll: true });
 }
 
-/** Whether keys typed now belong to a field. @param {EventTarget|null} target */
+/** Return true if typed keys belong to a field. @param {EventTarget|null} target */
 export function isField(target) {
   return target instanceof HTMLElement && Boolean(target.closest('input, textarea, select, [contenteditable]'));
 }
 
-/** Hands a file to the person. @param {string} name @param {Blob} blob */
+/** Download a file. @param {string} name @param {Blob} blob */
 export function download(name, blob) {
   const url = URL.createObjectURL(blob);
   const link = el('a', { href: url, download: name });
@@ -76,7 +76,7 @@ export function download(name, blob) {
   setTimeout(() => URL.revokeObjectURL(url), 10000);
 }
 
-/** The files a person picks. @param {string} accept @returns {Promise<File[]>} */
+/** Ask for files; return those picked. @param {string} accept @returns {Promise<File[]>} */
 export function pick(accept) {
   return new Promise((resolve) => {
     const input = el('input', { type: 'file', accept, multiple: true, 'aria-label': 'File to open', hidden: true });

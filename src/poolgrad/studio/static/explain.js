@@ -1,7 +1,7 @@
-// Why a cell has its value, from the links that a run delivers: the facts of poolgrad/_explain/explain.py, worded by the same phrases.
+// Explain why a cell has its value, from the links of a run: the facts of poolgrad/_explain/explain.py, in the same phrases.
 
 const LISTED = 4; // windows that a sentence names; the rest are counted
-const RANK = {window: 0, reaches: 0, tie: 1, arrived: 2, winner: 2, self: 3}; // what shows where a cell is several things
+const RANK = {window: 0, reaches: 0, tie: 1, arrived: 2, winner: 2, self: 3}; // the highest rank shows if a cell has several roles
 const unpacked = new WeakMap();
 
 /** @param {{type: string, b64: string}} numbers */
@@ -85,7 +85,7 @@ function covering(links, cell) {
   return found;
 }
 
-/** The sentence that facts make: every clause whose conditions hold, filled in. */
+/** Return the sentence of these facts: every clause whose conditions hold, filled in. */
 export function say(clauses, facts) {
   const holds = word => Boolean(facts[word.replace('!', '')]) !== word.startsWith('!');
   return clauses.filter(([when]) => when.split(' ').filter(Boolean).every(holds))
@@ -108,7 +108,7 @@ class Facts {
     const array = this.values[t.pin];
     return array ? text(Number(array[flatten(cell, this.links[t.side])]), t.dtype) : '?';
   }
-  /** Whether the cell that decides is NaN. */
+  /** Return true if the deciding cell is NaN. */
   nan(cell) {
     const t = this.of('x'), array = t && this.values[t.pin];
     return Boolean(array) && Number.isNaN(Number(array[flatten(cell, this.links[t.side])]));
@@ -173,7 +173,7 @@ class Facts {
       ...(wins.length ? this.named('dest', wins[0].cell, '_win') : {})};
   }
 
-  /** What to light up in every linked tensor. */
+  /** Return the cells to light up in every linked tensor. */
   marks() {
     const marks = Object.fromEntries(this.links.tensors.map(t => [t.pin, new Map()]));
     const put = (t, cell, kind, share = null) => {
@@ -206,7 +206,7 @@ class Facts {
 }
 
 /**
- * Everything about one cell of one pin of a block that ran.
+ * Return everything about one cell of one pin of a block that ran.
  * @param {object} node run().nodes[id]  @param {Object<string, ArrayLike<number>>} values by pin
  * @param {object} phrases ops().phrases  @param {string} pin  @param {number[]} cell
  */

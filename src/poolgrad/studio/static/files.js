@@ -28,7 +28,7 @@ export class Files {
     flow.element.addEventListener('click', (event) => this.choose(event));
   }
 
-  /** Fills the list of examples. @param {Array<{name: string, graph: any}>} found */
+  /** Fill the list of examples. @param {Array<{name: string, graph: any}>} found */
   offer(found) {
     this.examples.set(found.map(({ name, graph }) => ({ name, label: `Example ${name}`, act: () => this.example(name, graph) })));
   }

@@ -8,9 +8,9 @@ import { strange } from 'poolgrad/ops';
 import { Wires } from 'poolgrad/wires';
 
 const ZOOMS = [0.2, 2.5];
-const FAR = 0.5; // below, texts cannot be read and blocks show their names only
+const FAR = 0.5; // below this zoom texts are unreadable, so blocks show only their names
 const DOTS = 24; // pixels between the dots of the ground
-const AT_ONCE = 30; // blocks that are filled in before they are shown; more follow frame by frame
+const AT_ONCE = 30; // blocks filled in before the first picture; others follow frame by frame
 
 export class Flow {
   /** @param {import('poolgrad/store').Store} store */
@@ -30,14 +30,14 @@ export class Flow {
     store.on('run', () => this.results());
   }
 
-  /** Another page: its blocks anew, its own view. */
+  /** Show another page: new blocks, its own view. */
   turn() {
     for (const block of this.blocks.values()) block.element.remove();
     this.blocks.clear();
     this.shown = null;
   }
 
-  /** Brings the blocks in line with the document. */
+  /** Bring the blocks in line with the document. */
   render() {
     const { page } = this.store;
     const ops = new Map(page.nodes.map((node) => [node.id, node.op]));
@@ -70,7 +70,7 @@ export class Flow {
     return block;
   }
 
-  /** Fills blocks in: a few at once, many in portions, so that the first picture does not wait for all of them. */
+  /** Fill blocks in: a few at once, many in portions, so that the first picture does not wait for all. */
   fillIn(blocks) {
     blocks = blocks.filter((block) => this.blocks.get(block.node.id) === block); // some may be gone by now
     for (const block of blocks.splice(0, AT_ONCE)) {
@@ -80,7 +80,7 @@ export class Flow {
     if (blocks.length) requestAnimationFrame(() => setTimeout(() => this.fillIn(blocks))); // after the picture, not before
   }
 
-  /** Shows what the last run or check said. */
+  /** Show the results of the last run or check. */
   results() {
     const said = this.said;
     for (const block of this.blocks.values()) this.resultsOf(block);
@@ -88,7 +88,7 @@ export class Flow {
     this.mark();
   }
 
-  /** The last run, if it was of this page. */
+  /** Return the last run, if it was of this page. */
   get said() {
     const { run, page } = this.store;
     return run?.page === page.name ? run : null;
@@ -122,12 +122,12 @@ export class Flow {
     this.wires.mark(this.store.selection, this.store.wire, bad);
   }
 
-  /** The stale outline, at once, before the answer comes. @param {Set<string>} ids */
+  /** Outline stale blocks at once, before the answer comes. @param {Set<string>} ids */
   fade(ids) {
     for (const [id, block] of this.blocks) block.element.classList.toggle('stale', ids.has(id));
   }
 
-  /** Lights up one relation in the small maps. @param {Map<string, Map<number, string>>|null} marks by tensor */
+  /** Light up one relation in the small maps. @param {Map<string, Map<number, string>>|null} marks by tensor */
   light(marks) {
     for (const block of this.blocks.values()) {
       for (const map of block.maps.values()) map.light(marks?.get(map.tensor.key) ?? null);
@@ -140,7 +140,7 @@ export class Flow {
   look(change) {
     Object.assign(this.view, change);
     const { x, y, zoom } = this.view;
-    // Two layers that are only moved: nothing is laid out or painted again while panning.
+    // Move two layers: panning needs no new layout or paint.
     this.layer.style.transform = `translate(${x}px, ${y}px) scale(${zoom})`;
     const step = DOTS * (zoom < 0.5 ? 2 : 1) * zoom;
     this.grid.style.transform = `translate(${(x % step) - step}px, ${(y % step) - step}px)`;
@@ -151,7 +151,7 @@ export class Flow {
     this.store.tell('zoom', zoom);
   }
 
-  /** Zooms about a point of the canvas. @param {number} factor @param {[number, number]} [about] */
+  /** Zoom about a point of the canvas. @param {number} factor @param {[number, number]} [about] */
   zoomBy(factor, about) {
     const { width, height } = this.element.getBoundingClientRect();
     const [px, py] = about ?? [width / 2, height / 2];
@@ -173,7 +173,7 @@ export class Flow {
       Math.max(...boxes.map((b) => b[0] + WIDTH)), Math.max(...boxes.map((b) => b[1] + b[2]))];
   }
 
-  /** Shows the whole page, never larger than life. */
+  /** Show the whole page, never larger than life. */
   fit() {
     const [left, top, right, bottom] = this.bounds();
     const { width, height } = this.element.getBoundingClientRect();
@@ -187,7 +187,7 @@ export class Flow {
     return [(clientX - box.left - this.view.x) / this.view.zoom, (clientY - box.top - this.view.y) / this.view.zoom];
   }
 
-  /** Brings a block into view. @param {string} id */
+  /** Bring a block into view. @param {string} id */
   reveal(id) {
     const block = this.blocks.get(id);
     if (!block) return;

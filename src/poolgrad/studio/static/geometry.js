@@ -1,4 +1,4 @@
-// Where things are inside a block, by arithmetic alone: wires need no measuring, so 300 blocks lay out at once.
+// Compute positions inside a block by arithmetic, without measuring elements, so that 300 blocks lay out at once.
 
 import { axesOf, plan, size } from 'poolgrad/tensor';
 
@@ -21,14 +21,14 @@ export function pinPlace(block, pin, output) {
   return [output ? WIDTH : 0, found ? found.y : TITLE];
 }
 
-/** Whether a tensor looks like pictures: three channels of light between 0 and 1. @param {Tensor} tensor */
+/** Return true if a tensor looks like pictures: three channels of light between 0 and 1. @param {Tensor} tensor */
 function isPicture({ shape, axes, role, stats }) {
   const light = role === 'value' && stats && stats.min >= 0 && stats.max <= 1 && !stats.nan && !stats.inf;
   return Boolean(light) && shape.length === 4 && shape[axes.indexOf('C')] === 3 && size(shape) > 256;
 }
 
 /**
- * How a tensor is laid out inside a block: panels side by side, batch entries below each other.
+ * Lay out a tensor inside a block: panels side by side, batch entries below each other.
  * @param {Tensor} tensor
  */
 export function preview(tensor) {

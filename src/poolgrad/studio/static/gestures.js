@@ -1,11 +1,11 @@
-// What pointer and keys do on the canvas: move, pan, zoom, select, wire, delete, type.
+// Handle pointer and keys on the canvas: move, pan, zoom, select, wire, delete, type.
 
 import { el, isField } from 'poolgrad/dom';
 import { WIDTH } from 'poolgrad/geometry';
 import { disconnect, moveNodes, onPage, removeNodes, renameNode, setText } from 'poolgrad/model';
 import { pinAt } from 'poolgrad/wiring';
 
-const NEAR = 4; // pixels that a press may wander and still be a click
+const NEAR = 4; // pixels that the pointer may move during a click
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 export class Gestures {
@@ -161,7 +161,7 @@ export class Gestures {
     if (isField(event.target)) event.target.closest('.block').focus();
   }
 
-  /** Deletes the wire of a focused input, the chosen wire, or the chosen blocks. */
+  /** Delete the wire of a focused input, the chosen wire, or the chosen blocks. */
   remove(pin) {
     const { store } = this;
     const end = pin?.side === 'in' ? pin.end : store.wire;
@@ -180,7 +180,7 @@ export class Gestures {
     store.edit(onPage(store.doc, store.at, (page) => moveNodes(page, places)), 'nudge');
   }
 
-  /** Text into a field. @param {Event} event */
+  /** Take over text typed into a field. @param {Event} event */
   type(event) {
     const field = /** @type {HTMLInputElement} */ (event.target);
     const pin = field.dataset?.field;
@@ -189,7 +189,7 @@ export class Gestures {
     this.store.edit(onPage(this.store.doc, this.store.at, (page) => setText(page, id, pin, field.value)), `type ${id}.${pin}`);
   }
 
-  /** What has the focus is selected. @param {FocusEvent} event */
+  /** Select the block that has the focus. @param {FocusEvent} event */
   focus(event) {
     const target = /** @type {HTMLElement} */ (event.target);
     const wire = target.closest('[data-wire]');
@@ -199,7 +199,7 @@ export class Gestures {
     if (block && target.matches(':focus-visible')) this.flow.reveal(block.dataset.id);
   }
 
-  /** A block's new name, if it is one. @param {Event} event */
+  /** Rename a block, if the new name is valid. @param {Event} event */
   rename(event) {
     const field = /** @type {HTMLInputElement} */ (event.target);
     const id = field.dataset?.rename;

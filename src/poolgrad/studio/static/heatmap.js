@@ -25,7 +25,7 @@ export function panelStarts(tensor, slices) {
   return starts;
 }
 
-/** What a panel shows, in words: the axes along which there are several panels. @param {Tensor} tensor @param {number[]} start
+/** Return the title of a panel: its index along each axis that has several panels. @param {Tensor} tensor @param {number[]} start
  * @param {Slices} slices */
 export function panelName(tensor, start, slices) {
   const { beside } = plan(tensor.axes);
@@ -114,7 +114,7 @@ export class HeatMap {
     return box;
   }
 
-  /** Lights cells up, and the padding that belongs to the same windows.
+  /** Light up cells, and the padding in the same windows.
    * @param {Map<number, string>|null} marks @param {Map<number, string>|null} shares @param {any[]} windows */
   light(marks, shares, windows) {
     for (const box of this.lit) {
@@ -136,7 +136,7 @@ export class HeatMap {
     }
   }
 
-  /** Whether a window, before it was cut at the edges, reaches a cell of the padding. */
+  /** Return true if a window, before the edges cut it, reaches a cell of the padding. */
   covers(window, { start, row, column }) {
     const { down, across } = this.plan;
     return window.pairs.every(([first, stop], axis) => {
@@ -160,7 +160,7 @@ export class HeatMap {
     this.focus(this.cells.get(ravel(index, this.tensor.shape)));
   }
 
-  /** Past the edge: the same row, or column, of the neighbouring panel. */
+  /** Move past the edge, to the same row or column of the next panel. */
   cross(index, axis, step) {
     const at = this.starts.findIndex((start) => this.plan.beside.every((k) => start[k] === index[k]));
     const next = this.starts[at + step];

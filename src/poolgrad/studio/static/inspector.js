@@ -9,7 +9,7 @@ import { conservation, statsLine } from 'poolgrad/stats';
 import { axisName, plan, size, unravel } from 'poolgrad/tensor';
 
 const MOST_CELLS = 1024; // more go to a canvas
-const LARGEST = 2 ** 22; // cells that are fetched to be looked at
+const LARGEST = 2 ** 22; // most cells to fetch for display
 const LEGEND = [['window', 'window'], ['winner', 'winner'], ['tie', 'tie'], ['pad', 'padding']];
 
 /** @typedef {import('poolgrad/tensor').Tensor} Tensor */
@@ -41,7 +41,7 @@ export class Inspector {
     this.speak(null);
   }
 
-  /** The last block that was selected stays in view. @param {boolean} [anew] */
+  /** Keep the last selected block in view. @param {boolean} [anew] */
   choose(anew = false) {
     const [first] = this.store.selection;
     const exists = (id) => this.store.page.nodes.some((node) => node.id === id);
@@ -52,7 +52,7 @@ export class Inspector {
     if (changed || anew) this.draw();
   }
 
-  /** What to show first: the fetched block, else the last gradient that ran. */
+  /** Return the block to show first: the fetched one, else the last gradient that ran. */
   suggestion() {
     const { run, page } = this.store;
     if (run?.page !== page.name) return null;
@@ -73,13 +73,13 @@ export class Inspector {
     return [...found, ...rest];
   }
 
-  /** What arrives at the pins of a block that could not run. */
+  /** Return the tensors at the pins of a block that could not run. */
   wired() {
     const into = this.store.page.wires.filter(([from, to]) => to.startsWith(`${this.node}.`) && this.store.tensors.has(from));
     return into.map(([from, to]) => ({ tensor: this.store.tensors.get(from), title: `${to.slice(this.node.length + 1)} · ${this.store.tensors.get(from).node}`, side: null }));
   }
 
-  /** What the picture depends on, besides the tensors. */
+  /** Return everything besides tensors that the picture depends on. */
   marker() {
     return JSON.stringify([this.node, this.slices, document.documentElement.dataset.theme, this.sentences()]);
   }
@@ -126,7 +126,7 @@ export class Inspector {
     return all.filter((p) => p.node === this.node).map((p) => p.sentence);
   }
 
-  /** Which batch entry, channel and depth is shown. */
+  /** Show the controls for batch entry, channel and depth. */
   chips(parts) {
     const lengths = new Map();
     for (const { tensor } of parts) {
@@ -182,7 +182,7 @@ export class Inspector {
     return view.element;
   }
 
-  /** Whether a tensor has more cells than elements are made for, even one slice at a time. @param {Tensor} tensor */
+  /** Return true if even one slice at a time has more cells than MOST_CELLS. @param {Tensor} tensor */
   isBig(tensor) {
     const { down, across } = plan(tensor.axes);
     const slice = [down, across].reduce((cells, axis) => cells * (axis < 0 ? 1 : tensor.shape[axis]), 1);
@@ -198,7 +198,7 @@ export class Inspector {
     return new HeatMap(tensor, this.slices, { cell, pads });
   }
 
-  /** A tensor whose numbers did not come with the run. */
+  /** Show a tensor whose numbers did not come with the run. */
   fetch(tensor) {
     const cells = size(tensor.shape);
     const note = el('p.hint', { text: cells > LARGEST ? `${cells.toLocaleString('en')} cells are too many to draw; export .npz to look at them.` : 'Fetching its numbers …' });
@@ -228,7 +228,7 @@ export class Inspector {
     this.speak(found);
   }
 
-  /** Turns to the slices in which the pinned cell is. @returns {boolean} whether that drew anew */
+  /** Turn to the slices that hold the pinned cell. @returns {boolean} whether that drew anew */
   follow(found) {
     if (!this.pointing.pinned || found.node !== this.node) return false;
     const tensor = this.store.tensors.get(found.tensor);

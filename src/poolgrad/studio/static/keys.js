@@ -11,7 +11,7 @@ export function shortcuts(studio) {
   document.addEventListener('paste', (event) => insert(studio, event));
 }
 
-/** What a key does, by its name with Ctrl and Shift. */
+/** Actions by key name with Ctrl and Shift. */
 const ACTIONS = {
   'Ctrl+Enter': (s) => s.runner.run(),
   'Ctrl+z': (s) => s.store.undo() || s.say('Nothing to undo.'),
@@ -35,7 +35,7 @@ const PLAIN = {
 function key(studio, event) {
   const ctrl = event.ctrlKey || event.metaKey;
   const name = `${ctrl ? 'Ctrl+' : ''}${ctrl && event.shiftKey ? 'Shift+' : ''}${event.key.length === 1 ? event.key.toLowerCase() : event.key}`;
-  // Inside a field the browser's own undo would disagree with the document's: ours is the one that counts.
+  // Override the browser's undo inside a field: it would disagree with the document's.
   const act = ACTIONS[name] ?? (isField(event.target) || event.altKey ? null : PLAIN[name]);
   if (!act) return;
   event.preventDefault();

@@ -1,4 +1,4 @@
-// Where blocks stand: a column per distance from the inputs, each as near as possible to what it reads.
+// Place blocks: a column per distance from the inputs, each block as near as possible to its sources.
 
 import { WIDTH } from 'poolgrad/geometry';
 import { moveNodes, nodeOf } from 'poolgrad/model';
@@ -9,14 +9,14 @@ import { moveNodes, nodeOf } from 'poolgrad/model';
 const GAP = { x: 44, y: 28 };
 const EDGE = 24;
 
-/** The column of every node: one more than the furthest that it reads. @param {Page} page @returns {Map<string, number>} */
+/** Return the column of every node: one more than that of its furthest source. @param {Page} page @returns {Map<string, number>} */
 function columns(page) {
   const found = new Map();
   const above = new Map(page.nodes.map((node) => [node.id, []]));
   for (const [from, to] of page.wires) above.get(nodeOf(to))?.push(nodeOf(from));
   const column = (id) => {
     if (found.has(id)) return found.get(id);
-    found.set(id, 0); // ends a circle, if there is one
+    found.set(id, 0); // ends the walk if there is a cycle
     found.set(id, Math.max(0, ...above.get(id).filter((a) => above.has(a)).map((a) => column(a) + 1)));
     return found.get(id);
   };
@@ -24,7 +24,7 @@ function columns(page) {
   return found;
 }
 
-/** The middle of what a node reads, to stand beside it. */
+/** Return the middle of a node's sources, to place the node beside it. */
 function wishOf(page, node, places, height) {
   const tops = page.wires.filter(([, to]) => nodeOf(to) === node.id).map(([from]) => nodeOf(from)).filter((id) => places.has(id));
   if (!tops.length) return null;

@@ -111,7 +111,7 @@ export class MiniMap {
     return [0, 1, 2].map((c) => 255 * this.tensor.values[this.at(start.map((v, axis) => (axis === channel ? c : v)), row, column)]);
   }
 
-  /** Lights cells up. @param {Map<number, string>|null} marks */
+  /** Light cells up. @param {Map<number, string>|null} marks */
   light(marks) {
     for (const box of this.lit) box.removeAttribute('data-mark');
     this.lit = [];

@@ -55,7 +55,7 @@ export function moveNodes(page, places) {
   return { ...page, nodes: page.nodes.map((n) => (places.has(n.id) ? { ...n, at: places.get(n.id) } : n)) };
 }
 
-/** Without these nodes and what hangs on them. @param {Page} page @param {Set<string>} ids @returns {Page} */
+/** Return the page without these nodes and their wires. @param {Page} page @param {Set<string>} ids @returns {Page} */
 export function removeNodes(page, ids) {
   return {
     ...page,
@@ -76,7 +76,7 @@ export function disconnect(page, to) {
   return { ...page, wires: page.wires.filter(([, end]) => end !== to) };
 }
 
-/** Whether a wire would close a circle. @param {Page} page @param {string} from @param {string} to */
+/** Return true if a wire would close a cycle. @param {Page} page @param {string} from @param {string} to */
 export function makesCircle(page, from, to) {
   const next = new Map();
   for (const [a, b] of page.wires) next.set(nodeOf(a), [...(next.get(nodeOf(a)) ?? []), nodeOf(b)]);
@@ -101,7 +101,7 @@ export function renameNode(page, id, name) {
   };
 }
 
-/** What the clipboard gets: nodes and the wires among them. @param {Page} page @param {Set<string>} ids */
+/** Return the clipboard text: nodes and the wires among them. @param {Page} page @param {Set<string>} ids */
 export function cutOut(page, ids) {
   const nodes = page.nodes.filter((node) => ids.has(node.id));
   const wires = page.wires.filter(([a, b]) => ids.has(nodeOf(a)) && ids.has(nodeOf(b)));

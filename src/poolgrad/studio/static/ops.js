@@ -7,7 +7,7 @@ import { PAD, PIN_ROW, TEXT_ROW, TITLE } from 'poolgrad/geometry';
 /** @typedef {{op: string, group: string, doc: string, pins: Pin[], outputs: Array<{name: string, doc: string, y: number}>,
  *   scope: boolean, height: number, known: boolean}} Block */
 
-/** Lays the rows of a block out. @param {any} raw @param {boolean} known @returns {Block} */
+/** Lay the rows of a block out. @param {any} raw @param {boolean} known @returns {Block} */
 function layOut(raw, known) {
   const scope = raw.group !== 'input';
   let y = TITLE + PAD + (scope ? PIN_ROW : 0);
@@ -29,7 +29,7 @@ export function blocksOf(answer) {
   return new Map(answer.blocks.map((raw) => [raw.op, layOut(raw, true)]));
 }
 
-/** A block for an op that nobody knows: its wires still have pins to end at. @param {string} op @param {string[]} inputs
+/** Make a block for an unknown op, so that its wires have pins to end at. @param {string} op @param {string[]} inputs
  * @param {string[]} outputs @returns {Block} */
 export function strange(op, inputs, outputs) {
   const pins = inputs.map((name) => ({ name, kind: 'input', type: 'tensor', required: false, default: '', example: '', doc: '', words: null }));
@@ -43,7 +43,7 @@ export function fresh(block, id, at) {
   return { id, op: block.op, text, at };
 }
 
-/** What a pin is for, in a line. @param {Pin} pin */
+/** Describe a pin in a line. @param {Pin} pin */
 export function hint(pin) {
   const example = pin.example && pin.typed ? `  e.g. ${pin.example}` : '';
   return `${pin.doc ?? ''}${example}`;

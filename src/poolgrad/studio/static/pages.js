@@ -9,14 +9,14 @@ export class Pages {
     this.runner = runner;
     this.say = say;
     this.tabs = el('div.tabs', { role: 'tablist', 'aria-label': 'Pages' });
-    // made once: a button that a run replaces while it is being pressed would lose the press
+    // made once: if a run replaced the button during a press, the press would be lost
     const more = el('button.page.add', { text: '+', 'aria-label': 'New page', title: 'New page', onclick: () => this.add() });
     this.element = el('div.pages', {}, this.tabs, more);
     for (const event of ['doc', 'page', 'run', 'counts']) store.on(event, () => this.draw());
   }
 
   draw() {
-    if (this.field) return; // what is being typed is not to be swept away by a run that ends
+    if (this.field) return; // a run that ends must not discard a name being typed
     const { doc, at } = this.store;
     const marker = JSON.stringify([at, doc.pages.map((p) => [p.name, this.runner.counts.get(p.name)])]);
     if (marker === this.drawn) return;

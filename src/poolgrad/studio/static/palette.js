@@ -4,7 +4,7 @@ import { el, fill } from 'poolgrad/dom';
 
 const TITLES = { input: 'Inputs', pool: 'Pool', gradient: 'Gradient', 'second order': 'Second order', quantised: 'Quantised', help: 'Help' };
 
-/** Whether all letters of a search occur in a name in this order, best matches first. @param {string} name @param {string} query */
+/** Rank a name that holds all letters of a search in this order; the best match ranks first. @param {string} name @param {string} query */
 export function rank(name, query) {
   const [text, wanted] = [name.toLowerCase(), query.trim().toLowerCase().replace(/\s+/g, '')];
   if (!wanted) return 0;

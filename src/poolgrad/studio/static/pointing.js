@@ -55,7 +55,7 @@ export class Pointing {
     this.store.tell('relation', found);
   }
 
-  /** Listens to the cells inside an element. @param {HTMLElement} root @param {() => string|null} wish */
+  /** Listen to the cells inside an element. @param {HTMLElement} root @param {() => string|null} wish */
   listen(root, wish) {
     /** @returns {[string, number]|null} */
     const cellOf = (target) => {

@@ -1,4 +1,4 @@
-// Which node explains a cell, and what lights up where.
+// Find the node that explains a cell, and the cells to light up.
 
 import { relate } from 'poolgrad/explain';
 import { unravel } from 'poolgrad/tensor';
@@ -7,7 +7,7 @@ import { unravel } from 'poolgrad/tensor';
 /** @typedef {{sentence: string, node: string, tensor: string, flat: number, marks: Map<string, Map<number, string>>,
  *   shares: Map<string, Map<number, string>>, windows: any[], source: Set<string>}} Relation */
 
-// Where several marks meet in one cell, the one that says most wins.
+// If a cell has several marks, show the most specific one.
 const WEIGHT = { self: 5, winner: 4, arrived: 4, tie: 3, reaches: 2, window: 1 };
 
 /** The node whose links explain a tensor: itself, or else one that reads it. @param {any} run @param {string} key
@@ -28,7 +28,7 @@ export function linked(run, node) {
 }
 
 /**
- * What one cell has to do with the cells of all linked tensors.
+ * Return the relation of one cell to the cells of all linked tensors.
  * @param {any} run @param {Map<string, Tensor>} tensors @param {any} phrases @param {string} key @param {number} flat
  * @param {string|null} [wish] the node that should explain it @returns {Relation|null}
  */

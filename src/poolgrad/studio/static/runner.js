@@ -1,11 +1,11 @@
-// Runs the page when it changes: after a moment, never two at a time, and always the newest.
+// Run the page when it changes: after a moment, never two at a time, and always the newest.
 
 import { nodeOf } from 'poolgrad/model';
 import { tensorsOf } from 'poolgrad/results';
 
 const PAUSE = 8; // milliseconds without another change
 
-/** What a run depends on: everything but places. @param {import('poolgrad/model').Page} page */
+/** Return what a run depends on: everything but the positions of blocks. @param {import('poolgrad/model').Page} page */
 function meaning(page) {
   return JSON.stringify([page.name, page.nodes.map(({ id, op, text }) => [id, op, text]), page.wires, page.fetch]);
 }
@@ -25,7 +25,7 @@ export class Runner {
     store.on('doc', () => this.changed());
   }
 
-  /** Whether the last run was of the page as it is now. */
+  /** Return true if the last run was of the current page. */
   get current() {
     return meaning(this.store.page) === this.last;
   }
@@ -38,7 +38,7 @@ export class Runner {
     this.timer = setTimeout(() => this.run(), PAUSE);
   }
 
-  /** Outlines what the change has made old: changed blocks and all below them. */
+  /** Outline stale blocks: changed ones and all that depend on them. */
   mark() {
     const { page, run } = this.store;
     if (run?.page !== page.name) return;
@@ -93,7 +93,7 @@ export class Runner {
     this.say(`ran ${ran} block${ran === 1 ? '' : 's'}${cached ? `, ${cached} unchanged` : ''} · ${speed}${problems.length ? ` · ${problems.length} problem${problems.length === 1 ? '' : 's'}` : ''}`);
   }
 
-  /** Counts the problems of the pages that are not shown, for their tabs. */
+  /** Count the problems of the pages that are not shown, for their tabs. */
   async survey() {
     for (const page of this.store.doc.pages) {
       if (this.counts.has(page.name)) continue;

@@ -1,4 +1,4 @@
-// What the page knows: the document with its history, what is selected, and what the last run said.
+// The state of the page: the document with its history, the selection, and the last run.
 
 import { blank } from 'poolgrad/model';
 
@@ -32,7 +32,7 @@ export class Store {
     return this.doc !== this.saved;
   }
 
-  /** Calls back on an event: doc, page, selection, run, wiring, hover. @param {string} event @param {Function} listener */
+  /** Call back on an event: doc, page, selection, run, wiring, hover. @param {string} event @param {Function} listener */
   on(event, listener) {
     this.listeners.set(event, [...(this.listeners.get(event) ?? []), listener]);
   }

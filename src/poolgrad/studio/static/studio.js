@@ -1,4 +1,4 @@
-// Puts the parts of the studio together.
+// Put the parts of the studio together.
 
 import { api } from 'poolgrad/api';
 import { el, isField } from 'poolgrad/dom';
@@ -91,7 +91,7 @@ class Studio {
     this.flow.fit();
   }
 
-  /** Adds the blocks of a derivative. @param {string} y @param {string} x */
+  /** Add the blocks of a derivative. @param {string} y @param {string} x */
   async derive(y, x) {
     const { store } = this;
     try {
@@ -140,7 +140,7 @@ class Studio {
     return [x, y];
   }
 
-  /** Focuses a block, and a pin or field of it. @param {string} id @param {string|null} pin */
+  /** Focus a block, and a pin or field of it. @param {string} id @param {string|null} pin */
   goTo(id, pin) {
     const block = this.flow.blocks.get(id);
     if (!block) return;
@@ -174,14 +174,14 @@ class Studio {
     this.panel?.log(text, Boolean(bad));
   }
 
-  /** What a run has to say, which must not cover why something was refused a moment ago. @param {string} text @param {boolean} [bad] */
+  /** Show a run's message, unless it would hide a refusal from a moment ago. @param {string} text @param {boolean} [bad] */
   report(text, bad = false) {
     if (performance.now() - (this.refused ?? -Infinity) > 4000) this.say(text, bad);
     else this.panel?.log(text, bad);
   }
 }
 
-/** Fetches the numbers of a tensor that is too large to come with a run. @param {import('poolgrad/tensor').Tensor} tensor */
+/** Fetch the numbers of a tensor that is too large to come with a run. @param {import('poolgrad/tensor').Tensor} tensor */
 async function load(tensor) {
   tensor.values = unpack((await api.tensor(tensor.ref)).values);
 }

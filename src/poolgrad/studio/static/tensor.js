@@ -27,7 +27,7 @@ export function ravel(index, shape) {
   return index.reduce((flat, i, axis) => flat * shape[axis] + i, 0);
 }
 
-/** How far apart neighbours along each axis are, in C order. @param {number[]} shape */
+/** Return the stride of each axis, in C order. @param {number[]} shape */
 export function strides(shape) {
   return shape.map((_, axis) => size(shape.slice(axis + 1)));
 }
@@ -77,7 +77,7 @@ export function cellName(tensor, flat) {
   return `${short}[${unravel(flat, tensor.shape).join(',')}]`;
 }
 
-/** Which axis is down, which is across, and which are shown side by side. @param {string} axes */
+/** Return the axes shown down, across, and side by side. @param {string} axes */
 export function plan(axes) {
   const down = axes.indexOf('H');
   const across = axes.length === 1 ? 0 : axes.indexOf('W');

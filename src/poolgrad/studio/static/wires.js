@@ -61,7 +61,7 @@ export class Wires {
     this.views.set(key, { group, label, place, from, to });
   }
 
-  /** Writes the shape that flows on each wire. @param {(end: string) => string} shapeOf */
+  /** Write the shape that flows on each wire. @param {(end: string) => string} shapeOf */
   label(shapeOf) {
     const said = new Set();
     for (const { label, from, to } of this.views.values()) {
@@ -87,14 +87,14 @@ export class Wires {
   }
 }
 
-/** Where a wire leaves. @param {import('poolgrad/blocks').BlockView} block @param {string} end */
+/** Return the point where a wire leaves. @param {import('poolgrad/blocks').BlockView} block @param {string} end */
 export function outlet(block, end) {
   const [x, y] = pinPlace(block.facts, pinOf(end), true);
   const [left, top] = block.node.at ?? [0, 0];
   return [left + x, top + y];
 }
 
-/** Where a wire arrives. @param {import('poolgrad/blocks').BlockView} block @param {string} end */
+/** Return the point where a wire arrives. @param {import('poolgrad/blocks').BlockView} block @param {string} end */
 export function inlet(block, end) {
   const [x, y] = pinPlace(block.facts, pinOf(end), false);
   const [left, top] = block.node.at ?? [0, 0];

@@ -30,7 +30,7 @@ export class Wiring {
     this.say(`Wire from ${pin.end}: choose ${pin.side === 'out' ? 'an input' : 'an output'}, Escape to leave.`);
   }
 
-  /** Draws the wire to the pointer. @param {number} x @param {number} y */
+  /** Draw the wire to the pointer. @param {number} x @param {number} y */
   follow(x, y) {
     if (!this.from) return;
     const block = this.flow.blocks.get(nodeOf(this.from.end));
@@ -40,7 +40,7 @@ export class Wiring {
     else this.flow.wires.sketch(there, inlet(block, this.from.end));
   }
 
-  /** Ends the wire at a pin, or drops it. @param {Pin|null} pin */
+  /** End the wire at a pin, or drop it. @param {Pin|null} pin */
   finish(pin) {
     const from = this.from;
     this.cancel();
