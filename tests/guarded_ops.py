@@ -69,7 +69,7 @@ def moved(array: np.ndarray, at_end: bool = True) -> np.ndarray:
 
 
 def guarded_verbs(at_end: bool = True) -> SimpleNamespace:
-    """Return the native verbs; all that they read or write is in guarded memory."""
+    """Return the native verbs; each array that they read or write is in guarded memory."""
 
     def simple(name: str, to_source: bool = False) -> Any:
         def run(plan: Any, *args: Any) -> Any:

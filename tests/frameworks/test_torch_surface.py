@@ -28,7 +28,7 @@ def last(x):
 
 
 def operators():
-    """Return a call of every operator, with every kind of windows."""
+    """Yield a call of every operator, with every kind of windows."""
     x = distinct((2, 2, 7, 6), torch.float32)
     windows = _custom_ops.draw(torch.tensor([1, 2]), (7, 6), (4, 4), False, True)
     sliding = _arguments.sliding(x, 2, 3, 2, 1)
