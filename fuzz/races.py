@@ -43,7 +43,7 @@ REPEATS = 12  # calls of a case
 
 
 def plan_case(rng: Rng, make: Maker) -> Case:
-    """Return a plan from boundaries that are overwritten; a plan that results is then used, whatever its windows are."""
+    """Return a case of a plan from boundaries that are overwritten; a plan that results is then used, whatever its windows are."""
     w = windows(rng)
     axes = [
         (n, make.input(start), make.input(stop), None if span is None else make.input(span))
@@ -63,7 +63,7 @@ def plan_case(rng: Rng, make: Maker) -> Case:
 
 
 def float_case(rng: Rng, make: Maker, name: str) -> Case:
-    """Return a verb with one source, one destination and a rule."""
+    """Return a case of a verb with one source, one destination and a rule."""
     w, dtype = windows(rng), dtype_of(pick(rng, FLOATS if name == "spread" else DTYPES[:9]))
     plan, back = w.native(), name == "spread"
     x = make.data(w.dest if back else w.source, dtype)
@@ -79,7 +79,7 @@ def float_case(rng: Rng, make: Maker, name: str) -> Case:
 
 
 def three_case(rng: Rng, make: Maker, name: str) -> Case:
-    """Return a verb that compares x with y."""
+    """Return a case of a verb that compares x with y."""
     w, dtype = windows(rng), dtype_of(pick(rng, DTYPES))
     plan = w.native()
     x, y = make.data(w.source, dtype), make.data(w.dest, dtype)
@@ -94,7 +94,7 @@ def three_case(rng: Rng, make: Maker, name: str) -> Case:
 
 
 def choice_case(rng: Rng, make: Maker, name: str) -> Case:
-    """Return a verb that finds positions or taps."""
+    """Return a case of a verb that finds positions or taps."""
     w, dtype = windows(rng), dtype_of(pick(rng, DTYPES))
     plan, x = w.native(), make.data(w.source, dtype)
     y = make.result(w.dest, dtype)
@@ -108,7 +108,7 @@ def choice_case(rng: Rng, make: Maker, name: str) -> Case:
 
 
 def tap_case(rng: Rng, make: Maker, name: str) -> Case:
-    """Return a verb that follows taps."""
+    """Return a case of a verb that follows taps."""
     w, dtype = windows(rng), dtype_of(pick(rng, DTYPES))
     plan, back = w.native(), name == "place"
     v, taps = make.data(w.dest if back else w.source, dtype), make.input(true_taps(rng, w))
@@ -117,7 +117,7 @@ def tap_case(rng: Rng, make: Maker, name: str) -> Case:
 
 
 def index_case(rng: Rng, make: Maker, name: str) -> Case:
-    """Return a verb that follows positions."""
+    """Return a case of a verb that follows positions."""
     dtype, items = dtype_of(pick(rng, DTYPES)), int(pick(rng, (1, 1, 3, 64)))
     n, m = int(rng.integers(1, 2**16 // items + 1)), int(rng.integers(1, 2**16 // items + 1))
     absolute, source, dest = bool(rng.random() < 0.5), items * n, items * m
@@ -129,13 +129,13 @@ def index_case(rng: Rng, make: Maker, name: str) -> Case:
 
 
 def empty_case(rng: Rng, make: Maker, name: str) -> Case:
-    """Return a new array whose shape is overwritten."""
+    """Return a case of a new array whose shape is overwritten."""
     shape, like = make.list([int(n) for n in rng.integers(1, 9, 4)]), np.zeros(1, np.float32)
     return make.case(name, lambda: _core.empty(shape, like))
 
 
 def setting_case(rng: Rng, make: Maker, name: str) -> Case:
-    """Return settings that change while a verb runs on several threads."""
+    """Return a case of settings that change while a verb runs on several threads."""
     w = windows(rng)
     plan, x = w.native(), make.data(w.source, np.float32)
     calls = {
