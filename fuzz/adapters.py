@@ -16,22 +16,22 @@ REFUSALS = (ValueError, TypeError, NotImplementedError, MemoryError, RuntimeErro
 
 
 class Runner(Protocol):
-    """A framework: the pools on NumPy arrays, each function returning NumPy arrays or raising what the pool raises."""
+    """A framework: its pools on NumPy arrays. Each function returns NumPy arrays, or raises the pool's error."""
 
     def value(self, call: Call, x: Array, traced: bool) -> Array:
         """Return the pooled array."""
 
     def pull(self, call: Call, x: Array, g: Array, traced: bool) -> Array:
-        """Return the gradient of the pooled array's product with g."""
+        """Return the gradient of the product of the pooled array and g."""
 
     def push(self, call: Call, x: Array, v: Array, traced: bool) -> Array:
         """Return the derivative along v."""
 
     def second(self, call: Call, x: Array, h: Array, v: Array, traced: bool) -> Array:
-        """Return the derivative along v of the gradient of the sum of h times the squares."""
+        """Return the derivative along v of the gradient of sum(h * y ** 2), y being the pooled array."""
 
     def mapped(self, call: Call, xs: Array, axis: int, grad: bool) -> Array:
-        """Return the pools, or the gradients of their sums, of the arrays along an axis of xs, side by side along axis 0."""
+        """Return the pools of the arrays along an axis of xs, or the gradients of their sums, stacked along axis 0."""
 
     def taps(self, call: Call, x: Array, traced: bool) -> list[Array]:
         """Return maxima, their flat positions, and the maxima put back."""
@@ -41,12 +41,12 @@ class Runner(Protocol):
 
 
 def words(call: Call) -> dict[str, Any]:
-    """Return the arguments of the pool but for x."""
+    """Return the arguments of the pool except x."""
     return {n: v for n, v in call.args.items() if n not in ("x", "way", "traced", "x64", "route")}
 
 
 def near(got: Array, want: Array, slack: Array, dtype: Any) -> str:
-    """Return where numbers are further apart than the slack, in units of the type, or a text."""
+    """Return a text that tells where numbers are further apart than the slack, in units of the type, or ""."""
     if got.shape != want.shape or got.dtype != dtype:
         return f"got {got.dtype.name}{list(got.shape)}, wanted {np.dtype(dtype).name}{list(want.shape)}"
     if np.dtype(dtype).kind in "iub":
@@ -56,7 +56,7 @@ def near(got: Array, want: Array, slack: Array, dtype: Any) -> str:
     else:
         eps = float(ml_dtypes.finfo(dtype).eps)
         a, b = got.astype(np.float64), want.astype(np.float64)
-        if want.dtype == object:  # numbers that are not rounded yet
+        if want.dtype == object:  # these numbers are not rounded yet
             slack = np.maximum(slack, np.abs(b))
         with np.errstate(all="ignore"):
             bad = ~((a == b) | ((a != a) & (b != b)) | (np.abs(a - b) <= eps * slack))
@@ -114,7 +114,7 @@ def _check_way(call: Call, runner: Runner, means: Meaning, x: Array, way: str, t
         return _told("gradient", near(runner.pull(call, x, g, traced), want, slack * scale, x.dtype))
     if way == "push":
         want = (m @ v.reshape(-1).astype(np.float64)).reshape(shape)
-        if call.args.get("nan") == "ignore" and folds(call.name):  # a mean of no number changes by no number
+        if call.args.get("nan") == "ignore" and folds(call.name):  # the derivative of a NaN mean is NaN
             want = np.where(np.reshape(means.y != means.y, shape), np.nan, want)
         scale = (np.abs(m) @ np.abs(v.reshape(-1).astype(np.float64))).reshape(shape)
         return _told("tangent", near(runner.push(call, x, v, traced), want, slack * scale, x.dtype))

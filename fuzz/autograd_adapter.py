@@ -23,7 +23,7 @@ DTYPES = ("float16", "float32", "float64", "float64", "int8", "uint8", "int32", 
 
 
 class Autograd:
-    """The pools of autograd; `traced` takes a derivative inside of another function's."""
+    """The pools of autograd; `traced` takes each derivative inside another function's derivative."""
 
     def _run(self, call: Call, x: Any, **more: Any) -> Any:
         return getattr(pool, call.name)(x, **adapters.words(call), **more)
@@ -33,7 +33,7 @@ class Autograd:
         return np.asarray(self._run(call, x))
 
     def pull(self, call: Call, x: Array, g: Array, traced: bool) -> Array:
-        """Return the gradient; the array is changed before it is taken."""
+        """Return the gradient; change the array before the gradient is taken."""
         mine = x.copy()
         back, _ = autograd.make_vjp(lambda a: self._run(call, a))(mine)
         mine[...] = 0

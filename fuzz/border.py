@@ -67,17 +67,17 @@ STRANGE_TYPES = ("bool", "complex64", "O", "S4", "U2", "M8[s]", "V8", ">f4", ">i
 
 
 def pick(rng: Rng, values: Any) -> Any:
-    """One of these."""
+    """Return one of the values."""
     return values[int(rng.integers(len(values)))]
 
 
 def rarely(rng: Rng, chance: float = 0.04) -> bool:
-    """Seldom true."""
+    """Return True, seldom."""
     return bool(rng.random() < chance)
 
 
 def axis(rng: Rng) -> tuple[int, np.ndarray, np.ndarray, np.ndarray | None]:
-    """Windows over an axis, as makers draw them or any that rise."""
+    """Return windows over an axis: from a maker, or any that rise."""
     n = int(rng.integers(0, 9))
     if rng.random() < 0.5:
         k, s = int(rng.integers(1, 5)), int(rng.integers(1, 4))
@@ -93,7 +93,7 @@ def axis(rng: Rng) -> tuple[int, np.ndarray, np.ndarray, np.ndarray | None]:
 
 
 def spoilt_axis(rng: Rng, item: Any) -> Any:
-    """An axis with something wrong in it."""
+    """Return an axis with one fault in it."""
     parts = list(item)
     at = int(rng.integers(4))
     if at == 0:
@@ -110,7 +110,7 @@ def spoilt_axis(rng: Rng, item: Any) -> Any:
 
 
 def plan(rng: Rng) -> tuple[Any, int, int]:
-    """A plan and its sizes, or whatever the constructor makes of something worse."""
+    """Return a plan and its sizes, or what the constructor makes of worse arguments."""
     axes: Any = [axis(rng) for _ in range(int(rng.integers(1, 4)))]
     outer, inner = int(rng.integers(0, 4)), int(pick(rng, (0, 1, 1, 2, 3, 17, 33)))
     source = [outer, *(a[0] for a in axes), inner]
@@ -132,7 +132,7 @@ def plan(rng: Rng) -> tuple[Any, int, int]:
 
 
 def array(rng: Rng, size: int, dtype: Any) -> Any:
-    """An array of that size and type, now and then of another, or no array."""
+    """Return an array of that size and type; now and then another one, or no array."""
     if rarely(rng):
         return pick(rng, ODD)
     if rarely(rng):
@@ -157,7 +157,7 @@ def array(rng: Rng, size: int, dtype: Any) -> Any:
 
 
 def arrays(rng: Rng, *wanted: tuple[int, Any]) -> list[Any]:
-    """Arrays of these sizes and types; now and then two of them share memory."""
+    """Return arrays of these sizes and types; now and then two of them share memory."""
     found = [array(rng, size, dtype) for size, dtype in wanted]
     if rarely(rng) and len(found) > 1:
         i, j = rng.permutation(len(found))[:2]
@@ -167,12 +167,12 @@ def arrays(rng: Rng, *wanted: tuple[int, Any]) -> list[Any]:
 
 
 def number(rng: Rng, most: int) -> Any:
-    """An enum's number, or something like one."""
+    """Return an enum's number, or a value like one."""
     return pick(rng, (*HUGE, *ODD, most + 1)) if rarely(rng) else int(rng.integers(0, most + 1))
 
 
 def call(rng: Rng) -> None:
-    """One function with arguments that are mostly right."""
+    """Call one function with arguments that are mostly right."""
     made, n, m = plan(rng)
     t = dtype_of(pick(rng, REALS))
     where = pick(rng, (np.int32, np.int64))
@@ -211,7 +211,7 @@ def call(rng: Rng) -> None:
 
 
 def indexed(rng: Rng, verb: str, n: int, m: int, t: Any, where: Any) -> None:
-    """The verbs whose positions the caller supplies: some lead outside."""
+    """Call a verb that takes positions from the caller; some positions lie outside."""
     items = pick(rng, (1, 1, 1, 2, 0, -1, n, m, 2**40))
     v, out, index = arrays(rng, (m if verb == "scatter" else n, t), (n if verb == "scatter" else m, t), (m, where))
     if isinstance(index, np.ndarray) and index.flags.writeable and index.dtype.kind == "i" and rng.random() < 0.8:
@@ -221,7 +221,7 @@ def indexed(rng: Rng, verb: str, n: int, m: int, t: Any, where: Any) -> None:
 
 
 def tapped(rng: Rng, verb: str, made: Any, n: int, m: int, t: Any) -> None:
-    """The verbs whose taps the caller supplies, or wants: some lead outside, some are of another type."""
+    """Call a verb that takes or returns taps; some taps lie outside, some have another type."""
     kind = pick(rng, (np.uint8, np.uint8, np.uint8, np.uint32))
     if verb == "choose":
         _core.choose(made, *arrays(rng, (n, t), (m, t), (m, kind)))
@@ -233,7 +233,7 @@ def tapped(rng: Rng, verb: str, made: Any, n: int, m: int, t: Any) -> None:
 
 
 def others(rng: Rng) -> None:
-    """What is neither a verb nor a plan."""
+    """Change a setting, or construct a plan a second time."""
     which = int(rng.integers(4))
     if which == 0:
         _core.set_num_threads(number(rng, 4))
@@ -260,7 +260,7 @@ def others(rng: Rng) -> None:
 
 
 def run(given: Any, progress: workers.Progress) -> Counter[str]:
-    """Calls until the time is over; only refusals may be raised."""
+    """Call functions until the time is over; only refusals may be raised."""
     counts: Counter[str] = Counter()
     end = time.monotonic() + given.seconds
     number_ = given.first

@@ -1,4 +1,4 @@
-"""Random windows over an axis as a caller may spell them: repeated, of one cell, empty in the middle, far apart, late."""
+"""Random windows over an axis, as a caller may give them: repeated, of one cell, empty in the middle, far apart, late."""
 
 from __future__ import annotations
 
@@ -7,42 +7,42 @@ from typing import Any
 import numpy as np
 
 Rng = np.random.Generator
-Windows = tuple[np.ndarray, np.ndarray]  # start and stop of each
+Windows = tuple[np.ndarray, np.ndarray]  # start and stop of each window
 
 
 def one_cell(rng: Rng, n: int) -> Windows:
-    """As many windows as cells, of one cell each: the axis looks like one that is not pooled."""
+    """Return as many windows as cells, of one cell each: the axis looks like one that is not pooled."""
     start = np.sort(rng.integers(0, n, n))
     return start, start + 1
 
 
 def repeated(rng: Rng, n: int) -> Windows:
-    """Some windows, each several times."""
+    """Return windows, some of them several times."""
     start, stop = rising(rng, n)
     times = rng.integers(1, 4, len(start))
     return start.repeat(times), stop.repeat(times)
 
 
 def late(rng: Rng, n: int) -> Windows:
-    """Windows that all begin behind the middle."""
+    """Return windows that all begin behind the middle."""
     start = np.sort(rng.integers(n // 2, n, int(rng.integers(1, n + 2))))
     return start, np.minimum(start + int(rng.integers(1, 4)), n)
 
 
 def apart(rng: Rng, n: int) -> Windows:
-    """A window at each end, and nothing between them."""
+    """Return a window at each end, and none between them."""
     return np.array([0, n - 1]), np.array([1, n])
 
 
 def rising(rng: Rng, n: int) -> Windows:
-    """Windows with at least one cell that begin and end wherever they like, as long as both rise."""
+    """Return windows of at least one cell, anywhere, as long as starts and stops both rise."""
     m = int(rng.integers(1, n + 3))
     start = np.sort(rng.integers(0, n, m))
     return start, np.maximum(start + 1, np.sort(rng.integers(1, n + 1, m)))
 
 
 def hollow(rng: Rng, n: int) -> Windows:
-    """Windows of which some, in the middle too, have no cell."""
+    """Return windows of which some, also in the middle, have no cell."""
     start, stop = rising(rng, n)
     empty = rng.random(len(start)) < 0.4
     stop = np.where(empty, start, stop)
@@ -53,7 +53,7 @@ FULL = (one_cell, one_cell, repeated, late, apart, rising)
 
 
 def boundaries(rng: Rng, n: int, empty: bool = True) -> Windows:
-    """Windows of one of these kinds over n cells, at least one; those without a cell only if they may be."""
+    """Return windows of a random kind over n cells, at least one window; empty windows only if allowed."""
     kinds: Any = (*FULL, hollow) if empty else FULL
     start, stop = kinds[int(rng.integers(len(kinds)))](rng, n)
     return start.astype(np.int64), stop.astype(np.int64)

@@ -1,4 +1,4 @@
-"""Builds the instrumented core, and says how Python is run with it."""
+"""Build the instrumented core, and prepare Python to run with it."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ KINDS = {
     "faults": ("faults", "c++"),
 }
 
-# Tests of what is shipped: its speed, its size, the names that it exports. Other builds are not like that.
+# Tests of the shipped build: its speed, its size, the names that it exports. Instrumented builds differ in all three.
 SHIPPED = ("not_slower", "costs_at_most", "nothing_but_its_entry", "takes_less_than")
 OF_ANY_BUILD = ["-k", " and ".join(f"not {name}" for name in SHIPPED)]
 
 
 class Missing(RuntimeError):
-    """A program that is needed and not there."""
+    """A required program is not installed."""
 
 
 def tool(*names: str) -> str:
-    """The first of these programs that there is."""
+    """Return the first of these programs that is installed."""
     found = next(filter(None, map(shutil.which, names)), None)
     if found is None:
         raise Missing(f"needs {' or '.join(names)}, which is not installed")
@@ -37,7 +37,7 @@ def tool(*names: str) -> str:
 
 
 def build(kind: str, root: Path = ROOT) -> Path:
-    """Builds in a folder of its own, only what has changed; returns the folder. `root` may be a copy of this tree."""
+    """Build what has changed, in a folder of its own; return the folder. `root` may be a copy of this tree."""
     flags, compiler = KINDS[kind]
     folder = ROOT / "build" / kind
     cmake, made = tool("cmake"), tool("ninja", "make")
@@ -53,26 +53,26 @@ def build(kind: str, root: Path = ROOT) -> Path:
 
 
 def package(folder: Path) -> Path:
-    """The Python package with the folder's core in place of the installed one; returns what goes on PYTHONPATH."""
+    """Copy the Python package, with the folder's core in place of the installed one; return the entry for PYTHONPATH."""
     home = (folder if folder.parent == ROOT / "build" else ROOT / "build" / "plain") / "package"
     shutil.rmtree(home, ignore_errors=True)
     shutil.copytree(ROOT / "src" / "poolgrad", home / "poolgrad", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     module = next(folder.glob("_core*.so"))
     shutil.copy2(module, home / "poolgrad")
-    shutil.copy2(ROOT / "src" / "core" / "foreign.hpp", home / "poolgrad" / "jax")  # as an installation has it
+    shutil.copy2(ROOT / "src" / "core" / "foreign.hpp", home / "poolgrad" / "jax")  # where an installation has it
     return home
 
 
 def installed() -> Path:
-    """The folder of the core that Python finds by itself."""
-    found = importlib.util.find_spec("poolgrad")  # not of the core, which would import the package
+    """Return the folder of the core that Python finds without help."""
+    found = importlib.util.find_spec("poolgrad")  # to find the core would import the package
     if found is None or found.origin is None:
         raise Missing("needs poolgrad, which is not installed")
     return Path(found.origin).parent
 
 
 def runtime(*names: str) -> str:
-    """Libraries of the compiler that have to be there before Python is."""
+    """Return the compiler's libraries that must be loaded before Python."""
     compiler = tool("c++")
     paths = [subprocess.check_output([compiler, f"-print-file-name={name}"], text=True).strip() for name in names]
     return " ".join(str(Path(path).resolve()) for path in paths)

@@ -18,7 +18,7 @@ from poolgrad._ops.table import Kind
 
 Args = dict[str, Any]
 
-# Parts of TensorFlow's refusals, and the deviation that lets the op compute all the same; the first that the op's row names counts.
+# Parts of TensorFlow's refusals, each with the deviation that lets the op compute anyway. The first that the op's row names counts.
 REFUSED_THERE = (
     (("NotFoundError", "Could not find device", "No OpKernel"), ("NO_KERNEL", "HALF", "GRID")),
     (("not in the list of allowed values",), ("HALF", "GRID")),
@@ -28,7 +28,7 @@ REFUSED_THERE = (
     (("tensor_out_dup", "Pooling region has more elements"), ("LEGITIMATE",)),
 )
 
-# Ways to spoil a call that TensorFlow may accept, and the deviation that names the refusal.
+# Ways to spoil a call that TensorFlow may accept, each with the deviation that names the refusal.
 SPOILT = {
     "channel stride": "CHANNEL_STRIDE",
     "depthwise stride": "DEPTHWISE",
@@ -45,7 +45,7 @@ def _named(case: Case, *names: str) -> Documented | None:
 
 
 def refused_there(case: Case, answer: str) -> str:
-    """Return the deviation that explains why TensorFlow refused what the op computed, or a text."""
+    """Return the deviation that explains why TensorFlow refused a call that the op computed, or a text."""
     if answer == "died":
         return _named(case, "FITS") or "TensorFlow died"
     for parts, names in REFUSED_THERE:
@@ -55,7 +55,7 @@ def refused_there(case: Case, answer: str) -> str:
 
 
 def refused_here(case: Case, spoil: str, refusal: str) -> str:
-    """Return the deviation that explains why the op refused what TensorFlow computed, or a text."""
+    """Return the deviation that explains why the op refused a call that TensorFlow computed, or a text."""
     found = _named(case, SPOILT[spoil]) if spoil else None
     if "wanted integers that" in refusal:
         found = _named(case, "LISTS")
@@ -79,7 +79,7 @@ def _touched(case: Case, args: Args, cells: np.ndarray) -> np.ndarray:
 
 
 def _by_cells(case: Case, args: Args) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield the deviations that hang on the cells of a window, and the outputs that they may change."""
+    """Yield the deviations that depend on the cells of a window, each with the outputs that it may change."""
     x = args[case.row.params[0].name]
     if case.row.order or not _real(x) or not x.size:
         return
@@ -100,7 +100,7 @@ def _flushed(a: Any) -> Any:
 
 
 def _terms(case: Case) -> int:
-    """Return the most numbers that are added up for a cell of the result."""
+    """Return the largest number of terms that are added for a cell of the result."""
     cells = prod(min(k, n) for k, n in zip(case.window, case.x[1:-1], strict=True))
     if case.row.order == 0:
         return cells
@@ -112,7 +112,7 @@ def _wide(args: Args) -> Args:
 
 
 def _apart(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return how far numbers are apart: 0 where both are the same, also if that is no number."""
+    """Return the distance between numbers: 0 where both are the same, also if both are NaN."""
     with np.errstate(all="ignore"):
         distance = np.abs(a.astype(np.float64) - b.astype(np.float64))
     same = (a == b) | ((a != a) & (b != b))
@@ -186,7 +186,7 @@ def _has_subnormals(args: Args) -> bool:
     return any(_real(a) and not same_bits(np.asarray(_flushed(a)), a).all() for a in args.values())
 
 
-# ---- calls that TensorFlow takes and we do not
+# ---- calls that TensorFlow accepts and we refuse
 
 
 def spoils(case: Case) -> tuple[str, ...]:
@@ -203,7 +203,7 @@ def spoils(case: Case) -> tuple[str, ...]:
 
 
 def spoilt(case: Case, args: Args, spoil: str) -> Args:
-    """Return the arguments with one thing changed; ValueError if this case has no such thing."""
+    """Return the arguments with one of them changed; ValueError if the case has no such argument."""
     if spoil not in spoils(case):
         raise ValueError(spoil)
     sizes = {n: list(np.asarray(args[n]).tolist()) for n in ("ksize", "strides") if n in args}
@@ -221,6 +221,6 @@ def spoilt(case: Case, args: Args, spoil: str) -> Args:
 
 
 def drawn(case: Case) -> Args:
-    """Return the arguments of a case, whose data may be anything."""
+    """Return the arguments of a case, with data of any kind."""
     with np.errstate(all="ignore"):
         return arguments(case)

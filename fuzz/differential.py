@@ -72,7 +72,7 @@ MEMORY: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 @dataclass(frozen=True)
 class Data:
-    """An array that these few words decide: see `support.draw` for the kinds of data."""
+    """An array that these few words determine: see `support.draw` for the kinds of data."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -159,7 +159,7 @@ def smaller(call: Call) -> Iterator[Call]:
 
 
 def shrink(case: Any, candidates: Callable[[Any], Any], fails: Callable[[Any], bool], seconds: float = 30) -> Any:
-    """Take the first candidate that still fails, again and again; a candidate that raises is not a case."""
+    """Take the first candidate that still fails, again and again; skip candidates that raise."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         for candidate in candidates(case):
@@ -181,7 +181,7 @@ Compare = Callable[[Call, Counter[str]], str]
 
 
 def _caught(compare: Compare) -> Compare:
-    """Return `compare` with an error that escapes from it as a text, so that its call is shrunk and shown like others."""
+    """Wrap `compare`: return an escaped error as a text, so that its call is shrunk and shown like others."""
 
     def run(call: Call, counts: Counter[str]) -> str:
         try:

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 class Generator(NamedTuple):
-    """A script in this folder, the modules without which it compares nothing, and its part of the calls."""
+    """A script in this folder, the modules that it needs to compare anything, and its share of the calls."""
 
     script: str
     needs: tuple[str, ...]
@@ -36,7 +36,7 @@ GENERATORS = {
     "tensorflow": Generator("tensorflow_ops.py", ("tensorflow",)),
     "autograd": Generator("autograd_adapter.py", ("autograd",)),
 }
-WITHOUT = ("pools",)  # that compare with exact numbers even where no other library is installed
+WITHOUT = ("pools",)  # these compare with exact numbers, even where no other library is installed
 
 
 def missing(generator: Generator) -> list[str]:
@@ -45,7 +45,7 @@ def missing(generator: Generator) -> list[str]:
 
 
 def run(name: str, generator: Generator, given: argparse.Namespace) -> tuple[bool, str]:
-    """Run one generator; return if it passed, and its last line."""
+    """Run one generator; return True if it passed, and its last line."""
     script = ROOT / "fuzz" / generator.script
     if not script.exists():
         return False, f"{name}: FAILED, there is no fuzz/{generator.script}"
@@ -73,7 +73,7 @@ def run(name: str, generator: Generator, given: argparse.Namespace) -> tuple[boo
 
 
 def main() -> int:
-    """Run the generators that were asked for; 1 if any failed."""
+    """Run the generators asked for; return 1 if any failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", choices=[[], *GENERATORS], metavar="generator")
     parser.add_argument("--calls", type=int, default=2000)

@@ -37,12 +37,12 @@ CHANNELS = (1, 1, 2, 3, 4, 5, 8, 16, 17, 33)
 
 
 def pick(rng: np.random.Generator, values: Any) -> Any:
-    """One of these."""
+    """Return one of the values."""
     return values[int(rng.integers(len(values)))]
 
 
 def random_case(rng: np.random.Generator, names: tuple[str, ...]) -> Case:
-    """A call that is right, small enough for the reference, rarely with nothing in it."""
+    """Return a right call that is small enough for the reference, rarely an empty one."""
     op = OPS[pick(rng, names)]
     most = (12 if op.spatial == 2 else 5) if rng.random() < 0.05 else (5 if op.spatial == 2 else 3)
     space = tuple(int(v) for v in rng.integers(1, most + 1, op.spatial))
@@ -60,12 +60,12 @@ def random_case(rng: np.random.Generator, names: tuple[str, ...]) -> Case:
 
 
 def flags(rng: np.random.Generator, *names: str) -> dict[str, bool]:
-    """Switches, each as likely on as off."""
+    """Return switches, each on with probability one half."""
     return {name: bool(rng.random() < 0.5) for name in names}
 
 
 def sized(rng: np.random.Generator, op: Op, case: Case, space: tuple[int, ...]) -> Case:
-    """Windows, strides and padding that fit."""
+    """Return windows, strides and padding that fit."""
     pad: Any = pick(rng, ("SAME", "VALID"))
     over = 3 if pad == "SAME" else 0
     k = tuple(int(rng.integers(1, n + 1 + over)) for n in space)
@@ -76,7 +76,7 @@ def sized(rng: np.random.Generator, op: Op, case: Case, space: tuple[int, ...]) 
 
 
 def outcome(run: Any, args: dict[str, Any]) -> Any:
-    """What a call gives: arrays, or the refusal as text."""
+    """Return the arrays that a call gives, or the text of its refusal."""
     try:
         return run(**args)
     except REFUSALS as error:
@@ -84,12 +84,12 @@ def outcome(run: Any, args: dict[str, Any]) -> Any:
 
 
 def slack(case: Case, args: dict[str, Any]) -> float:
-    """How far two sums of more than 64 terms may be apart, which are added in float64 in any order; 0 where bits are promised."""
+    """Return the largest difference between two float64 sums of over 64 terms in any order; 0 where bits are promised."""
     rule = case.row.rule
     free = rule.mean is not Mean.STRICT if rule.verb is Kernel.FOLD else rule.share is not Share.QUOTIENT
     if rule.verb not in (Kernel.FOLD, Kernel.SPREAD) or not free or case.row.family == "qavg":
         return 0.0
-    cells = prod(n for n in case.x[1:-1])  # no window has more, and no cell is in more windows than there are cells
+    cells = prod(n for n in case.x[1:-1])  # no window has more cells, and no cell is in more windows
     if cells <= 64:
         return 0.0
     values = [
@@ -100,7 +100,7 @@ def slack(case: Case, args: dict[str, Any]) -> float:
 
 
 def unlike(got: Any, want: Any, apart: float = 0.0) -> str:
-    """How two outcomes differ, or an empty text; results may be `apart`, and a unit in the last place more."""
+    """Return a text that tells how two outcomes differ, or "". Results may be `apart`, plus a unit in the last place."""
     if isinstance(got, str) or isinstance(want, str):
         same = isinstance(got, str) and isinstance(want, str) and got == want
         return "" if same else f"got {str(got)[:200]}, wanted {str(want)[:200]}"
@@ -115,19 +115,19 @@ def unlike(got: Any, want: Any, apart: float = 0.0) -> str:
 
 
 def handed_over(case: Case, args: dict[str, Any], form: str) -> dict[str, Any]:
-    """The same arguments, their memory otherwise."""
+    """Return the same arguments in another memory layout."""
     names = {p.name for p in case.row.params if p.kind in ARRAYS}
     return {n: FORMS[form](v) if n in names and np.ndim(v) and np.size(v) else v for n, v in args.items()}
 
 
 def drawn(case: Case) -> dict[str, Any]:
-    """The arguments of a case, whose data may be anything."""
+    """Return the arguments of a case, with data of any kind."""
     with np.errstate(all="ignore"):
         return arguments(case)
 
 
 def wrong(case: Case, args: dict[str, Any], counts: Counter[str], form: str = "") -> str:
-    """What is wrong with a right call on any of its ways."""
+    """Run a right call on every path; return a text if a result differs from the reference, or ""."""
     want, apart = outcome(SLOW[case.op], args), slack(case, args)
     ways = {"fast": args, "again": args}
     if form:
@@ -142,7 +142,7 @@ def wrong(case: Case, args: dict[str, Any], counts: Counter[str], form: str = ""
 
 
 def misled(case: Case, args: dict[str, Any], rng: np.random.Generator, counts: Counter[str]) -> str:
-    """What is wrong with the answer to a call that was spoilt: the reference's, or a refusal that names the op."""
+    """Spoil a call; return a text if its answer is not the reference's and not a refusal that names the op, or ""."""
     with np.errstate(all="ignore"):
         what, given = spoil.spoilt(rng, case, args)
     counts["calls"] += 1
@@ -157,7 +157,7 @@ def misled(case: Case, args: dict[str, Any], rng: np.random.Generator, counts: C
 
 
 def smaller(case: Case) -> list[Case]:
-    """Cases with one thing less."""
+    """Return the cases that are one step simpler."""
     found = []
     for i, n in enumerate(case.x):
         found += [replace(case, x=(*case.x[:i], m, *case.x[i + 1 :])) for m in {1, n // 2, n - 1} if 0 < m < n]
@@ -169,19 +169,19 @@ def smaller(case: Case) -> list[Case]:
 
 
 def failure(case: Case, text: str, form: str) -> str:
-    """A report that can be pasted."""
+    """Shrink the case; return a report that can be pasted."""
     small = differential.shrink(case, smaller, lambda c: bool(wrong(c, drawn(c), Counter(), form)))
     text = wrong(small, drawn(small), Counter(), form) or text
     return f"{text}\n    wrong({small!r})   # memory: {form or 'as it is'}"
 
 
 def one(seed: int, number: int, names: tuple[str, ...], counts: Counter[str]) -> str:
-    """Case `number` of a seed: a right call and a few wrong ones; what is wrong with them."""
+    """Run case `number` of a seed, a right call and a few wrong ones; return a text if one fails, or ""."""
     rng = np.random.default_rng([seed, number])
     case = random_case(rng, names)
     try:
         args = drawn(case)
-    except ValueError:  # nothing to draw positions from
+    except ValueError:  # an empty array has no positions to draw from
         counts["no case"] += 1
         return ""
     form = pick(rng, ("", *FORMS))
@@ -195,7 +195,7 @@ def one(seed: int, number: int, names: tuple[str, ...], counts: Counter[str]) ->
 
 
 def run(given: Any, progress: workers.Progress) -> Counter[str]:
-    """Cases until the time is over or one fails."""
+    """Run cases until the time is over or one fails."""
     counts: Counter[str] = Counter()
     names = tuple(given.op or OPS)
     end = time.monotonic() + given.seconds

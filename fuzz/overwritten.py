@@ -1,4 +1,4 @@
-"""Arrays and lists that others overwrite during a call: threads, or another process through a mapped file."""
+"""Arrays and lists that threads, or another process through a mapped file, overwrite during a call."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ GUARD = 128  # bytes on each side of a result
 
 
 def pick(rng: Rng, values: Any) -> Any:
-    """One of these."""
+    """Return one of the values."""
     return values[int(rng.integers(len(values)))]
 
 
 class Mapped:
-    """A file in memory that another process overwrites: what lies in `live` changes between `good` and noise."""
+    """A file in memory; another process switches the bytes in `live` between those in `good` and noise."""
 
     HEAD, ROOM = 64, 1 << 22
 
@@ -39,14 +39,14 @@ class Mapped:
         self.head, self.live, self.good = parts(path)
         search = os.pathsep.join(filter(None, sys.path))
         command = [sys.executable, str(Path(__file__).resolve()), str(path), str(os.getpid())]
-        # Without this process's output: whoever reads that would wait for both to end.
+        # The child must not inherit this process's output: a reader of that output would wait for both processes to end.
         self.writer = subprocess.Popen(
             command, env={**os.environ, "PYTHONPATH": search}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         self.used = 0
 
     def take(self, nbytes: int) -> tuple[np.ndarray, np.ndarray] | None:
-        """Room for an array, and for what it holds in truth; None if there is none left."""
+        """Return room for an array and for its true values; None if the file is full."""
         begin = -(-self.used // 64) * 64
         if begin + nbytes > self.ROOM:
             return None
@@ -54,19 +54,19 @@ class Mapped:
         return self.live[begin : self.used], self.good[begin : self.used]
 
     def rest(self) -> None:
-        """Lets the other process pause, and frees the room."""
+        """Let the other process pause, and free the room."""
         self.head[0] = self.used = 0
         self.live[:] = 0
 
     def close(self) -> None:
-        """Ends the other process."""
+        """End the other process."""
         self.head[1] = 1
         self.writer.wait(10)
         self.folder.cleanup()
 
 
 def parts(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of a mapped file: two numbers (bytes to write, whether to end), what changes, what is true."""
+    """Return the parts of a mapped file: two numbers (bytes to write, 1 to end), the bytes that change, the true bytes."""
     head = np.memmap(path, np.int64, "r+", shape=(2,))
     whole = np.memmap(path, np.uint8, "r+", offset=0)
     live = whole[Mapped.HEAD : Mapped.HEAD + Mapped.ROOM]
@@ -95,24 +95,24 @@ def write_forever(path: Path, parent: int) -> None:
 
 @dataclass
 class Racing:
-    """An array, or a list, that is overwritten; what it holds in truth; what else it may hold."""
+    """An array or list that is overwritten, its true values, and the wrong values that it may hold."""
 
     live: Any
     good: Any
     bad: list[Any]
 
     def write(self, turn: int) -> None:
-        """Something wrong, then the truth again."""
+        """Write wrong values, then the true ones again."""
         self.live[...] = self.bad[turn % len(self.bad)]
-        time.sleep(0)  # so that others see it: Python hands its lock over
+        time.sleep(0)  # hand over Python's lock, so that other threads see the wrong values
         self.live[...] = self.good
 
 
 class RacingList(Racing):
-    """A list, which may also become shorter and longer."""
+    """A list that is overwritten; its length may change, too."""
 
     def write(self, turn: int) -> None:
-        """Something wrong, then the truth again."""
+        """Write wrong values, then the true ones again."""
         self.live[:] = self.bad[turn % len(self.bad)]
         time.sleep(0)
         self.live[:] = self.good
@@ -120,13 +120,13 @@ class RacingList(Racing):
 
 @dataclass
 class Case:
-    """One function, what it is called with, and where it may write."""
+    """A function, its arguments, and the arrays that it may write."""
 
     name: str
     run: Callable[[], Any]
     racing: list[Racing] = field(default_factory=list)
     results: list[np.ndarray] = field(default_factory=list)  # each between guard bytes
-    quiet: Callable[[], str] = lambda: ""  # what is wrong when nobody writes
+    quiet: Callable[[], str] = lambda: ""  # a text if the answer is wrong when nobody writes
 
     def spilt(self) -> str:
         """Return a text if guard bytes were written, else an empty one."""
@@ -137,7 +137,7 @@ class Case:
 
 
 class Maker:
-    """Makes the arrays of a case: in memory that threads write, or in the mapped file."""
+    """A maker of a case's arrays, in memory that threads write or in the mapped file."""
 
     def __init__(self, rng: Rng, mapped: Mapped | None) -> None:
         self.rng, self.mapped = rng, mapped
@@ -145,7 +145,7 @@ class Maker:
         self.results: list[np.ndarray] = []
 
     def input(self, truth: np.ndarray) -> np.ndarray:
-        """An array that is overwritten during the call."""
+        """Return an array that is overwritten during the call."""
         truth = np.ascontiguousarray(truth)
         room = self.mapped.take(truth.nbytes) if self.mapped else None
         if room is not None:
@@ -162,13 +162,13 @@ class Maker:
         return live
 
     def list(self, truth: list[int]) -> list[int]:
-        """A list that is overwritten during the call."""
+        """Return a list that is overwritten during the call."""
         live = list(truth)
         self.racing.append(RacingList(live, list(truth), [[2**62] * len(truth), [], [-1], [*truth, 1], ["x"], [2**70]]))
         return live
 
     def data(self, shape: Any, dtype: Any) -> np.ndarray:
-        """Numbers, some of them equal, some NaN where there is any; overwritten."""
+        """Return numbers, some of them equal, some NaN if the type has NaN; they are overwritten during the call."""
         dtype = np.dtype(dtype)
         values = self.rng.integers(0, 5, shape)
         array = values.astype(dtype)
@@ -184,7 +184,7 @@ class Maker:
         return memory[GUARD:-GUARD].view(dtype).reshape(shape)
 
     def case(self, name: str, run: Callable[[], Any], quiet: Callable[[], str] = lambda: "") -> Case:
-        """The case, once all its arrays are made."""
+        """Return the case, once all its arrays are made."""
         return Case(name, run, self.racing, self.results, quiet)
 
 

@@ -37,7 +37,7 @@ from poolgrad.graph import service  # noqa: E402
 from poolgrad.graph.blocks import BLOCKS  # noqa: E402
 from poolgrad.studio.routes import App  # noqa: E402
 
-SECONDS, BYTES = 1.0, 200 * 2**20  # that a request may take
+SECONDS, BYTES = 1.0, 200 * 2**20  # limits of one request
 ANSWERS = (200, 400, 404, 409, 413)
 TOKEN, PORT = "the-token", 8765
 HEADERS = {"Host": f"127.0.0.1:{PORT}", "X-Poolgrad-Token": TOKEN}
@@ -74,7 +74,7 @@ JUNK: list[Any] = [
 
 
 def damaged(draw: random.Random, good: bytes) -> bytes:
-    """Bytes cut, flipped, doubled, or strewn with others."""
+    """Return the bytes cut, flipped, doubled, or with others strewn in."""
     data = bytearray(good)
     for _ in range(draw.randint(1, 5)):
         at = draw.randrange(len(data) + 1)
@@ -95,7 +95,7 @@ def damaged(draw: random.Random, good: bytes) -> bytes:
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Every place inside a JSON value."""
+    """Return every place inside a JSON value."""
     found = [path] if path else []
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
@@ -104,7 +104,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 def twisted(draw: random.Random, value: Any, mild: float = 0) -> Any:
-    """A JSON value with some of its parts replaced, left out, renamed or repeated; `mild` is the share of texts of blocks."""
+    """Return a JSON value with parts replaced, left out, renamed or repeated; `mild` is the share of texts of blocks."""
     value = copy.deepcopy(value)
     for _ in range(draw.randint(1, 4)):
         found = places(value)
@@ -132,7 +132,7 @@ def twisted(draw: random.Random, value: Any, mild: float = 0) -> Any:
 
 
 def reworded(draw: random.Random, text: str) -> str:
-    """A text with a number or a few characters replaced."""
+    """Return a text with a number or a few characters replaced."""
     if draw.random() < 0.3:
         return draw.choice([*NUMBERS, *WORDS, *BLOCKS])
     numbers = [found.span() for found in re.finditer(r"[-+]?[0-9.]+", text)]
@@ -152,7 +152,7 @@ def reworded(draw: random.Random, text: str) -> str:
 
 
 def picture(draw: random.Random) -> bytes:
-    """A PNG file with right checksums and any filters, in which nothing or one thing is wrong."""
+    """Return a PNG file with right checksums and any filters, with one fault or none."""
     fault = draw.choice(["none", "none", "lines", "claim", "header", "body", "chunk", "pieces", "raw"])
     channels = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
     colour = draw.choice([0, 2, 2, *(channels if fault == "header" else ())])
@@ -187,7 +187,7 @@ def picture(draw: random.Random) -> bytes:
 
 
 def array(draw: random.Random) -> bytes:
-    """A .npy file with a damaged or strange header."""
+    """Return a .npy file with a damaged or strange header."""
     dtype = draw.choice(["<f4", ">f8", "<i8", "|u1", "<f2", "<c8", "|b1", "<U3", "<M8[s]", "|V2"])
     shape = tuple(draw.choice([0, 1, 2, 3, 5]) for _ in range(draw.randrange(5)))
     file = io.BytesIO()
@@ -202,7 +202,7 @@ def array(draw: random.Random) -> bytes:
 
 
 def enuspace(draw: random.Random) -> dict[str, bytes]:
-    """A page of enuSpace whose numbers, names or bytes are wrong."""
+    """Return a page of enuSpace with wrong numbers, names or bytes."""
     if draw.random() < 0.4:
         whole = json.loads((ENUSPACE / "avgpool.json").read_text("utf-8"))
         return {"p.json": json.dumps(twisted(draw, whole)).encode(draw.choice(["utf-8", "utf-16"]))}
@@ -227,7 +227,7 @@ Request = tuple[str, bytes]
 
 
 def graphs(draw: random.Random) -> dict[str, Any]:
-    """A page to damage: an example, or one block of any kind with the texts it begins with."""
+    """Return a page to damage: an example, or one block of any kind with its initial texts."""
     if draw.random() < 0.6:
         return dict(draw.choice(service.examples())["graph"])
     graph = service.new_graph()
@@ -244,7 +244,7 @@ def graphs(draw: random.Random) -> dict[str, Any]:
 
 
 def of_graph(draw: random.Random) -> Request:
-    """A damaged graph, to be checked, run, exported or differentiated."""
+    """Return a request to check, run, export or differentiate a damaged graph."""
     graph = graphs(draw)
     whole = {
         "graph": graph,
@@ -264,14 +264,14 @@ def of_graph(draw: random.Random) -> Request:
 
 
 def of_file(draw: random.Random) -> Request:
-    """An uploaded file."""
+    """Return a request that uploads a file."""
     if draw.random() < 0.6:
         return "/api/upload?name=" + draw.choice(["a.png", "a.png", "a.png", "a.PNG", "a.npy"]), picture(draw)
     return "/api/upload?name=" + draw.choice(["a.npy", "a.npy", "a.png", "", "a", "%00.npy"]), array(draw)
 
 
 def of_data(draw: random.Random) -> Request:
-    """A graph that holds a damaged file under its right hash, or a right one under a wrong hash."""
+    """Return a request with a graph that holds a damaged file under its right hash, or a right one under a wrong hash."""
     import hashlib
 
     raw, key, op = draw.choice([(picture(draw), "png_base64", "Image"), (array(draw), "npy_base64", "File")])
@@ -289,7 +289,7 @@ def of_data(draw: random.Random) -> Request:
 
 
 def of_import(draw: random.Random) -> Request:
-    """Files to be imported."""
+    """Return a request that imports files."""
     files = {name: base64.b64encode(raw).decode() for name, raw in enuspace(draw).items()}
     whole: Any = {"files": files}
     return "/api/import", json.dumps(twisted(draw, whole) if draw.random() < 0.1 else whole).encode()
@@ -304,7 +304,7 @@ KINDS: dict[str, Callable[[random.Random], Request]] = {
 
 
 def drawn(seed: int, number: int) -> tuple[str, Request]:
-    """One request, and its kind."""
+    """Return a request and its kind."""
     draw = random.Random(f"{seed}:{number}")
     kind = draw.choice(["graph", "graph", "graph", "file", "data", "import", "import"])
     return kind, KINDS[kind](draw)
@@ -314,7 +314,7 @@ def drawn(seed: int, number: int) -> tuple[str, Request]:
 
 
 def wrong(app: App, request: Request, limit: float = SECONDS) -> tuple[int, str]:
-    """The status of the answer, and what is wrong with it, if anything is."""
+    """Return the status of the answer, and a text if the answer is wrong."""
     path, body = request
     before, peak, begin = rss(), _peak(), time.process_time()
     status, _, answer = app("POST", path, HEADERS, body)
@@ -331,17 +331,17 @@ def wrong(app: App, request: Request, limit: float = SECONDS) -> tuple[int, str]
 
 
 def _peak() -> int:
-    """The most bytes that this process ever had in memory."""
+    """Return the largest number of bytes that this process ever had in memory."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def run(given: Any, progress: workers.Progress) -> Counter[str]:
-    """Sends requests until the time is over; counts answers by kind."""
+    """Send requests until the time is over; count answers by kind."""
     said: list[str] = []
     app = App(TOKEN, PORT, {}, log=said.append)
     app(
         "POST", "/api/upload?name=a.png", HEADERS, png.encode(np.zeros((9, 9, 3), np.uint8))
-    )  # imports what is imported late
+    )  # import every module that the server imports late
     counts: Counter[str] = Counter()
     end, number = time.monotonic() + given.seconds, given.first
     while time.monotonic() < end and counts["failed"] < 5 and not 0 < given.calls <= counts["calls"]:
@@ -350,7 +350,7 @@ def run(given: Any, progress: workers.Progress) -> Counter[str]:
         counts["calls"] += 1
         said.clear()
         status, text = wrong(app, request)
-        if "seconds" in text:  # others may have had the machine's caches: once more
+        if "seconds" in text:  # measure again: other processes may have used the machine's caches
             status, text = wrong(app, request)
         counts[f"{kind} {'served' if status == 200 else 'refused'}"] += 1
         if text:

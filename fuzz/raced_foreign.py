@@ -1,4 +1,4 @@
-"""The table of plain functions, which XLA calls, in races: called by address, without Python's lock."""
+"""Races of the table of plain functions, which XLA calls: by address, without Python's lock."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Choice(ctypes.Structure):
 
 
 _P, _I, _L = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64
-TABLE = {  # in the order of the table: what each returns and takes, but for the reason at the end
+TABLE = {  # in the order of the table: the types that each function returns and takes, without the reason at the end
     "plan": (_P, _L, _L, _I, _P, _P, _P, _P, _P),
     "drop": (None, _P),
     "sizes": (None, _P, _P, _P, _P),
@@ -33,7 +33,7 @@ TABLE = {  # in the order of the table: what each returns and takes, but for the
 
 
 def foreign() -> dict[str, Any]:
-    """The functions of the table."""
+    """Return the functions of the table."""
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = _P, (ctypes.py_object, ctypes.c_char_p)
     address = pointer(_core.foreign(), b"poolgrad.foreign.1")
@@ -45,13 +45,13 @@ FOREIGN = foreign()
 
 
 def checked(fine: Any, reason: Any) -> None:
-    """ValueError with the reason of a call that failed."""
+    """Raise ValueError with the reason of a call that failed."""
     if not fine:
         raise ValueError(reason.value.decode())
 
 
 def foreign_plan(w: Windows, start: np.ndarray, stop: np.ndarray) -> Any:
-    """A plan of the table, from boundaries one after the other."""
+    """Return a plan of the table, from boundaries one after the other."""
     reason = ctypes.create_string_buffer(256)
     n, m = (np.array([f(a) for a in w.axes], np.int64) for f in (lambda a: a[0], lambda a: len(a[1])))
     data = (a.ctypes.data for a in (n, m, start, stop))
@@ -61,7 +61,7 @@ def foreign_plan(w: Windows, start: np.ndarray, stop: np.ndarray) -> Any:
 
 
 def foreign_case(rng: Rng, make: Maker, name: str) -> Case:
-    """A function of the table; a plan from boundaries that are overwritten, all else with a plan that is right."""
+    """Return a case of the table: a plan from boundaries that are overwritten, or another function with a right plan."""
     name = name.removeprefix("foreign.")
     w, dtype = windows(rng), int(rng.integers(len(DTYPES) if name in ("choose", "pick", "place") else 4))
     start, stop = (np.concatenate([a[i] for a in w.axes]).astype(np.int64) for i in (1, 2))

@@ -1,4 +1,4 @@
-"""Calls in races that Python checks before the core does: sequences, lists, positions, taps, boundaries."""
+"""Races of the arguments that Python checks before the core does: sequences, lists, positions, taps, boundaries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def differs(got: Any, want: Any) -> str:
 
 
 def sequence_case(rng: Rng, make: Maker, name: str) -> Case:
-    """Sequences of a fractional pooling: what is kept for the next call must be of the numbers that were used."""
+    """Return a case of a fractional pooling whose sequences are overwritten; the cache must hold the numbers that were used."""
     n = int(rng.integers(4, 40))
     truth = [0, *sorted(rng.choice(np.arange(1, n), n // 2, replace=False).tolist()), n]
     row, col = make.input(np.array(truth)), make.list(truth)
@@ -43,7 +43,7 @@ def sequence_case(rng: Rng, make: Maker, name: str) -> Case:
 
 
 def sizes_case(rng: Rng, make: Maker, name: str) -> Case:
-    """ksize and strides as lists."""
+    """Return a case of a pool with ksize and strides as lists."""
     x = rng.integers(0, 9, (1, 8, 8, 2)).astype(np.float32)
     ksize, strides = make.list([1, 2, 2, 1]), make.list([1, 2, 2, 1])
     words = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}
@@ -56,7 +56,7 @@ def sizes_case(rng: Rng, make: Maker, name: str) -> Case:
 
 
 def argmax_case(rng: Rng, make: Maker, name: str) -> Case:
-    """The ops whose positions the caller supplies."""
+    """Return a case of an op that takes positions from the caller."""
     n = int(rng.integers(8, 64))
     x = make.data((2, 2 * n, 2 * n, 3), np.float32)
     index = make.input(rng.integers(0, 12 * n * n, (2, n, n, 3)).astype(np.int64))
@@ -68,7 +68,7 @@ def argmax_case(rng: Rng, make: Maker, name: str) -> Case:
 
 
 def unpool_case(rng: Rng, make: Maker, name: str) -> Case:
-    """Operators by positions and by taps; masks where of equal positions the last one counts."""
+    """Return a case of an operator by positions or by taps, or a mask where the last of equal positions counts."""
     n, m = int(rng.integers(1, 5000)), int(rng.integers(1, 5000))
     index, y = make.input(rng.integers(0, n, m)), make.data((m,), pick(rng, (np.float16, np.float64)))
     reduce = pick(rng, ("sum", "assign"))
@@ -87,7 +87,7 @@ def unpool_case(rng: Rng, make: Maker, name: str) -> Case:
 
 
 def window_case(rng: Rng, make: Maker, name: str) -> Case:
-    """Boundaries of a pool, as an array and as lists; and taps from positions."""
+    """Return a case of a pool with boundaries as an array or as lists, or taps from positions."""
     n = int(rng.integers(2, 40))
     start, stop = boundaries(rng, n, empty=False)
     pairs, x = make.input(np.stack([start, stop], 1)), make.data((n, 3), np.float32)

@@ -1,4 +1,4 @@
-"""Random windows for races, as the core takes them, and right taps of them."""
+"""Random windows for races, in the form that the core takes, and right taps for them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from overwritten import Rng, pick
 from poolgrad import _core
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
-DTYPES = (*FLOATS, "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")  # as the core numbers them
+DTYPES = (*FLOATS, "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")  # by the core's numbers
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
-    """The NumPy type of a name."""
+    """Return the NumPy type of a name."""
     return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
 
 
 @dataclass
 class Windows:
-    """Axes, an outer and an inner size, and the native plan of them."""
+    """Axes, an outer and an inner size, and their native plan."""
 
     outer: int
     inner: int
@@ -32,31 +32,31 @@ class Windows:
 
     @property
     def source(self) -> list[int]:
-        """Shape of the source."""
+        """Return the shape of the source."""
         return [self.outer, *(a[0] for a in self.axes), self.inner]
 
     @property
     def dest(self) -> list[int]:
-        """Shape of the destination."""
+        """Return the shape of the destination."""
         return [self.outer, *(len(a[1]) for a in self.axes), self.inner]
 
     def native(self) -> Any:
-        """The plan."""
+        """Return the native plan."""
         return _core.Plan(self.source, self.dest, self.outer, self.inner, self.axes)
 
     @property
     def cells(self) -> int:
-        """Cells of the largest window."""
+        """Return the number of cells of the largest window."""
         return prod(max(int((stop - start).max(initial=0)), 1) for _, start, stop, _ in self.axes)
 
     @property
     def tap(self) -> Any:
-        """The type of a tap."""
+        """Return the type of a tap."""
         return np.uint8 if self.cells <= 256 else np.uint32
 
 
 def windows(rng: Rng) -> Windows:
-    """Windows over arrays of some thousand cells: a call takes as long as a few writes."""
+    """Return windows over arrays of some thousand cells: a call takes as long as a few writes."""
     rank, axes = int(rng.integers(1, 4)), []
     most = (4096, 96, 20)[rank - 1]
     for _ in range(rank):
@@ -72,7 +72,7 @@ def windows(rng: Rng) -> Windows:
 
 
 def true_taps(rng: Rng, w: Windows) -> np.ndarray:
-    """Taps inside their windows."""
+    """Return taps inside their windows."""
     count = np.ones((), np.int64)
     for _, start, stop, _ in w.axes:
         count = np.multiply.outer(count, stop - start)

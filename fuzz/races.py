@@ -34,7 +34,7 @@ from raced_windows import DTYPES, FLOATS, dtype_of, true_taps, windows  # noqa: 
 from poolgrad import _core  # noqa: E402
 
 REFUSALS = (ValueError, TypeError, MemoryError)
-NAMED = re.compile(r"[A-Za-z_.]+( operator)?(\.T)?: \S")  # an argument or an op, then what is wrong
+NAMED = re.compile(r"[A-Za-z_.]+( operator)?(\.T)?: \S")  # an error: an argument or an op, then the fault
 HANG = 60.0  # seconds of one case
 REPEATS = 12  # calls of a case
 
@@ -43,7 +43,7 @@ REPEATS = 12  # calls of a case
 
 
 def plan_case(rng: Rng, make: Maker) -> Case:
-    """A plan from boundaries that are overwritten; one that is made is then used, whatever its windows are."""
+    """Return a case of a plan from boundaries that are overwritten; a plan that results is then used, whatever its windows are."""
     w = windows(rng)
     axes = [
         (n, make.input(start), make.input(stop), None if span is None else make.input(span))
@@ -63,7 +63,7 @@ def plan_case(rng: Rng, make: Maker) -> Case:
 
 
 def float_case(rng: Rng, make: Maker, name: str) -> Case:
-    """The verbs of one source, one destination, and some rule."""
+    """Return a case of a verb with one source, one destination and a rule."""
     w, dtype = windows(rng), dtype_of(pick(rng, FLOATS if name == "spread" else DTYPES[:9]))
     plan, back = w.native(), name == "spread"
     x = make.data(w.dest if back else w.source, dtype)
@@ -79,7 +79,7 @@ def float_case(rng: Rng, make: Maker, name: str) -> Case:
 
 
 def three_case(rng: Rng, make: Maker, name: str) -> Case:
-    """The verbs that compare x with y."""
+    """Return a case of a verb that compares x with y."""
     w, dtype = windows(rng), dtype_of(pick(rng, DTYPES))
     plan = w.native()
     x, y = make.data(w.source, dtype), make.data(w.dest, dtype)
@@ -94,7 +94,7 @@ def three_case(rng: Rng, make: Maker, name: str) -> Case:
 
 
 def choice_case(rng: Rng, make: Maker, name: str) -> Case:
-    """The verbs that find positions or taps."""
+    """Return a case of a verb that finds positions or taps."""
     w, dtype = windows(rng), dtype_of(pick(rng, DTYPES))
     plan, x = w.native(), make.data(w.source, dtype)
     y = make.result(w.dest, dtype)
@@ -108,7 +108,7 @@ def choice_case(rng: Rng, make: Maker, name: str) -> Case:
 
 
 def tap_case(rng: Rng, make: Maker, name: str) -> Case:
-    """The verbs that follow taps."""
+    """Return a case of a verb that follows taps."""
     w, dtype = windows(rng), dtype_of(pick(rng, DTYPES))
     plan, back = w.native(), name == "place"
     v, taps = make.data(w.dest if back else w.source, dtype), make.input(true_taps(rng, w))
@@ -117,7 +117,7 @@ def tap_case(rng: Rng, make: Maker, name: str) -> Case:
 
 
 def index_case(rng: Rng, make: Maker, name: str) -> Case:
-    """The verbs that follow positions."""
+    """Return a case of a verb that follows positions."""
     dtype, items = dtype_of(pick(rng, DTYPES)), int(pick(rng, (1, 1, 3, 64)))
     n, m = int(rng.integers(1, 2**16 // items + 1)), int(rng.integers(1, 2**16 // items + 1))
     absolute, source, dest = bool(rng.random() < 0.5), items * n, items * m
@@ -129,13 +129,13 @@ def index_case(rng: Rng, make: Maker, name: str) -> Case:
 
 
 def empty_case(rng: Rng, make: Maker, name: str) -> Case:
-    """A new array of a shape that is overwritten."""
+    """Return a case of a new array whose shape is overwritten."""
     shape, like = make.list([int(n) for n in rng.integers(1, 9, 4)]), np.zeros(1, np.float32)
     return make.case(name, lambda: _core.empty(shape, like))
 
 
 def setting_case(rng: Rng, make: Maker, name: str) -> Case:
-    """Settings that change while a verb runs on several threads."""
+    """Return a case of settings that change while a verb runs on several threads."""
     w = windows(rng)
     plan, x = w.native(), make.data(w.source, np.float32)
     calls = {
@@ -198,7 +198,7 @@ ONCE = takes_once()
 
 
 def race(case: Case, mapped: Mapped | None, counts: Counter[str]) -> str:
-    """Calls the function while others write; returns what is wrong with it."""
+    """Call the function while others write; return a text if it goes wrong, or ""."""
     with overwriting(case.racing, mapped):
         for _ in range(REPEATS):
             counts["calls"] += 1
@@ -216,7 +216,7 @@ def race(case: Case, mapped: Mapped | None, counts: Counter[str]) -> str:
 
 
 def run(given: Any, progress: workers.Progress) -> Counter[str]:
-    """Cases until the time is over or one fails."""
+    """Run cases until the time is over or one fails."""
     counts: Counter[str] = Counter()
     names = tuple(given.op or (*CASES, *3 * OFTEN))
     sys.setswitchinterval(1e-4)

@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT / "fuzz"))
 from build import Missing, build  # noqa: E402
 
 CORPUS = ROOT / "fuzz" / "corpus"
-LATE = 300  # seconds after which a process that should have ended is ended
+LATE = 300  # seconds until a process that should have ended is killed
 LONGEST = 64  # bytes; what follows is noise that they decide
 ENVIRONMENT = {
     **os.environ,
@@ -33,7 +33,7 @@ ENVIRONMENT = {
 
 
 def unpacked(folder: Path) -> Path:
-    """The kept inputs, as files in the build folder, together with those that earlier runs found."""
+    """Write the kept inputs into the build folder, beside those that earlier runs found; return the folder."""
     corpus = folder / "corpus"
     corpus.mkdir(exist_ok=True)
     for number, line in enumerate(kept()):
@@ -42,17 +42,17 @@ def unpacked(folder: Path) -> Path:
 
 
 def kept() -> list[str]:
-    """The kept inputs, a line each."""
+    """Return the kept inputs, one line each."""
     path = CORPUS / "core.txt"
     return path.read_text().split() if path.exists() else []
 
 
 def core(seconds: float, jobs: int) -> int:
-    """libFuzzer on the core; fails on a crash, a report, or two paths that differ."""
+    """Run libFuzzer on the core; fail on a crash, a report, or two paths that differ."""
     folder = build("fuzz")
     corpus = unpacked(folder)
     limit = [f"-max_total_time={max(int(seconds), 1)}", f"-max_len={LONGEST}", "-timeout=60", "-rss_limit_mb=4096"]
-    limit += ["-entropic=0"]  # weighing inputs by rarity takes longer than running them
+    limit += ["-entropic=0"]  # libFuzzer takes longer to weigh inputs by rarity than to run them
     found = []
     for job in range(jobs):
         log = folder / f"log-{job}"
@@ -62,7 +62,7 @@ def core(seconds: float, jobs: int) -> int:
     start = shown = time.monotonic()
     while any(p.poll() is None for _, p in found):
         time.sleep(0.2)
-        if time.monotonic() - start > seconds + LATE:  # hangs, or was stopped: a failure either way
+        if time.monotonic() - start > seconds + LATE:  # the process hangs, or was stopped: a failure either way
             for _, process in found:
                 process.kill()
         if time.monotonic() - shown >= 30:
@@ -72,13 +72,13 @@ def core(seconds: float, jobs: int) -> int:
 
 
 def so_far(log: Path) -> int:
-    """Inputs that a process has run, by its last line."""
+    """Return the number of inputs that a process has run, from its last line."""
     numbers = re.findall(r"^#(\d+)", log.read_text("utf-8", "replace"), re.MULTILINE)
     return int(numbers[-1]) if numbers else 0
 
 
 def settle(found: list[tuple[Path, subprocess.Popen[bytes]]], seconds: float) -> int:
-    """Adds up the counts of all processes; shows what failed."""
+    """Add up the counts of all processes; show the failures."""
     total, failed = [0, 0, 0], 0
     for log, process in found:
         text = log.read_text("utf-8", "replace")
@@ -98,7 +98,7 @@ def settle(found: list[tuple[Path, subprocess.Popen[bytes]]], seconds: float) ->
 
 
 def keep() -> int:
-    """The smallest set of inputs that reaches as much goes into fuzz/corpus."""
+    """Put the smallest set of inputs that reaches as much into fuzz/corpus."""
     folder = build("fuzz")
     small = folder / "smallest"
     shutil.rmtree(small, ignore_errors=True)
@@ -113,13 +113,13 @@ def keep() -> int:
 
 
 def script(name: str, seconds: float, jobs: int, *more: str) -> int:
-    """One of the Python ones."""
+    """Run one of the Python tests."""
     command = [sys.executable, str(ROOT / "fuzz" / name), "--seconds", str(seconds), "--jobs", str(jobs), *more]
     return subprocess.run(command, check=False).returncode
 
 
 def main() -> int:
-    """Runs what was asked for; 1 if anything failed, 2 if a compiler is missing."""
+    """Run the tests asked for; return 1 if any failed, 2 if a compiler is missing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "what",

@@ -15,13 +15,13 @@ Change = Callable[[np.random.Generator, Any], Any]
 
 
 def _resized(rng: np.random.Generator, a: np.ndarray) -> np.ndarray:
-    """One cell more or less along some dimension."""
+    """Return the array with one cell more or less along a dimension."""
     axis = int(rng.integers(a.ndim)) if a.ndim else 0
     return np.concatenate([a, a], axis) if a.ndim and rng.random() < 0.5 else a.take([], axis) if a.ndim else a[None]
 
 
 def _strange(rng: np.random.Generator, a: np.ndarray) -> Any:
-    """Something that is no array, or none of this type."""
+    """Return a value that is no array, or an array of another type."""
     strange = (
         None,
         "text",
@@ -94,7 +94,7 @@ NUMBERS = (
     np.int64(2),
     np.float32(2),
 )
-SMALL = tuple(n for n in NUMBERS if not isinstance(n, int) or n <= 7)  # enormous paddings would be honoured
+SMALL = tuple(n for n in NUMBERS if not isinstance(n, int) or n <= 7)  # an op computes enormous paddings
 LIST: dict[str, Change] = {
     "number": lambda rng, v: _one(rng, v, NUMBERS[int(rng.integers(len(NUMBERS)))]),
     "length": lambda rng, v: list(v)[:-1] if rng.random() < 0.5 else [*v, 1],
@@ -106,7 +106,7 @@ WORDS = ("same", "VALID ", "", "NHWC", "NCHW", "EXPLICIT", "SAME", "VALID", b"SA
 
 
 def _positions(rng: np.random.Generator, a: np.ndarray) -> np.ndarray:
-    """One position, or border, that is somewhere else."""
+    """Return the array with one position, or border, moved."""
     a = a.copy()
     if a.size:
         a.reshape(-1)[int(rng.integers(a.size))] = (
@@ -128,7 +128,7 @@ def _shape(rng: np.random.Generator, a: np.ndarray) -> np.ndarray:
 
 
 def changes(p: Param) -> dict[str, Change]:
-    """What can be done to an argument."""
+    """Return the ways to spoil an argument, by name."""
     match p.kind:
         case Kind.SOURCE | Kind.DEST | Kind.RANGE:
             return ARRAY
@@ -156,7 +156,7 @@ def changes(p: Param) -> dict[str, Change]:
 
 
 def spoilt(rng: np.random.Generator, case: Case, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """What was done, and the arguments; some of it a call survives."""
+    """Spoil one argument; return the name of the change and the arguments. Some of these calls are still right."""
     able = [p for p in case.row.params if p.name in args and changes(p)]
     p = able[int(rng.integers(len(able)))]
     ways = changes(p)

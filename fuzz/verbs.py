@@ -35,17 +35,17 @@ from poolgrad.windows import Axis, Plan  # noqa: E402
 
 Rng = np.random.Generator
 Made = tuple[str, tuple[Any, ...]]  # a verb and its arguments after the plan
-LONG = 64  # cells: sums of more are added up in any order
+LONG = 64  # cells of a window; larger sums may be added in any order
 PLAIN = plain_verbs()
 
 
 def pick(rng: Rng, values: Any) -> Any:
-    """One of these."""
+    """Return one of the values."""
     return values[int(rng.integers(len(values)))]
 
 
 def axis(rng: Rng, most: int) -> Axis:
-    """Windows over an axis."""
+    """Return windows over an axis."""
     n, how = int(rng.integers(1, most + 1)), rng.random()
     if how < 0.5:
         k, s = int(rng.integers(1, min(n, 9) + 3)), int(rng.integers(1, 4))
@@ -62,7 +62,7 @@ def axis(rng: Rng, most: int) -> Axis:
 
 
 def plan(rng: Rng) -> tuple[tuple[int, ...], dict[int, Axis]]:
-    """Shape and axes, few of them long."""
+    """Return a shape and its axes, few of them long."""
     rank = int(rng.integers(1, 4))
     axes = [axis(rng, (70, 14, 6)[rank - 1]) for _ in range(rank)]
     outer, inner = int(pick(rng, (1, 1, 2, 3, 33))), int(pick(rng, (1, 1, 2, 3, 17, 33)))
@@ -74,7 +74,7 @@ def plan(rng: Rng) -> tuple[tuple[int, ...], dict[int, Axis]]:
 
 
 def spelled(shape: tuple[int, ...], axes: dict[int, Axis]) -> Plan:
-    """The plan with all these axes, none of them taken for one that is not pooled."""
+    """Return the plan with all these axes pooled, even those that a plan takes for not pooled."""
     made = Plan(shape, axes)
     for name, value in (("outer", shape[0]), ("inner", shape[-1]), ("axes", tuple(axes.values()))):
         object.__setattr__(made, name, value)
@@ -82,17 +82,17 @@ def spelled(shape: tuple[int, ...], axes: dict[int, Axis]) -> Plan:
 
 
 def widest(axes: tuple[Axis, ...]) -> int:
-    """Cells of the largest window."""
+    """Return the number of cells of the largest window."""
     return prod(int(a.count.max(initial=0)) for a in axes)
 
 
 def empties(axes: tuple[Axis, ...]) -> bool:
-    """Whether a window has no cells."""
+    """Return True if a window has no cells."""
     return any((a.count == 0).any() for a in axes)
 
 
 def call(rng: Rng, made: Plan, name: str) -> Made | None:
-    """A verb with arguments, or none if nobody promises what it gives on this plan."""
+    """Return a verb with arguments, or None if no promise covers the verb on this plan."""
     long = widest(made.axes) > LONG or widest(tuple(a.transpose() for a in made.axes)) > LONG
     data = "ties" if long else pick(rng, ("ties", "wild", "bits"))
     types = {"fold": FLOATS + tuple(t for t in INTEGERS if t not in ("uint32", "uint64")), "spread": FLOATS_AND_LONG}
@@ -126,7 +126,7 @@ def call(rng: Rng, made: Plan, name: str) -> Made | None:
 
 
 def positions(rng: Rng, made: Plan, name: str, array: np.ndarray) -> Made:
-    """Positions in their image or in the array, now and then one outside; halves round at each addition or once."""
+    """Return positions in their image or in the array, now and then one outside; halves round at each addition or once."""
     absolute, each = bool(rng.random() < 0.5), prod(made.source[1:])
     index = rng.integers(0, prod(made.source) if absolute else each, made.dest).astype(pick(rng, ("int32", "int64")))
     if rng.random() < 0.2:
@@ -136,7 +136,7 @@ def positions(rng: Rng, made: Plan, name: str, array: np.ndarray) -> Made:
 
 
 def taps(rng: Rng, made: Plan) -> np.ndarray:
-    """Taps inside their windows, but now and then for a few."""
+    """Return taps inside their windows, now and then with a few outside."""
     count = np.ones((), np.int64)
     for a in made.axes:
         count = np.multiply.outer(count, a.count)
@@ -150,7 +150,7 @@ def taps(rng: Rng, made: Plan) -> np.ndarray:
 
 
 def outcome(verb: Callable[..., Any], made: Plan, args: tuple[Any, ...]) -> Any:
-    """What a verb gives: arrays, or what it names as wrong."""
+    """Return the arrays that a verb gives, or the text of its error."""
     try:
         with np.errstate(all="ignore"):
             return verb(made, *args)
@@ -159,7 +159,7 @@ def outcome(verb: Callable[..., Any], made: Plan, args: tuple[Any, ...]) -> Any:
 
 
 def unlike(got: Any, want: Any) -> str:
-    """How two outcomes differ, or an empty text."""
+    """Return a text that tells how two outcomes differ, or ""."""
     if isinstance(got, str) or isinstance(want, str):
         same = isinstance(got, str) and isinstance(want, str) and got == want
         return "" if same else f"got {str(got)[:80]}, wanted {str(want)[:80]}"
@@ -187,11 +187,11 @@ NEW = (
     "place",
     "fold",
     "spread",
-)  # what no op reaches, or not under every rule: most of the time is theirs
+)  # no op reaches these, or not under every rule: they get most of the time
 
 
 def one(rng: Rng, names: tuple[str, ...], counts: Counter[str]) -> str:
-    """One plan and a call on it, every way; what is wrong."""
+    """Run one call on one plan, on every path; return a text if a result is wrong, or ""."""
     shape, axes = plan(rng)
     made = spelled(shape, axes)
     found = call(rng, made, pick(rng, names))
@@ -216,7 +216,7 @@ def one(rng: Rng, names: tuple[str, ...], counts: Counter[str]) -> str:
 
 
 def run(given: Any, progress: workers.Progress) -> Counter[str]:
-    """Cases until the time is over or one fails."""
+    """Run cases until the time is over or one fails."""
     counts: Counter[str] = Counter()
     names = tuple(given.op or NAMES + 2 * NEW)
     end, number = time.monotonic() + given.seconds, given.first

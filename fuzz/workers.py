@@ -1,4 +1,4 @@
-"""Processes that run random cases: a crash of one is a failure with a number, not the end of the run."""
+"""Run random cases in processes of their own: a crash is a failure with a case number, and the run goes on."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-STRIDE = 1 << 40  # between the case numbers of two processes
+STRIDE = 1 << 40  # distance between the first case numbers of two processes
 
 
 class Progress:
-    """Where a process is, in memory that outlives it."""
+    """The progress of a process, in memory that outlives the process."""
 
     SIZE = 16
 
@@ -31,17 +31,17 @@ class Progress:
                 self.memory = mmap.mmap(file.fileno(), self.SIZE)
 
     def at(self, number: int, calls: int) -> None:
-        """Notes the case that begins."""
+        """Record the case that begins."""
         struct.pack_into("qq", self.memory, 0, number, calls)
 
     def read(self) -> tuple[int, int]:
-        """Case and calls so far."""
+        """Return the case and the number of calls so far."""
         number, calls = struct.unpack_from("qq", self.memory, 0)
         return number, calls
 
 
 def options(doc: str) -> argparse.ArgumentParser:
-    """What all of them take."""
+    """Return a parser of the options that all random tests take."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--jobs", type=int, default=1)
@@ -55,7 +55,7 @@ def options(doc: str) -> argparse.ArgumentParser:
 
 
 def main(what: str, doc: str, run: Callable[[Any, Progress], Counter[str]]) -> int:
-    """As a worker: runs cases. Else starts workers and adds up what they say; 1 if any failed."""
+    """Run cases, as a worker; else start workers and add up their counts. Return 1 if any failed."""
     given = options(doc).parse_args()
     given.seed = given.seed or int.from_bytes(os.urandom(4), "little")
     if given.note:
@@ -66,7 +66,7 @@ def main(what: str, doc: str, run: Callable[[Any, Progress], Counter[str]]) -> i
 
 
 def lead(what: str, given: Any) -> int:
-    """Starts the workers, shows how far they are, adds up."""
+    """Start the workers, show their progress, add up their counts."""
     with tempfile.TemporaryDirectory() as folder:
         notes = [Path(folder) / str(i) for i in range(given.jobs)]
         found = []
@@ -92,7 +92,7 @@ def lead(what: str, given: Any) -> int:
 
 
 def watch(what: str, given: Any, found: list[subprocess.Popen[str]], notes: list[Progress]) -> None:
-    """A line now and then, until all are done or too late."""
+    """Print a line every 30 seconds until all workers have ended; kill those that are two minutes late."""
     start = shown = time.monotonic()
     while any(p.poll() is None for p in found):
         time.sleep(0.1)
@@ -107,7 +107,7 @@ def watch(what: str, given: Any, found: list[subprocess.Popen[str]], notes: list
 
 
 def settle(what: str, given: Any, found: list[subprocess.Popen[str]], notes: list[Progress]) -> int:
-    """Adds up; a process that did not end by itself has failed at the case it was at."""
+    """Add up the counts; a process that ended without counts has failed at its current case."""
     total: Counter[str] = Counter()
     for p, note in zip(found, notes, strict=True):
         *lines, last = ((p.communicate()[0] or "") + "\n").splitlines() or [""]

@@ -1,4 +1,4 @@
-"""Deliberately wrong verbs: what the tests must notice. Planted by conftest.py in a process that is meant to fail."""
+"""Deliberately wrong verbs, which the tests must notice. conftest.py plants one in a process that is meant to fail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Verb = Callable[..., Any]
 
 
 def _moved(plan: Plan, change: Callable[[Axis], Axis]) -> Plan:
-    """The plan with its last axis changed."""
+    """Return the plan with its last axis changed."""
     made = object.__new__(Plan)
     for name in ("source", "dest", "outer", "inner"):
         object.__setattr__(made, name, getattr(plan, name))
@@ -35,17 +35,17 @@ def _one_shorter(axis: Axis) -> Axis:
 
 
 def shifted_window(true: Verb) -> Verb:
-    """Maxima are taken one cell further on."""
+    """Take maxima one cell further on."""
     return lambda plan, start, x: true(_moved(plan, _one_further), start, x)
 
 
 def dropped_tap(true: Verb) -> Verb:
-    """Means leave out the last cell of each window."""
+    """Leave the last cell of each window out of its mean."""
     return lambda plan, mean, x: true(_moved(plan, _one_shorter), mean, x)
 
 
 def last_tie(true: Verb) -> Verb:
-    """The gradient goes to the last of equal maxima: x and its windows are read backwards."""
+    """Send the gradient to the last of equal maxima: read x and its windows backwards."""
 
     def route(plan: Plan, x: Any, g: Any, y: Any = None) -> Any:
         flip = (slice(None), *(slice(None, None, -1) for _ in plan.axes), slice(None))
@@ -61,12 +61,12 @@ def last_tie(true: Verb) -> Verb:
 
 
 def swapped_order(true: Verb) -> Verb:
-    """Shares are added up with the other axis outermost."""
+    """Add shares with the other axis outermost."""
     return lambda plan, share, reversed, g: true(plan, share, not reversed, g)
 
 
 def count_with_padding(true: Verb) -> Verb:
-    """A mean at the edge is divided by the whole window, padding included."""
+    """Divide a mean at the edge by the whole window, padding included."""
 
     def fold(plan: Plan, mean: Mean, x: Any) -> Any:
         y = true(plan, mean, x)
@@ -81,7 +81,7 @@ def count_with_padding(true: Verb) -> Verb:
 
 
 def contagious_nan(true: Verb) -> Verb:
-    """A NaN anywhere in a window is its maximum."""
+    """Let a NaN anywhere in a window be its maximum."""
 
     def select(plan: Plan, start: Start, x: Any) -> Any:
         y = true(plan, start, x)
@@ -93,17 +93,17 @@ def contagious_nan(true: Verb) -> Verb:
 
 
 def zero_start(true: Verb) -> Verb:
-    """A maximum starts from 0."""
+    """Start a maximum from 0."""
     return lambda plan, start, x: np.maximum(true(plan, start, x), np.zeros((), x.dtype))
 
 
 def wrong_index_base(true: Verb) -> Verb:
-    """Positions count from the first image although they were asked for by image."""
+    """Count positions from the first image where the call asks for positions by image."""
     return lambda plan, modulo, index, x: true(plan, prod(plan.source), index, x)
 
 
 def one_based_index(true: Verb) -> Verb:
-    """Positions count from 1."""
+    """Count positions from 1."""
 
     def argmax(plan: Plan, modulo: int, index: Any, x: Any) -> Any:
         y, where = true(plan, modulo, index, x)
@@ -113,17 +113,17 @@ def one_based_index(true: Verb) -> Verb:
 
 
 def first_near_only(true: Verb) -> Verb:
-    """Of several near ties only one gets the gradient."""
+    """Give the gradient to only one of several near ties."""
     return lambda plan, eps, x, y, g: native.route(plan, x, g)
 
 
 def recall_of_maximum(true: Verb) -> Verb:
-    """Second order looks at the maximum instead of at orig_output."""
+    """Compare with the maximum instead of orig_output, in second order."""
     return lambda plan, x, y, v: true(plan, x, native.select(plan, Start.LOWEST, x), v)
 
 
 def overwriting_scatter(true: Verb) -> Verb:
-    """Two gradients for one cell: the later wins instead of adding."""
+    """Let the later of two gradients for one cell win, instead of adding them."""
 
     def scatter(plan: Plan, items: int, absolute: bool, g: Any, index: Any) -> Any:
         true(plan, items, absolute, g, index)
@@ -135,7 +135,7 @@ def overwriting_scatter(true: Verb) -> Verb:
 
 
 def wide_accumulator(true: Verb) -> Verb:
-    """Half types are summed in float32 and rounded once."""
+    """Sum half types in float32 and round once."""
 
     def fold(plan: Plan, mean: Mean, x: Any) -> Any:
         return (
@@ -148,7 +148,7 @@ def wide_accumulator(true: Verb) -> Verb:
 
 
 def double_reciprocal(true: Verb) -> Verb:
-    """The reciprocal that is to be rounded to float32 is taken in float64."""
+    """Take the reciprocal in float64 where it should be rounded to float32."""
     return lambda plan, share, reversed, g: true(
         plan, Share.RECIPROCAL if share is Share.SHORT_RECIPROCAL else share, reversed, g
     )
@@ -174,6 +174,6 @@ FAULTS = {fault.__name__: fault for fault in VERB_OF}
 
 
 def plant(name: str) -> None:
-    """Makes a verb wrong in this process."""
+    """Make a verb wrong in this process."""
     verb = VERB_OF[FAULTS[name]]
     setattr(native, verb, FAULTS[name](getattr(native, verb)))

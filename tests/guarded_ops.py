@@ -46,7 +46,7 @@ class _Pages:
 
 
 def guarded(shape: tuple[int, ...], dtype: Any, at_end: bool = True) -> np.ndarray:
-    """An array whose last cell is the last before a page that may not be touched, or whose first is the first after one."""
+    """Return an array whose last cell ends at a page that may not be touched, or whose first cell begins after one."""
     dtype = np.dtype(dtype)
     nbytes = prod(shape) * dtype.itemsize
     if nbytes == 0:
@@ -54,14 +54,14 @@ def guarded(shape: tuple[int, ...], dtype: Any, at_end: bool = True) -> np.ndarr
     pages = _Pages(nbytes)
     address = pages.base + PAGE + (pages.size - nbytes if at_end else 0)
     memory = (ctypes.c_char * nbytes).from_address(address)
-    memory.pages = pages  # as long as the array is there
+    memory.pages = pages  # keep the pages as long as the array
     array: np.ndarray = np.ndarray(shape, dtype, memory)
     array.view(np.uint8).reshape(-1)[:] = 0xA5 if dtype.isbuiltin == 1 else 0
     return array
 
 
 def moved(array: np.ndarray, at_end: bool = True) -> np.ndarray:
-    """A copy of an array in such a place, read-only."""
+    """Return a read-only copy of an array in guarded memory."""
     copy = guarded(array.shape, array.dtype, at_end)
     copy[...] = array
     copy.flags.writeable = False
@@ -69,7 +69,7 @@ def moved(array: np.ndarray, at_end: bool = True) -> np.ndarray:
 
 
 def guarded_verbs(at_end: bool = True) -> SimpleNamespace:
-    """The native verbs; everything they read or write lies in such places."""
+    """Return the native verbs; each array that they read or write is in guarded memory."""
 
     def simple(name: str, to_source: bool = False) -> Any:
         def run(plan: Any, *args: Any) -> Any:
@@ -104,7 +104,7 @@ def guarded_verbs(at_end: bool = True) -> SimpleNamespace:
     found |= {name: simple(name, to_source=True) for name in ("spread", "near", "place")}
     return SimpleNamespace(
         **found,
-        # y may be missing: then it is no array, and stays what it is.
+        # y may be None, which has no memory to guard.
         route=lambda plan, x, g, y=None: simple("route", to_source=True)(plan, x, g, y),
         argmax=argmax,
         choose=choose,

@@ -1,4 +1,4 @@
-"""What every test may use: cases, their arguments, the three ways to run an op, and comparison to the bit."""
+"""Tools for every test: cases, their arguments, the three ways to run an op, and comparison to the bit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Shape = tuple[int, ...]
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
-    """The NumPy type of a name in the table, or in a corpus."""
+    """Return the NumPy type of a name in the table, or in a corpus."""
     return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
 
 
@@ -39,7 +39,7 @@ def dtype_of(name: str) -> np.dtype[Any]:
 
 @dataclass(frozen=True)
 class Case:
-    """One call of an op, small enough to paste. Shapes are channels-last whatever the layout."""
+    """A call of an op, small enough to paste. Shapes are channels-last whatever the layout."""
 
     op: str
     dtype: str = "float32"
@@ -62,38 +62,38 @@ class Case:
 
     @property
     def row(self) -> Op:
-        """The op's row in the table."""
+        """Return the op's row in the table."""
         return OPS[self.op]
 
     @property
     def window(self) -> Shape:
-        """The spatial window."""
+        """Return the spatial window."""
         return (1,) * self.row.spatial if self.depth > 1 else self.k
 
     @property
     def stride(self) -> Shape:
-        """The spatial stride."""
+        """Return the spatial stride."""
         return self.s if self.s and self.depth == 1 else self.window
 
     def order(self, values: Any) -> tuple[Any, ...]:
-        """A channels-last list in the order of the layout."""
+        """Return a channels-last list in the order of the layout."""
         n, *space, c = values
         return (n, c, *space) if self.first else (n, *space, c)
 
     @property
     def drawn(self) -> list[np.ndarray]:
-        """The pooling sequences of a fractional case."""
+        """Return the pooling sequences of a fractional case."""
         source = Philox(11, 7)
         return [sequence(n, int(n / r), self.pseudo, source) for n, r in zip(self.x[1:3], self.ratio, strict=True)]
 
     @property
     def source(self) -> Shape:
-        """Shape of the input."""
+        """Return the shape of the input."""
         return self.order(self.x)
 
     @property
     def dest(self) -> Shape:
-        """Shape of the output, by the formulas of the ops' definition."""
+        """Return the shape of the output, by the formulas of the ops' definition."""
         n, *space, c = self.x
         if self.row.family[0] == "f":
             return n, *(len(s) - 1 for s in self.drawn), c
@@ -106,7 +106,7 @@ class Case:
 
 
 def out_length(n: int, k: int, s: int, padding: str, pads: tuple[int, int] = (0, 0)) -> int:
-    """Cells of the result along an axis; division truncates toward zero."""
+    """Return the number of cells of the result along an axis; division truncates toward zero."""
     if padding == "SAME":
         return -(-n // s)
     return int((n + sum(pads) - k + s) / s)
@@ -116,7 +116,7 @@ def out_length(n: int, k: int, s: int, padding: str, pads: tuple[int, int] = (0,
 
 
 def rng_of(text: str) -> np.random.Generator:
-    """A generator that a text decides."""
+    """Return a generator that a text determines."""
     return np.random.default_rng(zlib.crc32(text.encode()))
 
 
@@ -162,7 +162,7 @@ def draw(rng: np.random.Generator, dtype: str, shape: Shape, data: str) -> np.nd
 
 
 def _limits(kind: np.dtype[Any]) -> np.ndarray:
-    """The least and largest values of a type and their neighbours, and the numbers around 0."""
+    """Return the least and largest values of a type and their neighbours, and the numbers around 0."""
     if kind.kind in "iu":
         info = np.iinfo(kind)
         return np.array([info.min, info.min + 1, info.max - 1, info.max, 0, 1], kind)
@@ -171,7 +171,7 @@ def _limits(kind: np.dtype[Any]) -> np.ndarray:
 
 
 def arguments(case: Case) -> dict[str, Any]:
-    """Everything the op takes, valid and decided by the case."""
+    """Return all arguments of the op, valid and determined by the case."""
     rng = rng_of(repr(case))
     given: dict[str, Any] = {}
     for p in case.row.params:
@@ -224,7 +224,7 @@ def _argument(case: Case, p: Any, given: dict[str, Any], rng: np.random.Generato
 
 
 def pooled(case: Case, given: dict[str, Any], rng: np.random.Generator) -> np.ndarray:
-    """The maxima of orig_input; for the ops that look values up, some that are not there."""
+    """Return the maxima of orig_input; for the ops that look values up, some that are not there."""
     name = {"f": "FractionalMaxPool"}.get(case.row.family[0], "MaxPool" if case.row.spatial == 2 else "MaxPool3D")
     forward = Case(**{**{f.name: getattr(case, f.name) for f in fields(case)}, "op": name})
     args = {**arguments(forward), "value" if name[0] == "F" else "input": given["orig_input"]}
@@ -241,7 +241,7 @@ def pooled(case: Case, given: dict[str, Any], rng: np.random.Generator) -> np.nd
 
 
 def plain_twin(plan: Plan) -> Plan:
-    """A plan of the same windows for the generic path. Plans are shared between calls: the fast ones must keep theirs."""
+    """Return a plan of the same windows for the generic path. Calls share plans: the fast paths must keep theirs."""
     twin: Plan | None = plan.__dict__.get("_plain_twin")
     if twin is None:
         twin = Plan(plan.source, {d: axis for d, axis in enumerate(plan.by_dimension) if axis is not None})
@@ -251,7 +251,7 @@ def plain_twin(plan: Plan) -> Plan:
 
 
 def plain_verbs() -> SimpleNamespace:
-    """The native verbs on the core's generic path."""
+    """Return the native verbs on the core's generic path."""
 
     def generic(verb: Any) -> Any:
         return lambda plan, *args: verb(plain_twin(plan), *args)
@@ -271,7 +271,7 @@ SLOW = _all(reference)
 
 
 def outputs(result: Any) -> list[np.ndarray]:
-    """The results of an op as a list."""
+    """Return the results of an op as a list."""
     return list(result) if isinstance(result, tuple) else [result]
 
 
@@ -279,14 +279,14 @@ def outputs(result: Any) -> list[np.ndarray]:
 
 
 def same_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Per element whether the bits are the same; a NaN is a NaN whatever its payload."""
+    """Return for each element True if the bits are the same; a NaN is a NaN whatever its payload."""
     raw = f"u{a.dtype.itemsize}"
     equal = np.ascontiguousarray(a).view(raw).reshape(a.shape) == np.ascontiguousarray(b).view(raw).reshape(b.shape)
     return equal if a.dtype.kind in "iu" else equal | ((a != a) & (b != b))
 
 
 def difference(got: Any, want: Any) -> str:
-    """Where two results differ, or an empty text."""
+    """Return a text that tells where two results differ, or ""."""
     a, b = outputs(got), outputs(want)
     if len(a) != len(b):
         return f"{len(a)} results, wanted {len(b)}"
@@ -301,7 +301,7 @@ def difference(got: Any, want: Any) -> str:
 
 
 def wrong(case: Case) -> list[str]:
-    """What is wrong with a case: fast and generic kernels against the reference."""
+    """Compare the fast and generic kernels with the reference; return a text for each that differs."""
     args = arguments(case)
     want = SLOW[case.op](**args)
     found = ((name, difference(run[case.op](**args), want)) for name, run in (("fast", FAST), ("generic", PLAIN)))
@@ -309,7 +309,7 @@ def wrong(case: Case) -> list[str]:
 
 
 def none_wrong(cases: list[Case]) -> None:
-    """Fails with one line per wrong case, ready for `python -i tests/support.py`."""
+    """Fail with one line per wrong case, ready for `python -i tests/support.py`."""
     found = [line for case in cases for line in wrong(case)]
     assert not found, f"{len(found)} wrong in {len(cases)} cases\n" + "\n".join(found[:6])
 
@@ -318,7 +318,7 @@ def none_wrong(cases: list[Case]) -> None:
 
 
 def python(*args: str, timeout: float = 300, **env: str) -> subprocess.CompletedProcess[str]:
-    """Runs Python in a process of its own, with this package and these tests on its path."""
+    """Run Python in a process of its own, with this package and these tests on its path."""
     path = os.pathsep.join([str(PACKAGE.parent), str(ROOT / "tests")])
     return subprocess.run(
         [sys.executable, *args],
@@ -332,5 +332,5 @@ def python(*args: str, timeout: float = 300, **env: str) -> subprocess.Completed
 
 
 def rss() -> int:
-    """Bytes of this process in memory."""
+    """Return the bytes of this process in memory."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -8,6 +8,6 @@ except ImportError:
     pass
 else:
     torch.set_num_threads(1)
-    with warnings.catch_warnings():  # of torch itself, when tangents are first used: whichever test that is
+    with warnings.catch_warnings():  # torch itself warns when a test first uses tangents
         warnings.simplefilter("ignore")
         import torch._decomp.decompositions_for_jvp

@@ -15,7 +15,7 @@ import poolgrad.keras as pk
 
 
 def network() -> keras.Model:
-    """Every kind of layer, with taps that go round the middle."""
+    """Return a network with every kind of layer; taps bypass the middle."""
     x = keras.Input((12, 11, 3))
     h = keras.layers.Conv2D(4, 3, padding="same", activation="relu")(x)
     h = pk.FractionalMaxPooling2D((1.5, 1.4), seed=3)(h)
@@ -32,7 +32,7 @@ def network() -> keras.Model:
 
 
 def ranks() -> dict[str, object]:
-    """Every fractional layer in both orders of axes, in training: values that other backends must have too."""
+    """Return the values of every fractional layer in both orders of axes, in training; other backends must give the same."""
     found: dict[str, object] = {}
     for kind in ("Max", "Average"):
         for rank in (1, 2, 3):
@@ -56,7 +56,7 @@ def ranks() -> dict[str, object]:
 
 
 def main() -> None:
-    """Prints the loss curve, what the loaded model predicts, and the layers' values."""
+    """Print the loss curve, the predictions of the loaded model, and the layers' values."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((20, 12, 11, 3)).astype("f")
     model = network()

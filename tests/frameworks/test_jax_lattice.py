@@ -28,7 +28,7 @@ def _wide():
 
 
 def composed(word, f, x):
-    """The function after all transformations of the word, the first one innermost, at x."""
+    """Apply all transformations of the word, the first one innermost, at x."""
     v = jnp.asarray(np.random.default_rng(7).integers(-3, 4, x.shape) / 4.0)
     for letter in word:
         f = {"J": _pushed, "V": _pulled, "B": _mapped}[letter](f, v)
@@ -53,7 +53,7 @@ def _mapped(f, v):
 
 
 def tower(f):
-    """All compositions at once, of the pool cubed: its third derivative is not 0."""
+    """Return all compositions at once, of the pool cubed: its third derivative is not 0."""
 
     def values(x):
         return {"".join(word): composed(word, lambda a: f(a) ** 3, x) for word in WORDS}
@@ -62,7 +62,7 @@ def tower(f):
 
 
 def reference(case: Case):
-    """The same function in JAX's own terms."""
+    """Return the same function in JAX's own terms."""
     if case.op != "lp_pool":
         matrix, shape = jnp.asarray(case.matrix()), np.shape(case.run(pg, case.x()))
         return lambda x: (matrix @ x.reshape(-1)).reshape(shape)
@@ -74,11 +74,11 @@ def reference(case: Case):
 @pytest.mark.parametrize("case", ALL, ids=str)
 def test_every_composition_to_the_third_order_is_that_of_the_matrix(case):
     x = jnp.asarray(case.x())
-    quickly = {"xla_backend_optimization_level": 0}  # what is compiled runs once
+    quickly = {"xla_backend_optimization_level": 0}  # each compiled function runs once
     got = jax.jit(tower(lambda a: case.run(pool, a)), compiler_options=quickly)(x)
     want = jax.jit(tower(reference(case)), compiler_options=quickly)(x)
     for word in got:
-        # the sums of a matrix product are taken in another order
+        # a matrix product adds in another order
         np.testing.assert_allclose(got[word], want[word], rtol=1e-9, atol=1e-9, err_msg=word)
 
 

@@ -20,7 +20,7 @@ FLOATS = (np.float64, np.float32, np.float16, ml_dtypes.bfloat16)
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """The library, built here if it was not built with the package."""
+    """Build the library if it was not built with the package."""
     with pytest.MonkeyPatch.context() as patch:
         if not native.available():
             patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))

@@ -18,9 +18,9 @@ POOLS = ("MaxPool", "AveragePool", "LpPool", "GlobalMaxPool", "GlobalAveragePool
 
 
 def cases():
-    """Name, operator with its attributes, inputs and wanted outputs of every case of one node that pools."""
+    """Yield name, operator with attributes, inputs and wanted outputs of every single-node case that pools."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # ONNX makes all its cases, those that overflow too
+        warnings.simplefilter("ignore")  # ONNX computes all its cases here, also those that overflow
         every = load_model_tests(kind="node")
     for case in every:
         node = (
@@ -33,7 +33,7 @@ def cases():
 
 
 def data(case):
-    """Inputs and wanted outputs, from memory or from files."""
+    """Return inputs and wanted outputs, from memory or from files."""
     if case.data_sets:
         return case.data_sets[0]
     import glob
@@ -47,7 +47,7 @@ def data(case):
 
 
 def words(node, rank):
-    """ONNX's attributes in the words of the pythonic API."""
+    """Translate ONNX's attributes into the words of the pythonic API."""
     given = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
     auto = given.get("auto_pad", b"NOTSET").decode()
     pads = given.get("pads", [0] * 2 * rank)
@@ -78,12 +78,12 @@ def unpool(node, x, where, *shape):
     y = pg.unpool(x, where, (*x.shape[:2], *inner))
     wanted = (
         tuple(shape[0]) if shape else y.shape
-    )  # positions count in the smaller array, which a larger one begins with
+    )  # positions count in the smaller array; the larger one begins with it
     return [np.pad(y, [(0, m - n) for n, m in zip(y.shape, wanted, strict=True)])]
 
 
 def pooled(node, x, *more):
-    """What the pythonic API makes of a node."""
+    """Run a node by the pythonic API."""
     if node.op_type.startswith("Global"):
         return global_pool(node.op_type, x)
     if node.op_type == "MaxUnpool":

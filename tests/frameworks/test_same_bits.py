@@ -23,7 +23,7 @@ SHAPE = (2, 3, 7, 9)
 
 
 def by_numpy(pool, words, x, g, v):
-    """The definition: a pool of the pythonic API, its vjp, and the vjp of that."""
+    """Return the definition: a pool of the pythonic API, its vjp, and the vjp of that."""
     axes = (2, 3)
     name = pool.replace(" ", "_") + "_pool"
     f = lambda x: getattr(pg, name)(x, axes=axes, **words)  # noqa: E731
@@ -32,7 +32,7 @@ def by_numpy(pool, words, x, g, v):
 
 
 def by_torch(pool, words, x, g, v):
-    """poolgrad.torch, with double backward."""
+    """Return the results of poolgrad.torch, with double backward."""
     torch = pytest.importorskip("torch", reason="torch is not installed")
     import ml_dtypes
 
@@ -61,7 +61,7 @@ ADAPTERS = {"torch": by_torch}
 
 
 def numbers(shape, dtype, seed):
-    """Numbers with many digits, some of them equal."""
+    """Return numbers with many digits, some of them equal."""
     import ml_dtypes
 
     made = np.random.default_rng(seed).normal(size=shape)

@@ -42,7 +42,7 @@ def test_values_and_gradients_have_the_bits_of_numpy(case, traced):
 
 
 def cubed(f, x):
-    """The first three derivatives of the sum of cubes."""
+    """Return the first three derivatives of the sum of cubes."""
     with tf.GradientTape() as third:
         third.watch(x)
         with tf.GradientTape() as second:
@@ -68,7 +68,7 @@ def test_gradients_to_the_third_order_are_those_of_the_matrix(case):
         matrix = tf.constant(case.matrix())
         want = cubed(lambda a: tf.linalg.matvec(matrix, tf.reshape(a, [-1])), x)
     for got, expected in zip(cubed(lambda a: case.run(pool, a), x), want, strict=True):
-        np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9)  # a matrix product sums in another order
+        np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9)  # a matrix product adds in another order
 
 
 @pytest.mark.parametrize("case", LINEAR, ids=str)
@@ -166,7 +166,7 @@ def test_xla_says_that_it_cannot():
 
 
 class Saved(tf.Module):
-    """A function that pools in itself, in a function that it calls, in a branch and in a loop."""
+    """A function that pools in its body, in a function that it calls, in a branch and in a loop."""
 
     def __init__(self):
         self.scale = tf.Variable(2.0)
@@ -237,7 +237,7 @@ for name, words in calls.items():
 
 
 def test_autograph_warns_of_no_pool(tmp_path):
-    job = tmp_path / "job.py"  # AutoGraph converts what it can read
+    job = tmp_path / "job.py"  # AutoGraph converts only functions whose source it can read
     job.write_text(TRACED, "utf-8")
     done = python(str(job), TF_CPP_MIN_LOG_LEVEL="3")
     assert done.returncode == 0, done.stderr[-3000:]

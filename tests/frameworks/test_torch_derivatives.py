@@ -1,4 +1,4 @@
-"""Every function of poolgrad.torch has every derivative, in every way that torch takes them, compiled or not; none is silently 0."""
+"""Every function of poolgrad.torch has every derivative, in every mode of torch, compiled or not; none is silently 0."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def small(case):
 
 
 def tower(case, x):
-    """What the transforms of torch.func make of a pool, under names."""
+    """Return the results of torch.func's transforms of a pool, by name, each to be computed by a call."""
     v = distinct(x.shape, seed=1)
     f, pool = cubes(case), case.pool
     return {
@@ -57,7 +57,7 @@ def tower(case, x):
 
 
 def by_hand(case, x):
-    """The same from the dense Jacobian, one column per call of the pool: f is linear near x but for lp."""
+    """Return the same from the dense Jacobian, one column per call of the pool: near x, f is linear except for lp."""
     v, n = distinct(x.shape, seed=1), x.numel()
     x = x.clone().requires_grad_()
     y = case.pool(x)
@@ -135,7 +135,7 @@ def test_forward_and_backward_compile_whole_with_inductor(case, layout):
     compiled = torch.compile(lambda x: case.pool(x) * 2, fullgraph=True)(x)
     plain = case.pool(x) * 2
     g = distinct(plain.shape)
-    bits = {"rtol": 0, "atol": 0} if "lp" not in case.name else {}  # of lp's power inductor makes other roundings
+    bits = {"rtol": 0, "atol": 0} if "lp" not in case.name else {}  # inductor rounds the power of lp differently
     torch.testing.assert_close(compiled, plain, **bits)
     torch.testing.assert_close(torch.autograd.grad(compiled, x, g)[0], torch.autograd.grad(plain, x, g)[0], **bits)
     assert compiled.stride() == plain.stride()

@@ -22,7 +22,7 @@ POOLS = {
     for o in op_db
     if "pool" in o.name
 }
-SEVERAL = 7  # of dtypes other than float32, every so many samples
+SEVERAL = 7  # step between the samples that are compared, in dtypes other than float32
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
@@ -39,7 +39,7 @@ def samples(info, dtype):
 
 
 def words(name, sample):
-    """The arguments; the randomness of fractional pools is drawn here, once for both."""
+    """Return the arguments; draw the randomness of fractional pools here, once for both."""
     kwargs = dict(sample.kwargs)
     if name.startswith("fractional") and kwargs.get("_random_samples") is None:
         x, rank = sample.input, int(name[-2])
@@ -48,7 +48,7 @@ def words(name, sample):
     return kwargs
 
 
-# torch adds up halves in halves; ours are compared with what float64 gives, and may be off by one rounding of the result.
+# torch adds halves in halves. Compare ours with float64's results: they may be off by one rounding of the result.
 HALVES = {torch.float16: {"rtol": 2**-10, "atol": 1e-6}, torch.bfloat16: {"rtol": 2**-7, "atol": 1e-6}}
 
 
@@ -66,7 +66,7 @@ def gradients(y, own, x):
 
 
 def exact(info, sample, kwargs):
-    """The sample as torch computes it in float64."""
+    """Return the results of the sample in torch's float64."""
     x = sample.input.detach().double().requires_grad_()
     kwargs = {name: value.double() if name == "_random_samples" else value for name, value in kwargs.items()}
     y = info.op(x, *sample.args, **kwargs)
@@ -75,13 +75,13 @@ def exact(info, sample, kwargs):
 
 
 def repeats(sample) -> bool:
-    """Whether indices of an unpooling repeat in a plane."""
+    """Return True if indices of an unpooling repeat in a plane."""
     where = sample.args[0].flatten(-(sample.input.ndim - 2) if sample.input.ndim > 2 else -1)
     return any(len(set(plane.tolist())) < plane.numel() for plane in where.reshape(-1, where.shape[-1]))
 
 
 def compare(name, info, sample) -> str | None:
-    """Compares one sample; says which known kind of difference it is, if it is one."""
+    """Compare one sample; return its known kind of difference, if it has one."""
     kwargs = words(name, sample)
     ours = getattr(pgt, name)
     more = {"reduce": "assign"} if "unpool" in name else {}

@@ -1,4 +1,4 @@
-"""poolgrad.torch refuses wrong words and unusual tensors by name, takes empty tensors by torch's rules, and stands changes in place."""
+"""poolgrad.torch refuses wrong words and unusual tensors by name, takes empty tensors by torch's rules, and survives changes in place."""
 
 import re
 

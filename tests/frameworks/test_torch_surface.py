@@ -23,12 +23,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::F
 
 
 def last(x):
-    """x with its channels behind the pooled axes in memory."""
+    """Return x with its channels behind the pooled axes in memory."""
     return x.movedim(1, -1).contiguous().movedim(-1, 1)
 
 
 def operators():
-    """A call of every operator, with every kind of windows."""
+    """Yield a call of every operator, with every kind of windows."""
     x = distinct((2, 2, 7, 6), torch.float32)
     windows = _custom_ops.draw(torch.tensor([1, 2]), (7, 6), (4, 4), False, True)
     sliding = _arguments.sliding(x, 2, 3, 2, 1)
@@ -380,7 +380,7 @@ def test_the_differences_from_torch_that_the_page_lists():
 
 
 class Seen(TorchDispatchMode):
-    """Notes the operators of poolgrad that are dispatched."""
+    """A mode that records the operators of poolgrad that torch dispatches."""
 
     def __init__(self):
         super().__init__()

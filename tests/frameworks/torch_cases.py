@@ -1,4 +1,4 @@
-"""One table of calls of every function of poolgrad.torch: what the tests of derivatives, layouts and compilation run over."""
+"""A table of calls of every function of poolgrad.torch, for the tests of derivatives, layouts and compilation."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ LENGTHS = {1: (9,), 2: (5, 6), 3: (3, 4, 4)}
 
 
 class Case(NamedTuple):
-    """A function with its arguments; `like` is torch's own, where that computes the same."""
+    """A function with its arguments; `like` is torch's function, where torch computes the same."""
 
     name: str
     rank: int
@@ -20,18 +20,18 @@ class Case(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """A batch of two with two channels."""
+        """Return the shape of a batch of two with two channels."""
         return (2, 2, *LENGTHS[self.rank])
 
 
 def _unpool(function: Callable[..., Any], rank: int) -> Callable[..., Any]:
-    """Unpooling as a function of one tensor, to indices of its own."""
+    """Return unpooling as a function of one tensor, with fixed indices."""
 
     def run(x: torch.Tensor) -> torch.Tensor:
         count = x.shape[-rank:].numel()
         places = (
             torch.arange(x.numel()).reshape(x.shape) * 7 % count
-        )  # 7 has no divisor in common with the lengths' product
+        )  # 7 has no divisor in common with the product of the lengths
         return function(x, places, 2, output_size=tuple(2 * n for n in x.shape[-rank:]))
 
     return run
@@ -64,7 +64,7 @@ NAMES = [case.name for case in CASES]
 
 
 def distinct(shape: tuple[int, ...], dtype: torch.dtype = torch.float64, seed: int = 0) -> torch.Tensor:
-    """Different numbers in random order, none near 0 or near another: no ties, and room for finite differences."""
+    """Return different numbers in random order, none near 0 or another: no ties, and room for finite differences."""
     size = torch.Size(shape).numel()
     order = torch.randperm(size, generator=torch.Generator().manual_seed(seed))
     return ((order - size // 2 + 0.5) / 8).reshape(shape).to(dtype)

@@ -1,4 +1,4 @@
-"""One table of calls for every framework: each pool, with each option that changes its operator."""
+"""A table of calls for every framework: each pool, with each option that changes its operator."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class Case:
         return f"{self.op}-{self.args}-{words}".replace(" ", "")
 
     def x(self, dtype: Any = np.float64) -> np.ndarray:
-        """Numbers that are all different, none of them near another or 0."""
+        """Return numbers that are all different, none of them near 0 or another."""
         size = int(np.prod(self.shape))
         cells = np.random.default_rng(size).permutation(size) - size // 2
         return ((cells + 0.5) / 8).reshape(self.shape).astype(dtype)
 
     def run(self, room: Any, x: Any, **more: Any) -> Any:
-        """The call, in NumPy's room or a framework's."""
+        """Run the call, by NumPy's functions or a framework's."""
         return getattr(room, self.op)(x, *self.args, **{**self.words, **more})
 
     def matrix(self) -> np.ndarray:
-        """The operator as a matrix, from NumPy's derivatives: around x the pool is linear."""
+        """Return the operator as a matrix, from NumPy's derivatives: around x the pool is linear."""
         x = self.x()
         size = x.size
         rows = [pg.jvp(lambda a: self.run(pg, a), x, np.eye(1, size, j).reshape(x.shape))[1] for j in range(size)]

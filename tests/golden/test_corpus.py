@@ -1,4 +1,4 @@
-"""Recorded TensorFlow calls give TensorFlow's answers: a bundled sample here, the whole corpus where it is."""
+"""Recorded TensorFlow calls give TensorFlow's answers: a bundled sample, and the whole corpus where it is installed."""
 
 import json
 from functools import cache
@@ -45,7 +45,7 @@ def line(call: dict) -> str:
 
 
 def replay(call: dict, run: dict) -> str:
-    """What is wrong with our answer to a recorded call, or an empty text."""
+    """Replay a recorded call; return a text if our answer is wrong, or ""."""
     op = call["op"]
     args = {name: array(op, ref) for name, ref in call["inputs"].items()} | call["attrs"]
     wanted = call.get("outputs") or call.get("alt_outputs")
@@ -72,7 +72,7 @@ needs_corpus = pytest.mark.skipif(not REPLAY.exists(), reason=f"the recorded cor
 
 
 def failing(tmp_path: Path, *options: str) -> tuple[set[str], int]:
-    """Ids that the replay script does not find well, and the number of calls."""
+    """Return the ids of calls that fail in the replay script, and the number of calls."""
     report = tmp_path / "outcomes.jsonl"
     done = python(str(REPLAY), "--json", str(report), *options)
     assert done.returncode in (0, 1), done.stdout + done.stderr

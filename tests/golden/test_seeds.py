@@ -1,4 +1,4 @@
-"""The worked examples of the pages that the ops are documented on, as numbers."""
+"""The worked examples on the pages that document the ops, as numbers."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ F32 = np.float32
 
 
 def ramp(*shape: int, **changed: float) -> np.ndarray:
-    """1, 2, 3, … in row-major order; `at2=1` puts 1 at flat position 2."""
+    """Return 1, 2, 3, … in row-major order; `at2=1` puts 1 at flat position 2."""
     x = np.arange(1, np.prod(shape) + 1, dtype=F32)
     for at, value in changed.items():
         x[int(at[2:])] = value

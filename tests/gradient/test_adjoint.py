@@ -1,4 +1,4 @@
-"""A gradient op is the transpose of what its forward op does: <A x, g> = <x, A' g>, exactly, on whole numbers."""
+"""A gradient op is the transpose of its forward op: <A x, g> = <x, A' g>, exactly, on whole numbers."""
 
 from math import lcm, prod
 
@@ -29,7 +29,7 @@ DRAWN = [
 
 
 def dot(a: np.ndarray, b: np.ndarray) -> float:
-    """Exact as long as every product and sum is a whole number below 2**53."""
+    """Return the dot product: exact as long as every product and sum is a whole number below 2**53."""
     return float((a * b).sum())
 
 
@@ -46,7 +46,7 @@ def sizes(case: Case) -> dict:
 
 
 def divisor(case: Case) -> int:
-    """A number that every count of a window divides, so that every share is whole."""
+    """Return a number that every window's count divides, so that every share is whole."""
     return lcm(*range(1, max(case.window) + 1)) ** len(case.window)
 
 
@@ -164,7 +164,7 @@ STEPS = [
 
 @pytest.mark.parametrize("name", STEPS)
 def test_finite_differences_away_from_ties_agree(name):
-    """Pooling is linear between ties, so a central difference has no error but rounding."""
+    """Pooling is linear between ties, so the only error of a central difference is rounding."""
     op = OPS[name]
     if op.spatial == 3:
         fields: dict = {"x": (1, 3, 4, 3, 2), "k": (2, 2, 2), "s": (1, 2, 1), "pad": "VALID"}
@@ -185,7 +185,7 @@ def test_finite_differences_away_from_ties_agree(name):
 
 
 def gradient(case: Case, args: dict, x: np.ndarray, y: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """The op's first derivative, whatever it is called and takes."""
+    """Return the op's first derivative, whatever its name and arguments are."""
     name = "MaxPoolGradV2" if case.op == "MaxPoolV2" else case.op + "Grad"
     have = {
         **args,

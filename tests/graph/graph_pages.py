@@ -1,4 +1,4 @@
-"""Pages for tests: any op's case as a scope, and readers of what the service returns."""
+"""Pages for tests: any op's case as a scope, and readers of the service's results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CASES = [
 
 
 def page_of(case: Case, collect: bool = False) -> tuple[Scope, Operation, dict[str, Any]]:
-    """A page with the case's op, its arrays as Const blocks, everything else as text."""
+    """Return a page with the case's op, its arrays as Const blocks, everything else as text."""
     given = arguments(case)
     scope = Scope.new_root_scope(case.op, collect)
     words: dict[str, Any] = {}
@@ -49,13 +49,13 @@ def page_of(case: Case, collect: bool = False) -> tuple[Scope, Operation, dict[s
 
 
 def cells(tensor: dict[str, Any]) -> np.ndarray:
-    """The array that a tensor in JSON holds."""
+    """Return the array that a tensor in JSON holds."""
     values = tensor["values"]
     return np.frombuffer(base64.b64decode(values["b64"]), values["type"]).reshape(tensor["shape"])
 
 
 def array(spec: dict[str, Any]) -> np.ndarray:
-    """An array of the acceptance cases: arange, fill or values, a shape, and cells that are set."""
+    """Return an array of the acceptance cases: arange, fill or values, a shape, and cells that are set."""
     if "arange" in spec:
         flat = np.arange(*spec["arange"])
     elif "fill" in spec:

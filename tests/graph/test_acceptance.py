@@ -1,4 +1,4 @@
-"""The worked examples of the ops' pages as graphs: as pictured, the exact problem at the right pin; repaired, the right numbers."""
+"""The worked examples of the ops' pages as graphs: the pictured graph has the exact problem at the right pin, the repaired one the right numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def graph_of(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def mended(graph: dict[str, Any]) -> dict[str, Any]:
-    """All repairs made, one after the other."""
+    """Return the graph after all repairs, one after the other."""
     for _ in range(9):
         offered = [p["repair"] for p in service.check(graph)["problems"] if p["repair"]]
         if not offered:

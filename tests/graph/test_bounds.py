@@ -32,7 +32,7 @@ def page(nodes: list[dict[str, Any]], wires: Any = (), **more: Any) -> dict[str,
 
 
 def copies(count: int, op: str, texts: dict[str, str], *pins: str, name: str = "a") -> dict[str, Any]:
-    """So many blocks of an op, with the block x wired to these pins."""
+    """Return a page of x and count - 1 blocks of an op, with x wired to these pins of each block."""
     names = [name, *(f"{name}_{i}" for i in range(1, count - 1))]
     nodes = [X, *({"id": n, "op": op, "text": texts} for n in names)]
     return page(nodes, [["x.output", f"{n}.{pin}"] for n in names for pin in pins])
@@ -47,7 +47,7 @@ def chain(count: int, close: bool = False) -> dict[str, Any]:
 
 
 def spread(count: int) -> dict[str, Any]:
-    """Half of the blocks are poolings of x, with windows of their own; the others are gradients without orig_output."""
+    """Return a page whose blocks are half poolings of x, each with its own windows, and half gradients without orig_output."""
     nodes = [X]
     for i in range(count // 2):
         nodes.append({"id": f"y{i}", "op": "MaxPool", "text": {**SIZES, "ksize": f"1,{i % 3 + 1},1,1"}})
@@ -80,7 +80,7 @@ GROWING: dict[str, Callable[[int], dict[str, Any]]] = {
 
 
 def seconds(call: Callable[[], Any]) -> float:
-    begin = time.process_time()  # of this process alone: other work on the machine does not count
+    begin = time.process_time()  # time of this process alone: other work on the machine does not count
     with suppress(GraphError):
         call()
     return time.process_time() - begin
@@ -92,7 +92,7 @@ def test_time_grows_with_the_size_of_a_graph_not_with_its_square(name: str) -> N
     for call in (service.check, lambda g: service.export(g, kind="python"), service.run):
         before = min(seconds(partial(call, small)) for _ in range(2))
         limit = 3 * (LARGE // SMALL) * before + 0.1
-        times = (seconds(partial(call, large)) for _ in range(3))  # other processes may slow one down
+        times = (seconds(partial(call, large)) for _ in range(3))  # other processes may slow down one measurement
         assert any(after < limit for after in times), f"{before:.3f} s, then never below {limit:.3f} s"
 
 
@@ -204,7 +204,7 @@ def test_the_cache_counts_what_it_holds_and_a_result_that_is_too_large_costs_nob
     assert cache.held == sum(kept.nbytes for kept in cache.kept.values())
 
 
-# ---- what a page may ask the studio for
+# ---- limits of a page's requests to the studio
 
 LIMITS = Limits(nbytes=10_000, cells=1000, links=100)
 

@@ -173,7 +173,7 @@ def test_only_what_changed_runs_again() -> None:
     assert again() == (0, 3)
     s.page.nodes["z"].text["padding"] = "VALID"
     assert again() == (1, 2)
-    s.page.nodes["z"].text["padding"] = " valid "  # another text, the same meaning
+    s.page.nodes["z"].text["padding"] = " valid "  # another text with the same meaning
     assert again() == (0, 3)
 
 
@@ -345,7 +345,7 @@ def test_a_picture_of_64_by_64_goes_through_and_back_quickly() -> None:
     for i in range(10):
         y = next(n for n in graph["pages"][0]["nodes"] if n["id"] == "y")
         y["text"]["pooling_ratio"] = f"1.0,1.5{i},1.7,1.0"
-        begin = time.process_time()  # of this process alone: other work on the machine does not count
+        begin = time.process_time()  # time of this process alone: other work on the machine does not count
         ran = service.run(graph, cache=cache)
         took.append(time.process_time() - begin)
         assert ran["problems"] == []
@@ -365,7 +365,7 @@ def test_decoded_files_are_kept_while_there_is_room_the_newest_always(monkeypatc
     first = decoded(1, 6)
     assert decoded(1, 6) is first
     second = decoded(2, 6)
-    assert decoded(1, 6) is first  # and now the last that was used
+    assert decoded(1, 6) is first  # now this one is the last used
     decoded(3, 6)
     assert decoded(1, 6) is first
     assert decoded(2, 6) is not second

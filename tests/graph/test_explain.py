@@ -1,4 +1,4 @@
-"""Explanations: the sentence, what it rests on, and the same words from the page's own module."""
+"""Explanations: the sentence, the cells that it rests on, and the same words from the page's own module."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def ones(*shape: int) -> np.ndarray:
     return np.ones(shape, F32)
 
 
-# ---- what is said
+# ---- sentences
 
 
 def test_a_maximum_names_its_window_and_where_it_was_found() -> None:
@@ -138,7 +138,7 @@ BACKWARD = [case for case in CASES if parts_of(case.row)[-1].part == "dx"]
 
 @pytest.mark.parametrize("case", BACKWARD, ids=lambda c: c.op)
 def test_arrivals_add_up_to_the_cell(case: Case) -> None:
-    """The numbers in an explanation of a gradient's cell are those that made it; what goes forward is summed in test_links."""
+    """The numbers in an explanation of a gradient's cell add up to the cell; test_links adds up those of forward ops."""
     given = arguments(case)
     for cell in product(*map(range, case.source)):
         why = pg.explain(case.op, cell=cell, **given)
@@ -196,7 +196,7 @@ console.log(JSON.stringify({ said, numbers: decode(numbers).reduce((all, v) => [
 
 
 def delivered(case: Case) -> tuple[dict[str, Any], list[str]]:
-    """What the page gets for a case, every cell it may ask about, and Python's sentences."""
+    """Return the data that the page gets for a case, every cell it may ask about, and Python's sentences."""
     scope, _, _ = page_of(case)
     run = execute(scope.page, scope.sources)
     node = service.run(scope.graph, limit=2**20)["nodes"]["out"]

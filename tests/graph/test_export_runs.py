@@ -159,7 +159,7 @@ def test_the_schema_names_what_the_reader_reads_and_accepts_the_examples() -> No
 
 
 def violations(schema: dict[str, Any], value: Any, root: dict[str, Any]) -> list[str]:
-    """What a value has against a schema: just the words that this one uses."""
+    """Return the violations of a schema; know only the words that this schema uses."""
     if "$ref" in schema:
         schema = root["$defs"][schema["$ref"].rpartition("/")[2]]
     kinds = {"object": dict, "array": list, "string": str, "number": (int, float), "integer": int}
@@ -268,7 +268,7 @@ NAMES = sorted(
 def test_blocks_of_any_name_are_exported_as_python_that_gives_the_same_numbers(tmp_path: Path) -> None:
     scope = Scope.new_root_scope()
     made = [ops.Const(scope.with_op_name(name), f"{i},{i + 1}") for i, name in enumerate(NAMES)]
-    for i, first in enumerate(made[:-1]):  # so that names are read as well
+    for i, first in enumerate(made[:-1]):  # so that the exported code reads each name, too
         ops.Add(scope.with_op_name(f"sum_{i}"), first, made[i + 1])
     assert [node for node in scope.page.nodes if not node.startswith("sum_")] == NAMES
     names = [f"{name}.output" for name in scope.page.nodes]

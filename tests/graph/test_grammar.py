@@ -1,4 +1,4 @@
-"""Text attributes: everything that people type is read as they meant it, or refused at the character where it goes wrong."""
+"""Text attributes: the reader understands everything that people type as they meant it, or refuses it at the character where it goes wrong."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def test_arrays_survive_text_bit_by_bit(name: str, raw: list[int], nested: bool)
 
 @st.composite
 def attributes(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
-    """A block of the table and values for some of its optional attributes."""
+    """Return a block of the table and values for some of its optional attributes."""
     block = draw(st.sampled_from([b for b in BLOCKS.values() if b.row and b.pin("attrs")]))
     row = block.row
     assert row is not None

@@ -1,4 +1,4 @@
-"""Links: summed over what they relate they are the kernels' results, for every op; and windows are where the plan has them."""
+"""Links: their sums are the kernels' results, for every op; and windows are where the plan has them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from poolgrad.windows import Plan, clip, edges
 
 
 def asked(case: Case) -> tuple[Subject, np.ndarray]:
-    """A case as what can be asked about, and the kernel's first result."""
+    """Return a case as the subject of explanations, and the kernel's first result."""
     given_args = arguments(case)
     result = outputs(FAST[case.op](**given_args))
     arrays = {
@@ -32,7 +32,7 @@ def asked(case: Case) -> tuple[Subject, np.ndarray]:
 
 
 def summed(made: Subject) -> np.ndarray:
-    """The op's result from its links alone."""
+    """Return the op's result, computed from its links alone."""
     links, part = made.links(), made.of
     for name, act in (("g", links.push), ("v", links.pull), ("x", links.pull)):
         found = part(name)
@@ -47,7 +47,7 @@ def assert_links_are_the_kernel(case: Case) -> None:
     if case.row.rule.mean.name == "WIDE" and case.row.family.startswith("q"):
         got = np.trunc(got)
     if made.links().taken == "share":
-        np.testing.assert_allclose(got, want.astype(np.float64), rtol=1e-6, atol=1e-6)  # a mean in float32 is rounded
+        np.testing.assert_allclose(got, want.astype(np.float64), rtol=1e-6, atol=1e-6)  # a float32 mean is rounded
     else:
         np.testing.assert_array_equal(got, want.astype(np.float64))
 
@@ -166,7 +166,7 @@ def check_special(op: str, args: dict[str, Any]) -> None:
         hits = links.hits(i)
         if hits:
             assert x[hits[0]] == best or (best != best and x[hits[0]] != x[hits[0]])
-        else:  # nothing exceeded the start: all cells are NaN or as low as can be
+        else:  # no cell exceeded the start: each is NaN or the lowest value
             assert op == "MaxPool" or op == "MaxPool3D"
         if op == "MaxPoolWithArgmax":
             assert hits[0] == result[1].reshape(-1)[i]

@@ -22,7 +22,7 @@ JUNK: list[Any] = [None, True, 0, -1, 1.5, 10**30, 1e308, "", "x", "x.y", "x.out
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Every place inside a JSON value."""
+    """Return every place inside a JSON value."""
     found = [path] if path else []
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
@@ -31,11 +31,11 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 def spoiled(seed: int) -> dict[str, Any]:
-    """An example with one to three places replaced by junk, left out, renamed or doubled."""
+    """Return an example with one to three places replaced by junk, left out, renamed or doubled."""
     rng = random.Random(seed)
     graph: dict[str, Any] = copy.deepcopy(rng.choice(service.examples())["graph"])
     for _ in range(rng.randint(1, 3)):
-        # Mostly texts for texts: what has the right type gets past the reader and must be judged.
+        # Replace mostly texts by texts: a value of the right type gets past the reader, so that the checks must find the fault.
         mild = rng.random() < 0.7
         *path, last = rng.choice(
             [p for p in places(graph) if not mild or {"text", "op"} & set(p[:-1]) or p[-1] == "op"] or places(graph)

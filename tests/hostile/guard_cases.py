@@ -26,7 +26,7 @@ SOME = (*range(1, 19), 31, 32, 33, 63, 64, 65, 127, 128, 129)
 
 
 def geometries(name: str, dtype: str) -> list[Case]:
-    """The oracle's geometries, then runs of lanes of every length, or of those about the width of a vector."""
+    """Return the oracle's geometries, then runs of lanes of every length, or of lengths near the width of a vector."""
     op = OPS[name]
     found = [case for data in ("ties", "wild") for case in cases(name, dtype, data)]
     if op.family[0] == "f":
@@ -39,7 +39,7 @@ def geometries(name: str, dtype: str) -> list[Case]:
 
 
 def plans() -> Iterator[Plan]:
-    """Rows of every length about the width of a vector, and inner elements likewise; images side by side; long windows."""
+    """Yield plans: rows, and inner elements, of every length near the width of a vector; images side by side; long windows."""
     for n in SOME:
         pooled = {1: windows.clip(3, 2, 1, 0, 3), 2: windows.clip(n, 3, 2, 1, (n + 1) // 2)}
         yield Plan((2, 3, n, 1), pooled)
@@ -49,7 +49,7 @@ def plans() -> Iterator[Plan]:
 
 
 def taps_and_sums() -> int:
-    """The verbs that no op reaches, likewise: 0 after a difference, else the number of calls."""
+    """Compare the verbs that no op reaches; return 0 after a difference, else the number of calls."""
     count, places = 0, (guarded_verbs(), guarded_verbs(at_end=False))
     for plan in plans():
         for dtype in REALS:
@@ -71,7 +71,7 @@ def taps_and_sums() -> int:
 
 
 def main() -> int:
-    """Compares with results on ordinary memory; a touch of a page outside ends the process."""
+    """Compare with results on ordinary memory; a touch of a page outside ends the process."""
     faulthandler.enable()
     if sys.argv[1:] == ["--touch"]:
         array = guarded((3,), np.float32)

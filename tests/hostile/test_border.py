@@ -16,7 +16,7 @@ F32, I64, U8 = np.float32, np.int64, np.uint8
 
 
 def plan() -> _core.Plan:
-    """Three windows of two over six cells, two channels."""
+    """Return a plan of three windows of two over six cells, with two channels."""
     start = np.array([0, 2, 4])
     return _core.Plan((1, 6, 2), (1, 3, 2), 1, 2, [(6, start, start + 2, None)])
 
@@ -34,7 +34,7 @@ def readonly(array: np.ndarray) -> np.ndarray:
 
 
 def overlapping(inside: int, outside: int) -> tuple[np.ndarray, np.ndarray]:
-    """An input and an output that share memory."""
+    """Return an input and an output that share memory."""
     memory = np.zeros(inside + outside - 1, F32)
     return memory[:inside], memory[inside - 1 :]
 

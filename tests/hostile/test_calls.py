@@ -19,7 +19,7 @@ def small(name: str) -> Case:
 
 
 def refused(name: str, args: dict[str, Any], *blamed: str) -> str:
-    """The text of the refusal, which names the op, then all these arguments."""
+    """Return the text of the refusal, which names the op, then all these arguments."""
     with pytest.raises(REFUSALS) as caught:
         FAST[name](**args)
     text = str(caught.value)
@@ -72,7 +72,7 @@ def test_a_wrong_shape_is_refused_by_name(name, argument):
     for axis in range(right.ndim):
         for wrong in (np.concatenate([right, right], axis), right.take([], axis)):
             text = refused(name, {**args, argument: wrong})
-            # A sequence that does not fit the first output-shaped array is the one that is named.
+            # If a sequence does not fit the first output-shaped array, the refusal names the sequence.
             assert argument in text, text
 
 
@@ -118,7 +118,7 @@ def test_enormous_windows_and_strides_cost_nothing(name):
     spatial = OPS[name].spatial
     huge = sizes_like(args["ksize"], [1, *(INT32_MAX,) * spatial, 1])
     refused(name, {**args, "ksize": huge}, "ksize")
-    # One window over everything, or one cell: what the legal answer looks like, without a byte more than it needs.
+    # One window over everything, or one cell: the legal answer, without a byte more than it needs.
     case = Case(
         name,
         OPS[name].dtypes[0],

@@ -20,7 +20,7 @@ SECONDS = "8"
 
 
 def calls(text: str) -> int:
-    """The number of calls that the last line counts."""
+    """Return the number of calls that the last line counts."""
     found = re.search(r"([\d,]+) calls", text.strip().splitlines()[-1])
     assert found, text
     return int(found[1].replace(",", ""))

@@ -1,4 +1,4 @@
-"""No kernel reads or writes a byte outside its arrays: they lie flush against pages that may not be touched."""
+"""No kernel reads or writes a byte outside its arrays, which lie flush against pages that may not be touched."""
 
 import os
 
@@ -8,7 +8,7 @@ from support import ROOT, SHARED, python
 CASES = str(ROOT / "tests" / "hostile" / "guard_cases.py")
 RUNNER = SHARED / "hostile" / "run_hostile.py"
 
-# A sanitizer answers a touch of such a page with a report of its own.
+# A sanitizer reports a touch of such a page in its own way.
 sanitized = pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="the sanitizer takes the signal")
 
 

@@ -1,4 +1,4 @@
-"""The core, and Python before it, read once whatever a caller may change between a check and its use."""
+"""The core, and Python before it, read each argument once: a caller may change it between a check and its use."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ G = np.arange(9, dtype=np.float32).reshape(1, 3, 3, 1)
 
 
 def changing(monkeypatch, change) -> None:
-    """Calls `change` once a call has been bound: as another thread could."""
+    """Call `change` once a call has been bound, as another thread could."""
     true = raw_ops.bind
 
     def bind(*args):
@@ -68,7 +68,7 @@ def test_wide_taps_that_change_while_they_are_converted_are_refused_or_right():
     plan = Plan((4,), {0: Axis(4, [0, 2], [2, 4])})
     taps = np.array([1, 0], np.int64)
     operator = pg.picking(plan, taps)
-    taps[:] = 257  # which would become 1 as a byte
+    taps[:] = 257  # would become 1 as a byte
     assert operator(np.array([5.0, 6.0, 7.0, 8.0])).tolist() == [6, 7]
 
 

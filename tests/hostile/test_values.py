@@ -1,4 +1,4 @@
-"""Every argument of every op may be anything at all: an object that lies, raises, never ends or is of another kind."""
+"""Every argument of every op may be any object: one that lies, raises, never ends or has another type."""
 
 import array
 import datetime
@@ -18,7 +18,7 @@ from poolgrad import raw_ops
 from poolgrad._ops.table import OPS
 
 CLEAR = (ValueError, TypeError, NotImplementedError, MemoryError)
-SECONDS = 2  # for one call of a few cells, on a machine that does other things besides
+SECONDS = 2  # seconds for one call of a few cells, on a machine that does other work
 
 
 def broken(*_: Any, **__: Any) -> Any:
@@ -26,7 +26,7 @@ def broken(*_: Any, **__: Any) -> Any:
 
 
 def kind(base: type = object, **methods: Any) -> type:
-    """A class with these methods."""
+    """Return a class with these methods."""
     return type("Odd", (base,), {f"__{name}__": method for name, method in methods.items()})
 
 
@@ -87,7 +87,7 @@ VALUES: dict[str, Any] = {
 
 
 def right(op: str) -> dict[str, Any]:
-    """Arguments that are fine."""
+    """Return valid arguments."""
     row = OPS[op]
     dtype = "float32" if "float32" in row.dtypes else row.dtypes[0]
     return arguments(Case(op, dtype, (1, *(5,) * row.spatial, 3), (2,) * row.spatial))
@@ -128,7 +128,7 @@ POOLS: dict[str, dict[str, Any]] = {
     "fractional_max_pool": {"ratio": 1.5, "seed": 1, "axes": (1, 2)},
     "adaptive_avg_pool": {"size": 2, "axes": (1, 2)},
 }
-SICK = "words that are equal to nothing"  # whose own error is what comes
+SICK = "words that are equal to nothing"  # their own error passes through
 
 
 @pytest.mark.parametrize("pool", POOLS)

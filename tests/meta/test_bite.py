@@ -1,4 +1,4 @@
-"""The tests bite: with a verb made wrong, the tests that claim it is right fail, each by its name."""
+"""The tests bite: with a wrong verb planted, the tests that claim the verb is right fail, each by its name."""
 
 import os
 import re
@@ -12,7 +12,7 @@ SAMPLE = "tests/golden/test_corpus.py::test_the_sample_gives_the_recorded_bits[{
 POOLING = "tests/property/test_pooling.py::"
 SEEDS = "tests/golden/test_seeds.py::"
 
-# Which tests must fail for which fault.
+# For each fault, the tests that must fail.
 NAMED = {
     "shifted_window": [
         ORACLE + "ties[MaxPool-float32]",
@@ -68,7 +68,7 @@ pytestmark = pytest.mark.skipif("POOLGRAD_TEST_FAULT" in os.environ, reason="thi
 
 
 def failed(tests: list[str], fault: str = "") -> set[str]:
-    """Which of these tests fail, in a process of their own."""
+    """Return those of these tests that fail, in a process of their own."""
     done = python("-m", "pytest", "-q", "-p", "no:cacheprovider", "-rfE", "--tb=no", *tests, POOLGRAD_TEST_FAULT=fault)
     assert done.returncode in (0, 1), done.stdout + done.stderr
     return set(re.findall(r"^(?:FAILED|ERROR) (\S+?(?:\[.*?\])?)(?: - .*)?$", done.stdout, re.MULTILINE))

@@ -1,4 +1,4 @@
-"""The generic path, against which the fast ones are tested, leaves those as they are."""
+"""A call on the generic path, with which the fast paths are compared, does not change the fast paths."""
 
 import numpy as np
 from support import FAST, PLAIN, Case, arguments

@@ -13,7 +13,7 @@ JOB = re.compile(r"(test|nightly|wheels|docs)/([\w-]+)")
 
 
 def rows() -> list[list[str]]:
-    """The cells of every row of the tables."""
+    """Return the cells of every row of the tables."""
     lines = [line for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| ")]
     cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
     return [row for row in cells if row[0] != "promise"]
@@ -25,13 +25,13 @@ def named(text: str) -> list[str]:
 
 
 def targets() -> set[str]:
-    """The targets of the Makefile."""
+    """Return the targets of the Makefile."""
     lines = re.findall(r"^([\w ./$()-]+):(?!=)", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
     return {target for line in lines for target in line.split()}
 
 
 def jobs(flow: str) -> dict[str, str]:
-    """The jobs of a workflow, each with its text."""
+    """Return the jobs of a workflow, each with its text."""
     text = (FLOWS / f"{flow}.yml").read_text("utf-8").split("\njobs:\n")[1]
     parts = re.split(r"^  ([\w-]+):\n", text, flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2], strict=True))

@@ -1,4 +1,4 @@
-"""In this folder results are allocated full of poison, so that a cell that a kernel forgets is seen."""
+"""Fill the results of the tests in this folder with poison, so that a cell that a kernel forgets is seen."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ from poolgrad._kernels import native
 
 
 class Poisoned:
-    """NumPy, but fresh arrays hold 0xA5 in each byte."""
+    """NumPy, except that fresh arrays hold 0xA5 in each byte."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)
 
     def empty(self, shape: Any, dtype: Any = float) -> np.ndarray:
-        """An array that nobody has filled, visibly."""
+        """Return a new array full of poison."""
         array = np.empty(shape, dtype)
         array.reshape(-1).view(np.uint8)[:] = 0xA5
         return array

@@ -1,4 +1,4 @@
-"""The geometries that kernels are compared on: each is here for a path it takes or an edge it has."""
+"""The geometries on which kernels are compared: each one takes a path or has an edge of its own."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ DRAWN: list[Fields] = [
 
 
 def geometries(op: Op) -> list[Fields]:
-    """All geometries that an op can take."""
+    """Return all geometries that an op can take."""
     if op.family[0] == "f":
         return DRAWN
     flat = (
@@ -78,7 +78,7 @@ def geometries(op: Op) -> list[Fields]:
 
 
 def cases(name: str, dtype: str, data: str) -> list[Case]:
-    """The op on every geometry, the switches of positions alternating."""
+    """Return the op on every geometry, with the switches of positions alternating."""
     op = OPS[name]
     plain = [Case(name, dtype, data=data, **g) for g in geometries(op)]
     if not (op.param(Kind.INDEX) or op.param(Kind.INDEX_TYPE)):
@@ -90,7 +90,7 @@ def cases(name: str, dtype: str, data: str) -> list[Case]:
 
 
 def large(name: str, dtype: str) -> list[Case]:
-    """More than a quarter of a mebibyte in any type: what is worth several threads, inner lanes long and short."""
+    """Return cases of more than a quarter of a mebibyte in any type, enough for several threads; inner lanes long and short."""
     op = OPS[name]
     if op.family[0] == "f":
         return [Case(name, dtype, x=(3, 61, 64, 24), ratio=(1.6, 1.9), overlapping=over) for over in (False, True)]

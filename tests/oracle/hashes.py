@@ -1,4 +1,4 @@
-"""Prints a digest of every op's results on every dtype: the same lines at every instruction set."""
+"""Print a digest of every op's results on every dtype: the lines are the same at every instruction set."""
 
 import hashlib
 
@@ -12,7 +12,7 @@ from poolgrad._ops.table import OPS
 
 
 def digest(results: list[np.ndarray]) -> str:
-    """A digest of bits, all NaN made one."""
+    """Return a digest of bits, all NaN made one."""
     total = hashlib.sha256()
     for array in results:
         raw = array.copy()
@@ -23,7 +23,7 @@ def digest(results: list[np.ndarray]) -> str:
 
 
 def chosen(name: str, dtype: str) -> list[Case]:
-    """All small cases with wild data, and one large one where threads take part."""
+    """Return all small cases with wild data, and one large case in which several threads take part."""
     return cases(name, dtype, "wild") + large(name, dtype)[:1]
 
 

@@ -1,4 +1,4 @@
-"""Corners of the core that faults on purpose (`make mutate`) showed to be nobody's: each has its claim here."""
+"""Corners of the core that no test covered, as deliberate faults (`make mutate`) showed: each has its claim here."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def test_a_window_that_sticks_out_without_being_cut_starts_from_minus_infinity_w
 
 
 def test_the_first_wrong_position_is_named_whoever_finds_his_first():
-    """The last cell of one task and the first of the next: the second is found long before."""
+    """The wrong positions are the last cell of one task and the first of the next: the second is found long before."""
     index = np.zeros(1 << 17, np.int64)
     index[[(1 << 15) - 1, 1 << 15]] = -1
     v, out = np.zeros(1 << 17, np.float32), np.zeros(1 << 17, np.float32)

@@ -1,4 +1,4 @@
-"""Windows without cells, which no operator makes but a caller of the native module may: no memory is touched, both paths agree."""
+"""Windows without cells, which no operator makes but a caller of the native module may: kernels touch no memory, both paths agree."""
 
 import numpy as np
 import pytest

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), r
 
 @pytest.fixture(scope="module")
 def mxcsr() -> Iterator[tuple[Callable[[], int], Callable[[int], None]]]:
-    """Reads and writes this thread's MXCSR, by two instructions in a page of their own."""
+    """Yield a reader and a writer of this thread's MXCSR: two instructions in a page of their own."""
     try:
         page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     except (OSError, AttributeError) as error:
@@ -49,7 +49,7 @@ def mxcsr() -> Iterator[tuple[Callable[[], int], Callable[[int], None]]]:
 
 @contextmanager
 def flushing(mxcsr: Any) -> Iterator[None]:
-    """Within the block this thread has no subnormals."""
+    """Switch subnormals off in this thread, within the block."""
     get, put = mxcsr
     before = get()
     put(before | FLUSH)
@@ -68,7 +68,7 @@ def test_a_flushing_thread_has_no_subnormals(mxcsr):
 
 
 def subnormal(case: Case) -> dict[str, Any]:
-    """The arguments of a case, its small integers turned into as many times the smallest number of their type."""
+    """Return the arguments of a case, each small integer times the smallest number of its type."""
     kinds = {p.name: p.kind for p in case.row.params}
     smallest = ml_dtypes.finfo(dtype_of(case.dtype)).smallest_subnormal
     return {

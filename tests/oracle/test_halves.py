@@ -18,7 +18,7 @@ DTYPES = [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)]
 
 
 def values(dtype: np.dtype) -> np.ndarray:
-    """Both ends of every binade, ties on either side of them, subnormals, infinities and NaN, of either sign."""
+    """Return both ends of every binade, ties on either side of them, subnormals, infinities and NaN, of either sign."""
     digits = ml_dtypes.finfo(dtype).nmant
     exponents = np.arange(0, 0x8000, 1 << digits, dtype=np.uint16)
     last = (1 << digits) - 1
@@ -27,13 +27,13 @@ def values(dtype: np.dtype) -> np.ndarray:
 
 
 def same(a: np.ndarray, b: np.ndarray) -> bool:
-    """Equal to the bit, all NaN alike."""
+    """Return True if the bits are equal; all NaN are alike."""
     nan = a != a
     return bool(np.array_equal(nan, b != b) and np.array_equal(a.view(np.uint16)[~nan], b.view(np.uint16)[~nan]))
 
 
 def triples(dtype: np.dtype) -> np.ndarray:
-    """All pairs of values, and then the first once more with its sign turned: an overflow must not come back."""
+    """Return all pairs of values, then the first once more with its sign turned: an overflow must not come back."""
     v = values(dtype)[::2] if dtype.name == "bfloat16" else values(dtype)
     a, b = (np.ascontiguousarray(part) for part in np.broadcast_arrays(v[:, None], v[None, :]))
     return np.stack([a, b, -a], axis=1)
@@ -63,7 +63,7 @@ def test_a_mean_gradient_rounds_each_product_and_each_sum(dtype, reverse):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_what_is_near_is_decided_once_the_difference_is_rounded(dtype):
-    """Less than a half by less than a rounding is a half, which is not near."""
+    """A difference just below one half rounds to one half, which is not near."""
     step = 0.5 * float(ml_dtypes.finfo(dtype).eps)
     x = (0.5 - step * np.arange(8)[:, None] * np.ones(64)).astype(dtype)
     y = (-step / 32 * np.arange(64)).astype(dtype).reshape(1, 64)
@@ -73,11 +73,11 @@ def test_what_is_near_is_decided_once_the_difference_is_rounded(dtype):
         assert np.array_equal(near(plan, 0.5, x, y, g), (abs(x - y) < 0.5).astype(dtype))
 
 
-# ---- what is added by position or by tap rounds once
+# ---- sums by position or by tap round once
 
 
 def once(terms: list[np.ndarray], dtype: np.dtype) -> np.ndarray:
-    """The exact sum of finite halves, rounded once to even: by integers, in units of the smallest number."""
+    """Return the exact sum of finite halves, rounded once to even: by integers, in units of the smallest number."""
     digits, unit = ml_dtypes.finfo(dtype).nmant, -(24 if dtype.name == "float16" else 133)
     exact = [sum(Fraction(float(t[i])) for t in terms) for i in range(len(terms[0]))]
     made = []
@@ -94,7 +94,7 @@ def once(terms: list[np.ndarray], dtype: np.dtype) -> np.ndarray:
 
 
 def crowded(dtype: np.dtype) -> list[np.ndarray]:
-    """Terms that float32 adds exactly: some that cancel, some that a sum rounded at each step would lose one by one."""
+    """Return terms that float32 adds exactly: some that cancel, some that a sum rounded at each step would lose one by one."""
     rng = np.random.default_rng(5)
     made = np.round(rng.standard_normal((5, 400)) * 64) / 64
     made[0, :100], made[1, :100] = 1000, -1000

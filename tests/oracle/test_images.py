@@ -86,7 +86,7 @@ def test_every_verb_equals_the_plain_path(what, dtype, special, threads):
 @pytest.mark.parametrize("stride", [2, 3])
 def test_flat_items_of_any_size_keep_their_parts_apart(stride):
     rng = np.random.default_rng(stride)
-    for width in range(16, 84):  # whatever is left over of the vectors at the end of a part
+    for width in range(16, 84):  # every number of cells that vectors can leave at the end of a part
         plan = pool(5, (11, width), (stride, stride), (stride, stride), width % 2)
         x, g = (rng.integers(-50, 50, shape).astype(np.float32) for shape in (plan.source, plan.dest))
         y = reference.select(plan, Start.LOWEST, x)
@@ -106,7 +106,7 @@ def test_images_without_windows_have_gradients_of_zero(axes):
 
 
 def test_the_plain_path_is_right_about_images():
-    """What the test above trusts."""
+    """Check the plain path, which the tests of images trust."""
     rng = np.random.default_rng(0)
     for plan in (PLANS["threes"], PLANS["threes, boxes"], PLANS["windows as large as images"]):
         x, g = rng.integers(-4, 5, plan.source).astype(np.float32), rng.standard_normal(plan.dest).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Items that are one long row: cut into tasks within the row, which has to change neither the bits nor the work."""
+"""Items that are one long row: the core cuts the row into tasks, which must change neither the bits nor the work."""
 
 import time
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def test_a_row_has_the_same_bits_in_one_task_and_in_many(op, x, k, s, dtype):
 
 
 def seconds(call: Callable[[], Any]) -> float:
-    """Of the best of several calls, the first of which makes what is kept."""
+    """Return the seconds of the best of several calls; the first call fills the caches."""
     call()
     taken = []
     for _ in range(7):
@@ -41,7 +41,7 @@ def seconds(call: Callable[[], Any]) -> float:
 
 
 def pool(op: str, n: int) -> Callable[[], Any]:
-    """A call over one row; P and P.T follow the taps of its maxima."""
+    """Return a call over one row; P and P.T follow the taps of its maxima."""
     if op[0] != "P":
         args = arguments(Case(op, "float32", (1, 1, n, 1), (1, 4), (1, 2), pad="SAME"))
         return lambda: getattr(raw_ops, op)(**args)

@@ -81,7 +81,7 @@ def compare(plan: Plan, dtype: str) -> None:
 
 
 def g_like(g: np.ndarray, plan: Plan) -> np.ndarray:
-    """Cells of the source with the values of g, over and over."""
+    """Return cells of the source with the values of g, over and over."""
     return np.resize(g, plan.source).astype(g.dtype)
 
 
@@ -105,7 +105,7 @@ def test_sums_that_round_once_equal_the_reference(plan, dtype):
 
 
 def adds_in_another_order(plan: Plan, dtype: str) -> bool:
-    """Sums of more than 64 float64 terms may be associated otherwise: named LONG_SUMS in the table."""
+    """Return True if sums of more than 64 float64 terms may be added in another order: LONG_SUMS in the table."""
     return dtype == "float64" and np.prod([axis.count.max() for axis in plan.axes]) > 64
 
 

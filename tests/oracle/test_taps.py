@@ -1,4 +1,4 @@
-"""Taps from outside: the first that is wrong is named, whatever the way, and they are bytes as long as they can be."""
+"""Taps from outside: every path names the first wrong one. Taps are bytes for windows of up to 256 cells."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ GENERIC = plain_verbs()
 
 
 def fresh(plan: Plan) -> Plan:
-    """The plan once more: the generic path stays with a plan that took it."""
+    """Return the plan once more: a plan that took the generic path keeps it."""
     return Plan(plan.source, {d: axis for d, axis in enumerate(plan.by_dimension) if axis is not None})
 
 
@@ -39,7 +39,7 @@ def test_a_tap_outside_its_window_is_named_whatever_the_way(plan):
     count = np.array([len(cells) for cells in reference._windows(plan.axes)])
     some = np.broadcast_to((count > 0)[None, :, None], (plan.outer, len(count), plan.inner)).reshape(plan.outer, -1)
     item, later = some.shape[1], min(plan.outer - 1, 3)
-    # The first wrong one last in its image, the second first in a later one: side by side, that would come first.
+    # The first wrong tap is last in its image, the second is first in a later image: side by side, the second would come first.
     at = sorted({int(np.flatnonzero(some[0])[-1]), int(np.flatnonzero(some[later])[0]) + item * later})
     for wrong in (at, at[-1:]):
         spoilt = taps.copy()
@@ -47,7 +47,7 @@ def test_a_tap_outside_its_window_is_named_whatever_the_way(plan):
         if (
             spoilt.reshape(plan.outer, -1, plan.inner) < count[None, :, None]
         ).all() or spoilt.max() < count.max() == 256:
-            continue  # a byte cannot say so
+            continue  # a byte cannot hold a wrong tap
         for name, array in (("pick", x), ("place", g)):
             found = set()
             for module, threads in ((reference, 1), (native, 1), (native, 3), (GENERIC, 1)):

@@ -1,4 +1,4 @@
-"""Sizes at which one way through the core ends and another begins: all of them give the bits of the generic path."""
+"""Sizes at which one path through the core ends and another begins: all of them give the bits of the generic path."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from poolgrad.windows import Axis, Plan, clip
 
 OPS = ("MaxPool", "AvgPool", "MaxPoolGrad", "AvgPoolGrad", "MaxPoolGradGrad")
 
-# What each is too many, too few or too long for: op or ops, shape, window, stride, padding, more.
+# Each case exceeds a limit of one path: op or ops, shape, window, stride, padding, more.
 CASES = {
     "items that are long rows": (OPS, (9, 1, 20001, 1), (1, 3), (1, 2), "SAME", {}),
     "rows that do not stay near": (OPS, (1, 3, 140001, 1), (2, 2), (1, 2), "VALID", {}),
@@ -48,7 +48,7 @@ def test_both_sides_of_a_limit_have_the_bits_of_the_generic_path(name, threads):
 @pytest.mark.parametrize("span", [None, 5])
 @pytest.mark.parametrize("start", [Start.INFINITY, Start.LOWEST])
 def test_rows_start_from_what_their_windows_say(start, span):
-    """Windows that say they were cut, where nothing sticks out, start from the lowest finite value."""
+    """Windows marked as cut, although none sticks out, start from the lowest finite value."""
     rows, cols = clip(40, 3, 2, 0, 19), clip(700, 3, 2, 0, 349)
     cols = Axis(700, cols.start, cols.stop, span)
     x = np.full((2, 40, 700), -np.inf, np.float32)

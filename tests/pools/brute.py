@@ -1,4 +1,4 @@
-"""Windows by definition: which cells a window reads, by walking over padded positions one by one."""
+"""Windows by definition: find the cells that a window reads by walking over padded positions one by one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def axis_cells(n: int, k: int, s: int, d: int, pads: tuple[int, int], ceil_mode: bool) -> list[list[int]]:
-    """Per window its cells; windows that stick out behind the padding exist only in ceil_mode, and must begin before it."""
+    """Return the cells of each window; only in ceil_mode may a window stick out behind the padding, and it must begin before it."""
     found, first = [], -pads[0]
     while True:
         taps = [first + t * d for t in range(k)]
@@ -21,13 +21,13 @@ def axis_cells(n: int, k: int, s: int, d: int, pads: tuple[int, int], ceil_mode:
 
 
 def same_pads(n: int, k: int, s: int, d: int) -> tuple[int, int]:
-    """TensorFlow's: as many windows as there are steps, what is missing shared out, the odd cell behind."""
+    """Return TensorFlow's padding: one window per step, the missing cells shared out, the odd cell behind."""
     total = max((len(range(0, n, s)) - 1) * s + (k - 1) * d + 1 - n, 0)
     return total // 2, total - total // 2
 
 
 def reduce(x: np.ndarray, cells: dict[int, list[list[int]]], f) -> np.ndarray:
-    """f(list of cells' values, list of their places) over every window of the axes in `cells`."""
+    """Return f(list of cells' values, list of their places) for every window of the axes in `cells`."""
     per_axis = [cells.get(axis, [[i] for i in range(n)]) for axis, n in enumerate(x.shape)]
     out = np.empty([len(windows) for windows in per_axis], object)
     for place in product(*(range(len(windows)) for windows in per_axis)):

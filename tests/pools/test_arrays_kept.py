@@ -86,7 +86,7 @@ def test_changing_arrays_of_a_nested_derivative_does_not_change_the_outer_one(na
 
 
 def operators():
-    """By name: arrays that an operator is made from or comes with, and the operator."""
+    """Yield, by name, the arrays that an operator is made from or comes with, and the operator."""
     for name, choose in (("maximum", pg.maximum), ("minimum", pg.minimum)):
         for ties in ("first", "last", "all", "split"):
 
@@ -173,7 +173,7 @@ def _peak(call):
 
 
 def test_plain_calls_copy_nothing_for_later():
-    """The core's results are not traced: whatever is traced here was made by NumPy."""
+    """tracemalloc does not see the core's results: NumPy made everything that it sees here."""
     n = 1 << 18
     x, index = np.random.default_rng(0).random(n), np.arange(0, n, 2)
     y = x[::2].copy()

@@ -1,4 +1,4 @@
-"""Taps and what follows from them: positions of other libraries and back, unpooling, bytes held."""
+"""Taps and their uses: positions of other libraries and back, unpooling, bytes held."""
 
 import re
 

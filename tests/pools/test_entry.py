@@ -1,4 +1,4 @@
-"""The entry points of the NumPy API: byte orders, arrays that are none yet, masked cells, flags and sizes, at every entry point."""
+"""The entry points of the NumPy API: byte orders, objects that become arrays, masked cells, flags and sizes, at each of them."""
 
 import re
 import time
@@ -14,7 +14,7 @@ PLAN = pg.plan((4, 6), 2)
 TAPS = pg.max_pool(np.arange(24.0).reshape(4, 6), 2, return_taps=True)[1]
 SIZES = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}
 
-# Every way in for an array of shape (4, 6); those of the first kind also take integers.
+# Every function that takes an array of shape (4, 6); those of the first kind also take integers.
 POOLS = {
     "max_pool": lambda x: pg.max_pool(x, 2),
     "max_pool and taps": lambda x: pg.max_pool(x, 2, ties="last", return_taps=True)[1].flat(),
@@ -80,7 +80,7 @@ def test_foreign_byte_order_gives_the_native_bits(dtype):
 def test_foreign_byte_order_gives_the_native_bits_in_the_operators_of_tensorflow(dtype):
     x = np.arange(16, dtype=dtype).reshape(1, 4, 4, 1)
     foreign = x.astype(np.dtype(dtype).newbyteorder())
-    for _ in range(2):  # the second call is one that was seen before
+    for _ in range(2):  # the second call finds the first one in the cache
         assert same(raw_ops.MaxPool(input=foreign, **SIZES), raw_ops.MaxPool(input=x, **SIZES))
     beside = raw_ops.MaxPoolGrad(orig_input=foreign, orig_output=x[:, ::2, ::2], grad=[[[[1]] * 2] * 2], **SIZES)
     assert beside.dtype.isnative

@@ -66,7 +66,7 @@ PLANS: dict[str, dict[str, Any]] = {
 
 
 def windows_of(plan: pg.Plan) -> dict[tuple[int, ...], list[tuple[int, ...]]]:
-    """Per window its cells."""
+    """Return the cells of each window."""
     sides = []
     for d, axis in enumerate(plan.by_dimension):
         if axis is None:
@@ -86,7 +86,7 @@ def walk(x: np.ndarray, plan: pg.Plan, f: Callable[[list[int], tuple[int, ...]],
 
 
 def nearest(value: Fraction, dtype: str) -> float:
-    """The number of a float dtype that is nearest to a fraction; of two that are as near, the even one; beyond the range, infinity."""
+    """Return the number of a float dtype nearest to a fraction; of two as near, the even one; beyond the range, infinity."""
     bits, least, most = {"float16": (11, -24, 16), "bfloat16": (8, -133, 128), "float32": (24, -149, 128), "float64": (53, -1074, 1024)}[dtype]  # fmt: skip
     if value == 0:
         return 0.0
@@ -101,7 +101,7 @@ def nearest(value: Fraction, dtype: str) -> float:
 
 
 def agree(got: np.ndarray, want: dict[tuple[int, ...], Any], dtype: Any) -> str:
-    """The first difference, or nothing."""
+    """Return a text that tells the first difference, or ""."""
     if got.dtype != np.dtype(dtype):
         return f"dtype {got.dtype}, wanted {np.dtype(dtype)}"
     if got.dtype == BFLOAT16:
@@ -310,7 +310,7 @@ CHECKS = (check_best, check_sums, check_means, check_families, check_transposes,
 
 
 def results(dtype: str, check: Any) -> dict[str, set[str]]:
-    """Per pool what came out: exact, refused, or both."""
+    """Return for each pool its outcomes: exact, refused, or both."""
     found: dict[str, set[str]] = {}
     for i, x in enumerate(samples(dtype)):
         part = (slice(i, None, 11),) if check is check_means else ()  # each plan and divisor with one of the samples

@@ -11,7 +11,7 @@ import poolgrad as pg
 
 
 def norm(values, p: int) -> float:
-    """The norm, by fractions and one root."""
+    """Return the norm, by fractions and one root."""
     cells = [abs(Fraction(float(v))) for v in values]
     top = max(cells)
     return float(top) * float(sum((c / top) ** p for c in cells)) ** (1 / p) if top else 0.0

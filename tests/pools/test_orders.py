@@ -75,13 +75,13 @@ def test_a_matrix_is_refused_before_it_is_made():
         text = f"{P.name}: matrix: got a matrix of shape {shape} for {arrow}: {8 * shape[0] * shape[1]} bytes, wanted at most"
         assert str(error.value).startswith(text)
         assert "apply P(v) and P.T(g) to arrays instead" in str(error.value)
-    few = pg.summing(pg.plan((1 << 20,), 1 << 20))  # many columns of one row: by rows, or it would take hours
+    few = pg.summing(pg.plan((1 << 20,), 1 << 20))  # one row, many columns: go by rows, or take hours
     assert few.matrix().shape == (1, 1 << 20)
     assert few.T.matrix().all()
 
 
 def towers():
-    """Functions to a single number, smooth where they are tried, by name."""
+    """Yield functions to a single number, by name, smooth at the points where they are tried."""
     x = rng.permutation(64).reshape(8, 8) / 8.0
     plan = [pg.Axis(8, [0, 1, 4, 5], [1, 5, 5, 8]), pg.Axis(8, [0, 2, 3], [3, 4, 8])]
 

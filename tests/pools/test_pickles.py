@@ -1,4 +1,4 @@
-"""Axes, plans, taps and operators survive pickling and copying, before and after use, without what hangs on them."""
+"""Axes, plans, taps and operators survive pickling and copying, before and after use, without their caches."""
 
 import copy
 import pickle
@@ -50,7 +50,7 @@ def test_an_axis_comes_back_as_it_was(name, way):
 
 
 def operators():
-    """By name: an operator of every kind, over channels last seen as channels first where it matters."""
+    """Yield, by name, an operator of every kind, over channels last viewed as channels first where it matters."""
     x = np.random.default_rng(4).integers(0, 4, (2, 3, 6, 5)).astype(np.float32)
     turned = x.transpose(0, 3, 1, 2)
     plan = pg.plan(x.shape, (2, 3), (1, 2), axes=(2, 3))

@@ -23,7 +23,7 @@ WORDS = [
 
 
 def cells_of(shape: tuple[int, ...], words: dict) -> dict[int, list[list[int]]]:
-    """The words' windows, by definition."""
+    """Return the windows of the words, by definition."""
 
     def each(name: str, default):
         value = words.get(name, default)
@@ -72,7 +72,7 @@ def test_padding_counts_where_it_is_told_to():
     torch_like = pg.like("torch")
     assert torch_like.avg_pool(x, 2, 2, padding=1)[0, 0].tolist() == [[0.25, 0.5], [0.5, 1.0]]
     assert torch_like.avg_pool(x, 2, 2, padding=1, count_include_pad=False)[0, 0].tolist() == [[1, 1], [1, 1]]
-    # in ceil_mode what lies behind the padding does not count
+    # in ceil_mode, cells behind the padding do not count
     assert pg.avg_pool(np.ones(3), 2, 2, ceil_mode=True, count_include_pad=True).tolist() == [1.0, 1.0]
 
 
@@ -93,7 +93,7 @@ def test_halves_are_rounded_once(dtype):
     x = np.random.default_rng(0).standard_normal((5, 40)).astype(dtype)
     exact = x.astype(np.float64).reshape(5, 8, 5).mean(axis=2).astype(np.float32).astype(dtype)
     assert np.array_equal(pg.avg_pool(x, (1, 5)), exact)
-    ones = np.ones(3000, dtype)  # which added one by one would stop at 2048 or 256
+    ones = np.ones(3000, dtype)  # a sum one by one would stop at 2048 or 256
     assert pg.sum_pool(ones, 3000)[0] == np.float32(3000).astype(dtype)
 
 

@@ -1,4 +1,4 @@
-"""What is wrong in ways that few try is refused by name, too."""
+"""Rare mistakes are refused by name, too."""
 
 import numpy as np
 import pytest

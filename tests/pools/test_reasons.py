@@ -1,4 +1,4 @@
-"""Why a cell of a pool has its value: what is said to have arrived adds up to the value."""
+"""Explanations of a pool's cells: the listed contributions add up to the value."""
 
 import numpy as np
 import pytest
@@ -56,7 +56,7 @@ def with_nan(seed: int, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def said(text: str) -> float:
-    """The number that a sentence begins with: what stands behind its first equals sign."""
+    """Return the number behind a sentence's first equals sign."""
     number = text.split(" = ")[1].replace(",", " ").replace(":", " ").split()[0].rstrip(".")
     return float(number)
 

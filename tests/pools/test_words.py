@@ -1,4 +1,4 @@
-"""From words to windows: every way to say them, against walking over the cells."""
+"""From words to windows: every way to write them, against walking over the cells."""
 
 import numpy as np
 import pytest

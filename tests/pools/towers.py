@@ -21,7 +21,7 @@ _fresh = count()
 
 
 class Unsuitable(Exception):
-    """A program that floats would round: another one is drawn."""
+    """Floats would round this program: draw another one."""
 
 
 class Tower:
@@ -74,7 +74,7 @@ class Tower:
         return first * total
 
     def split(self, e, directions):
-        """Without the infinitesimals of derivative e, and the coefficient of each of them."""
+        """Return the part without infinitesimals of derivative e, and the coefficient of each of them."""
         parts = [{} for _ in range(directions + 1)]
         for key, value in self.terms.items():
             own = next((pair for pair in key if pair[0] == e), None)
@@ -93,7 +93,7 @@ def total(cells):
 
 
 def along(f, x, directions):
-    """f(x), and its derivative along each of some directions."""
+    """Return f(x), and its derivative along each of some directions."""
     e = next(_fresh)
     steps = [Tower({frozenset([(e, k)]): Fraction(1)}) for k in range(len(directions))]
     moved = [a + total([s * v[i] for s, v in zip(steps, directions, strict=True)]) for i, a in enumerate(x)]
@@ -111,7 +111,7 @@ TIES = ("first", "last", "all", "split")
 
 
 def chosen(cells, least, ties):
-    """The best cells of a window, and the weight of each."""
+    """Return the best cells of a window, and the weight of each."""
     reals = [c.real for c in cells]
     best = min(reals) if least else max(reals)
     hits = [i for i, r in enumerate(reals) if r == best]
@@ -120,7 +120,7 @@ def chosen(cells, least, ties):
 
 
 def best_of(x, pairs, least, ties):
-    """The best of each window: its value, and a change by the change of the cells that are chosen."""
+    """Return the best of each window: its value, and its change by the change of the chosen cells."""
     made = []
     for a, b in pairs:
         cells = x[a:b]
@@ -131,7 +131,7 @@ def best_of(x, pairs, least, ties):
 
 
 def picked(x, v, pairs, ties):
-    """The operator that x chooses, applied to v."""
+    """Apply the operator that x chooses to v."""
     made = []
     for a, b in pairs:
         hits, weight = chosen(x[a:b], False, ties)
@@ -140,7 +140,7 @@ def picked(x, v, pairs, ties):
 
 
 def placed(x, g, pairs, ties):
-    """Its transpose."""
+    """Apply the transpose of the operator that x chooses."""
     made = [ZERO] * N
     for (a, b), share in zip(pairs, g, strict=True):
         hits, weight = chosen(x[a:b], False, ties)
@@ -186,7 +186,7 @@ def _unpool(x, reduce, as_positions):
 
 
 def pools():
-    """By name: the pool with poolgrad, and in exact numbers."""
+    """Yield by name the pool with poolgrad, and in exact numbers."""
     for ties in TIES:
         words = {"padding": "same", "ties": ties}
         for name, pool, least in (("max", pg.max_pool, False), ("min", pg.min_pool, True)):
@@ -282,7 +282,7 @@ def leaf(rng, scope):
 
 
 def vector(rng, scope, size, depth):
-    """A random expression for a vector."""
+    """Return a random expression for a vector."""
     if size <= 0:
         return leaf(rng, scope)
     if depth and scope and rng.random() < 0.4:
@@ -304,7 +304,7 @@ def vector(rng, scope, size, depth):
 
 
 def derivative(rng, scope, size, depth):
-    """A derivative of a random function, which may use everything in scope, at a random place."""
+    """Return a derivative of a random function, which may use everything in scope, at a random place."""
     own = f"v{len(scope)}"
     body = vector(rng, [*scope, own, own], size, depth - 1)
     if not depends(body):
@@ -314,7 +314,7 @@ def derivative(rng, scope, size, depth):
 
 
 def depends(expression):
-    """The variables that the tape follows an expression to."""
+    """Return the variables that the tape follows an expression to."""
     match expression:
         case ("var", name):
             return {name}
@@ -332,7 +332,7 @@ def depends(expression):
 
 
 class Exact:
-    """Runs a program in exact numbers."""
+    """A run of a program in exact numbers."""
 
     def run(self, expression, scope):
         match expression:
@@ -386,7 +386,7 @@ class Exact:
 
 
 class Taped:
-    """Runs a program with poolgrad."""
+    """A run of a program with poolgrad."""
 
     def run(self, expression, scope):
         match expression:
@@ -434,7 +434,7 @@ class Taped:
 
 
 def program(seed):
-    """A program whose outermost step is a derivative at constants, with derivatives in it up to four deep; and its result."""
+    """Return a program, its outermost step a derivative at constants, with derivatives up to four deep; and its result."""
     rng = random.Random(seed)
     deep = 1 + seed % 4
     while True:
@@ -450,7 +450,7 @@ def program(seed):
 
 
 def depth(expression):
-    """The number of derivatives inside each other."""
+    """Return the number of derivatives inside each other."""
     if not isinstance(expression, tuple):
         return 0
     return (expression[0] in DERIVATIVES) + max((depth(e) for e in expression[1:]), default=0)

@@ -1,4 +1,4 @@
-"""What holds for every shape, window and stride."""
+"""Properties of pooling for every shape, window and stride."""
 
 import numpy as np
 from hypothesis import given
@@ -12,7 +12,7 @@ side = st.integers(1, 9)
 
 @st.composite
 def problems(draw, rank=2, reals=False):
-    """An array, and sizes that pool it into at least one cell."""
+    """Draw an array, and sizes that pool it into at least one cell."""
     space = [draw(side) for _ in range(rank)]
     padding = draw(st.sampled_from(["SAME", "VALID"]))
     k = [draw(st.integers(1, n if padding == "VALID" else n + 3)) for n in space]

@@ -100,7 +100,7 @@ LONG = np.zeros((1, 97, 101, 1), np.float32)
 
 
 def drawn(name: str = "FractionalMaxPool", x: np.ndarray = LONG, **args: Any) -> tuple[list[int], list[int]]:
-    """The sequences of a call without seeds."""
+    """Return the sequences of a call without seeds."""
     out = getattr(raw_ops, name)(value=x, **{"pooling_ratio": [1, 1.7, 1.3, 1], **args})
     rows, cols = out.row_pooling_sequence.tolist(), out.col_pooling_sequence.tolist()
     assert (rows[-1], cols[-1]) == x.shape[1:3]

@@ -1,4 +1,4 @@
-"""Which browser there is, and a watch over what a page asks for."""
+"""Find a browser, and watch the requests and errors of a page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOCAL = ("data", "blob", "file", "about")
 
 
 def browser_path() -> str:
-    """Where a browser is; skips the test if there is none to drive."""
+    """Return the path of a browser; skip the test if there is none to drive."""
     if importlib.util.find_spec("playwright") is None:
         pytest.skip("playwright, which drives the browser, is not installed here")
     found = next((path for path in map(shutil.which, NAMES) if path), None)
@@ -24,7 +24,7 @@ def browser_path() -> str:
 
 
 class Watch:
-    """What a page asked for and complained about."""
+    """The foreign requests and the errors of a page."""
 
     def __init__(self, context: Any, host: str) -> None:
         self.foreign: list[str] = []
@@ -41,11 +41,11 @@ class Watch:
         route.abort()
 
     def follow(self, page: Any) -> None:
-        """Listens to a page."""
+        """Record the errors of a page."""
         page.on("pageerror", lambda error: self.errors.append(f"{error}\n{error.stack}"))
         page.on("console", lambda said: self.errors.append(said.text) if said.type == "error" else None)
 
     def clean(self) -> None:
-        """Nothing was asked of another host, and nothing failed."""
+        """Fail if the page sent a request to another host, or reported an error."""
         assert not self.foreign, f"requests to other hosts: {self.foreign}"
         assert not self.errors, f"errors on the page: {self.errors}"

@@ -1,4 +1,4 @@
-"""A studio on a free port, and a browser that may speak to nobody else."""
+"""A studio on a free port, and a browser that may connect to nothing else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from poolgrad.studio.server import serve
 
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Any]:
-    """One browser for all tests here; it ends with them, because later ones fork."""
+    """Yield one browser for all tests here; it ends with them, because later tests fork."""
     path = browser_path()
     from playwright.sync_api import sync_playwright
 
@@ -28,7 +28,7 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    """The address of a studio that shows the examples."""
+    """Yield the address of a studio that shows the examples."""
     server, where = serve(opening(None))
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
@@ -40,7 +40,7 @@ def address() -> Iterator[str]:
 
 @pytest.fixture
 def watch(chromium: Any, address: str) -> Iterator[Any]:
-    """A fresh browser context that is watched; the test fails if it asks another host for anything."""
+    """Yield a watched, fresh browser context; the test fails if it asks another host for anything."""
     context = chromium.new_context(viewport={"width": 1280, "height": 800}, accept_downloads=True)
     context.set_default_timeout(10_000)
     watcher = Watch(context, urlsplit(address).netloc)
@@ -52,7 +52,7 @@ def watch(chromium: Any, address: str) -> Iterator[Any]:
 
 @pytest.fixture
 def page(watch: Any, address: str) -> Any:
-    """The studio, with its first page run."""
+    """Return the studio, with its first page run."""
     page = watch.context.new_page()
     watch.follow(page)
     page.goto(address)

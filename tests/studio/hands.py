@@ -1,4 +1,4 @@
-"""What a person does on the page, by the names that things have there."""
+"""The actions of a person on the page; they find things by the names shown there."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ MOST_TABS = 400
 
 
 def turn(page: Any, name: str) -> None:
-    """Goes to a page of the document, and waits until it has run."""
+    """Go to a page of the document, and wait until it has run."""
     page.get_by_label(f"Page {name}", exact=True).click()
     settled(page)
 
 
 def settled(page: Any) -> None:
-    """Waits until the picture is that of the document as it is now: nothing stale, nothing under way."""
+    """Wait until the picture shows the current document: nothing stale, nothing under way."""
     page.wait_for_function(
         "() => { const { runner, store } = studio; return !runner.busy && runner.current && store.run?.page === store.page.name; }"
     )
 
 
 def place(page: Any, op: str) -> str:
-    """Adds a block by the keyboard and returns its name."""
+    """Add a block by the keyboard and return its name."""
     page.keyboard.press("Escape")
     page.get_by_label("Canvas", exact=True).focus()
     page.keyboard.press("/")
@@ -37,20 +37,20 @@ def place(page: Any, op: str) -> str:
 
 
 def rename(page: Any, old: str, new: str) -> None:
-    """Gives a block a name."""
+    """Give a block a name."""
     page.get_by_label(f"{old} name", exact=True).fill(new)
     page.keyboard.press("Enter")
     page.get_by_label(f"{new} name", exact=True).wait_for()
 
 
 def write(page: Any, block: str, **texts: str) -> None:
-    """Types texts into the fields of a block."""
+    """Type texts into the fields of a block."""
     for pin, text in texts.items():
         page.get_by_label(f"{block} {pin}", exact=True).fill(text)
 
 
 def wire(page: Any, output: str, into: str) -> None:
-    """Draws a wire with Enter on one pin and Enter on another; ends are `node.pin`."""
+    """Draw a wire with Enter on one pin and Enter on another; ends are `node.pin`."""
     for end, side in ((output, "output"), (into, "input")):
         node, _, pin = end.rpartition(".")
         page.get_by_label(f"{node} {side} {pin}", exact=True).press("Enter")
@@ -58,12 +58,12 @@ def wire(page: Any, output: str, into: str) -> None:
 
 
 def select(page: Any, block: str) -> None:
-    """Selects a block, so that the inspector shows it."""
+    """Select a block, so that the inspector shows it."""
     page.locator(f'.block[data-id="{block}"]').focus()
 
 
 def everything(page: Any) -> None:
-    """Shows all slices in the inspector."""
+    """Show all slices in the inspector."""
     for group in ("batch", "channel", "depth"):
         chip = page.get_by_label(f"{group} all", exact=True)
         if chip.count():
@@ -71,7 +71,7 @@ def everything(page: Any) -> None:
 
 
 def shown(page: Any, key: str, shape: tuple[int, ...]) -> np.ndarray:
-    """The numbers of a tensor as the inspector's cells name them."""
+    """Return the numbers of a tensor as the inspector's cells name them."""
     found = np.full(shape, np.nan)
     labels = page.locator(f'.inspector [data-tensor="{key}"] [data-cell]').evaluate_all(
         "cells => cells.map(c => [c.dataset.cell, c.getAttribute('aria-label')])"
@@ -82,7 +82,7 @@ def shown(page: Any, key: str, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def in_block(page: Any, key: str) -> dict[str, str]:
-    """The numbers inside a block, as they are drawn, by cell."""
+    """Return the numbers drawn inside a block, by cell."""
     pairs = page.locator(f'.canvas [data-tensor="{key}"] [data-cell]').evaluate_all(
         "cells => cells.map(c => [c.dataset.cell, c.textContent])"
     )
@@ -90,7 +90,7 @@ def in_block(page: Any, key: str) -> dict[str, str]:
 
 
 def marks(page: Any, key: str) -> dict[str, str]:
-    """The cells of a tensor that are lit in the inspector, and how."""
+    """Return the cells of a tensor that are lit in the inspector, and how."""
     pairs = page.locator(f'.inspector [data-tensor="{key}"] [data-cell][data-mark]').evaluate_all(
         "cells => cells.map(c => [c.dataset.cell, c.dataset.mark])"
     )
@@ -98,12 +98,12 @@ def marks(page: Any, key: str) -> dict[str, str]:
 
 
 def sentence(page: Any) -> str:
-    """What the inspector says about the cell pointed at."""
+    """Return the inspector's sentence about the cell under the pointer."""
     return str(page.get_by_label("Explanation").inner_text())
 
 
 def export(page: Any, name: str, folder: Path) -> Path:
-    """Exports by the menu and returns the file."""
+    """Export by the menu and return the file."""
     page.get_by_role("button", name="Export").click()
     with page.expect_download() as waiting:
         page.get_by_role("menuitem", name=f"Export {name}", exact=True).click()
@@ -113,7 +113,7 @@ def export(page: Any, name: str, folder: Path) -> Path:
 
 
 def open_files(page: Any, *paths: Path) -> None:
-    """Opens files by the button."""
+    """Open files by the button."""
     with page.expect_file_chooser() as waiting:
         page.get_by_role("button", name="Open").click()
     waiting.value.set_files([str(path) for path in paths])
@@ -122,7 +122,7 @@ def open_files(page: Any, *paths: Path) -> None:
 
 
 def tab_to(page: Any, label: str) -> None:
-    """Presses Tab until what is called so has the focus."""
+    """Press Tab until the thing of this name has the focus."""
     for _ in range(MOST_TABS):
         page.keyboard.press("Tab")
         name = page.evaluate(

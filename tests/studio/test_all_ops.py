@@ -1,4 +1,4 @@
-"""Every op of the table is placed from the palette, wired by its pins, and run, and gives what the library gives."""
+"""Place every op of the table from the palette, wire it by its pins, and run it: it gives the library's result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TYPES = {"float32": "DT_FLOAT", "uint8": "DT_UINT8", "int64": "DT_INT64", "int32
 
 
 def case_of(op: str) -> Case:
-    """A small case with several windows along both axes."""
+    """Return a small case with several windows along both axes."""
     row = OPS[op]
     space = (4, 3) if row.spatial == 2 else (2, 4, 3)
     window = {} if row.family[0] == "f" else {"k": (2,) * row.spatial, "pad": "SAME"}
@@ -26,14 +26,14 @@ def case_of(op: str) -> Case:
 
 
 def text(value: Any) -> str:
-    """An attribute as one types it."""
+    """Return an attribute as one types it."""
     if isinstance(value, (list, tuple)):
         return ",".join(map(str, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def draw(page: Any, op: str, given: dict[str, Any]) -> str:
-    """The op as a block, its arrays as constants wired to it, everything else as text."""
+    """Draw the op as a block, its arrays as constants wired to it, everything else as text."""
     facts = next(block for block in service.ops()["blocks"] if block["op"] == op)
     kinds = {pin["name"]: pin["kind"] for pin in facts["pins"]}
     block, attrs = place(page, op), []
@@ -60,7 +60,7 @@ def draw(page: Any, op: str, given: dict[str, Any]) -> str:
 
 
 def exported(page: Any, folder: Path) -> dict[str, str]:
-    """The arrays that the exported script fetches when it runs by itself, as bytes in hexadecimal."""
+    """Run the exported script alone; return the arrays that it fetches, as bytes in hexadecimal."""
     script = export(page, "Python", folder)
     done = python(str(script), str(folder / "arrays.npz"))
     assert done.returncode == 0, done.stderr

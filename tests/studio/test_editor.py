@@ -14,7 +14,7 @@ from poolgrad._common import png
 
 @pytest.fixture
 def sheet(page: Any) -> Any:
-    """An empty page."""
+    """Open and return an empty page."""
     page.get_by_label("New page").click()
     return page
 
@@ -29,7 +29,7 @@ def wires(page: Any) -> list[list[str]]:
 
 
 def drag(page: Any, start: Any, end: Any) -> None:
-    """Presses on one thing, moves to another, lets go."""
+    """Press on one thing, move to another, let go."""
     start.hover()
     page.mouse.down()
     end.hover()
@@ -37,7 +37,7 @@ def drag(page: Any, start: Any, end: Any) -> None:
 
 
 def two(page: Any) -> None:
-    """A constant and a pooling, not connected."""
+    """Place a constant and a pooling, not connected."""
     rename(page, place(page, "Const"), "a")
     write(page, "a", val="1,2,3,4", shape="1,2,2,1")
     rename(page, place(page, "MaxPool"), "b")

@@ -1,4 +1,4 @@
-"""The ten journeys: what a person comes for, from the first screen to the answer."""
+"""The ten journeys of a person who uses the studio, from the first screen to the answer."""
 
 from __future__ import annotations
 

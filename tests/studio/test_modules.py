@@ -13,7 +13,7 @@ FILE_LINES, FUNCTION_LINES = 400, 40
 
 
 def functions(text: str) -> list[tuple[int, str]]:
-    """Lines and first line of every function and method: from its head to the brace that closes it at the same indent."""
+    """Return lines and first line of every function and method: from its head to the closing brace at the same indent."""
     lines = text.splitlines()
     found = []
     for i, line in enumerate(lines):

@@ -1,4 +1,4 @@
-"""The server without a socket: what it serves, and what it refuses."""
+"""The server without a socket: the requests that it serves, and those that it refuses."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def small() -> dict[str, Any]:
 
 
 def serves(app: App) -> None:
-    """The server still does its work."""
+    """Check that the server still does its work."""
     status, _, body = ask(app, "/api/run", {"graph": small(), "page": None})
     assert status == 200
     assert json.loads(body)["nodes"]["x"]["status"] == "ok"
@@ -199,7 +199,7 @@ def test_a_pickle_is_not_loaded(app, content, monkeypatch):
 
 
 def broken(draw: random.Random, good: bytes) -> bytes:
-    """Bytes cut, flipped, doubled or strewn with others."""
+    """Return the bytes cut, flipped, doubled or with others strewn in."""
     data = bytearray(good)
     for _ in range(draw.randint(1, 6)):
         at = draw.randrange(len(data) + 1)
@@ -220,7 +220,7 @@ def broken(draw: random.Random, good: bytes) -> bytes:
 
 
 def values(draw: random.Random, depth: int = 0) -> Any:
-    """Any JSON value, hostile ones preferred."""
+    """Return any JSON value, hostile ones preferred."""
     plain = [None, True, -1, 0, 2**63, 1e308, "", "x", "1,2", "SAME", "\x00", "a" * 5000, "x.output", "sha256:", "../x", "<script>", "é"]  # fmt: skip
     if depth > 2 or draw.random() < 0.5:
         return draw.choice(plain)
@@ -230,7 +230,7 @@ def values(draw: random.Random, depth: int = 0) -> Any:
 
 
 def twisted(draw: random.Random, value: Any) -> Any:
-    """A value with one part of it, somewhere, replaced."""
+    """Return a value with one part of it, somewhere, replaced."""
     if isinstance(value, (dict, list)) and value and draw.random() < 0.8:
         keys = list(value) if isinstance(value, dict) else list(range(len(value)))
         key = draw.choice(keys)
@@ -244,7 +244,7 @@ def twisted(draw: random.Random, value: Any) -> Any:
 
 
 def generated(number: int) -> tuple[str, bytes]:
-    """One malformed request, by its number."""
+    """Return one malformed request, by its number."""
     draw = random.Random(number)
     graph = draw.choice(service.examples())["graph"]
     file = io.BytesIO()
@@ -286,11 +286,11 @@ def test_what_is_no_json_object_is_said_to_be_none(app, body):
     assert said(reply)
 
 
-# ---- what is remembered, and what waits for what
+# ---- caches, and requests that wait for others
 
 
 def many(number: int) -> Any:
-    """Contents that are no text: numbers, lists, objects, deep and wide."""
+    """Return contents that are no text: numbers, lists, objects, deep and wide."""
     kind, size = number % 5, 60_000
     if kind == 0:
         return [number + i + 0.5 for i in range(size)]
@@ -366,7 +366,7 @@ def test_entries_that_are_sent_again_are_counted_once(app):
 
 
 def photograph(side: int) -> bytes:
-    """A PNG file that takes long to decode."""
+    """Return a PNG file that takes long to decode."""
     return png.encode(np.random.default_rng(0).integers(0, 256, (side, side, 3), np.uint8).cumsum(1).astype(np.uint8))
 
 

@@ -50,7 +50,7 @@ RAW = [
 
 @pytest.fixture(scope="module")
 def place() -> Iterator[tuple[int, str]]:
-    """Port and token of a server in a thread."""
+    """Yield port and token of a server in a thread."""
     server, address = serve(opening(None))
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
@@ -70,7 +70,7 @@ def status(port: int, token: str, path: str = "/api/ops") -> int:
 
 
 def exchange(port: int, data: bytes) -> bytes:
-    """What comes back when bytes are sent and the sending side is closed."""
+    """Send bytes, close the sending side, and return the answer."""
     with socket.create_connection(("127.0.0.1", port), timeout=20) as line:
         try:
             line.sendall(data)
@@ -217,7 +217,7 @@ def test_no_command_line_or_environment_of_any_process_holds_the_token(tmp_path)
 
 
 def everything_that_others_see() -> list[str]:
-    """The command line of every process."""
+    """Return the command line of every process."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
@@ -226,7 +226,7 @@ def everything_that_others_see() -> list[str]:
 
 
 def browsers(name: str) -> list[int]:
-    """The processes of the browser that this test started."""
+    """Return the processes of the browser that this test started."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""How quick the page is, measured in the browser. The best of several: other programs may run beside the test."""
+"""Measure the speed of the page in the browser. Take the best of several runs: other programs may run beside the test."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAINTED = "const painted = () => new Promise((done) => requestAnimationFrame(() 
 
 @pytest.fixture
 def quick(chromium: Any, address: str) -> Iterator[Any]:
-    """A page in a browser that draws frames as fast as it can instead of waiting for the screen."""
+    """Yield a page in a browser that draws frames as fast as it can instead of waiting for the screen."""
     browser = chromium.browser_type.launch(
         executable_path=browser_path(), args=["--no-sandbox", "--disable-gpu-vsync", "--disable-frame-rate-limit"]
     )

@@ -1,4 +1,4 @@
-"""What heat-maps show beside numbers: shares, ties, padding, odd values, large tensors; and the view in a notebook."""
+"""Heat-maps: their numbers, shares, ties, padding, odd values and large tensors; and the view in a notebook."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from poolgrad.graph import Scope, ops
 
 
 def chain(page: Any, op: str, shape: str, values: str, **texts: str) -> None:
-    """A constant `x` into the first pin of an op `y`, on a page of its own."""
+    """Wire a constant `x` to the first pin of an op `y`, on a page of their own."""
     page.get_by_label("New page").click()
     rename(page, place(page, "Const"), "x")
     write(page, "x", val=values, shape=shape)

@@ -1,4 +1,4 @@
-"""The benchmark measures what it says: same numbers first, turns for all, every failure on record."""
+"""The benchmark is fair: it checks for the same numbers first, gives turns to all, and records every failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line: what it prints, what it writes, what it refuses, and with which exit code."""
+"""The command line: its output, its files, its refusals, and its exit codes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """The one line on stderr of a command that ends with 2 and prints nothing else."""
+    """Return the one line on stderr of a command that ends with 2 and prints nothing else."""
     try:
         code = main(list(words))
     except SystemExit as leave:

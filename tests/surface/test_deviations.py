@@ -19,7 +19,7 @@ CHECKS: dict[str, Check] = {}
 
 
 def exercises(deviation: str) -> Callable[[Check], Check]:
-    """Enters a check for a deviation, by the name that the table gives it."""
+    """Register a check for a deviation, by the name that the table gives it."""
 
     def enter(check: Check) -> Check:
         CHECKS[getattr(table, deviation)] = check

@@ -36,7 +36,7 @@ def _load_tool(name: str) -> ModuleType:
 
 
 def _examples(text: str) -> str:
-    """The fenced blocks that are sessions of an interpreter."""
+    """Return the fenced blocks that are sessions of an interpreter."""
     return "\n".join(block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if block.startswith(">>>"))
 
 
@@ -57,7 +57,7 @@ def test_the_bundled_picture_is_what_its_script_draws() -> None:
     assert abs(drawn - stored).max() <= 1
 
 
-# Those of frameworks are run by tests/frameworks, in processes of their own.
+# tests/frameworks runs the examples of frameworks, in processes of their own.
 ADAPTERS = {"torch", "jax", "tensorflow", "autograd"}
 EXAMPLES = [p for p in TEXTS if ">>>" in p.read_text("utf-8") and p.stem not in ADAPTERS]
 

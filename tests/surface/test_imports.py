@@ -1,4 +1,4 @@
-"""Who may import whom, and what `import poolgrad` brings along."""
+"""The imports that each module may have, and the modules that `import poolgrad` loads."""
 
 import ast
 import json
@@ -56,7 +56,7 @@ CONTRACT: dict[str, set[str]] = {
 
 
 def imports(path) -> set[str]:
-    """Everything that a file imports, at its head or deep inside; modules of the package begin with a dot."""
+    """Return everything that a file imports, at its head or deep inside; modules of the package begin with a dot."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -73,7 +73,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 
 def neighbours(path) -> set[str]:
-    """The folders and modules of the package that a file imports."""
+    """Return the folders and modules of the package that a file imports."""
     package = path.relative_to(PACKAGE).parts[:-1]
     found = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):

@@ -1,4 +1,4 @@
-"""Whatever can become an array is one, and its type stays what it is."""
+"""The ops accept everything that can become an array, and keep its type."""
 
 import array
 
@@ -14,7 +14,7 @@ WANT = [5, 7, 13, 15]
 
 
 class Arrayish:
-    """Something with __array__ and nothing else."""
+    """An object with __array__ and nothing else."""
 
     def __init__(self, x: np.ndarray) -> None:
         self.x = x
@@ -24,7 +24,7 @@ class Arrayish:
 
 
 class Tensor:
-    """Something with DLPack and nothing else."""
+    """An object with DLPack and nothing else."""
 
     def __init__(self, x: np.ndarray) -> None:
         self.x = x

@@ -1,4 +1,4 @@
-"""Limits and checks that faults on purpose (`make mutate`) showed to be nobody's: each has its claim here."""
+"""Limits and checks that no test covered, as deliberate faults (`make mutate`) showed: each has its claim here."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The native module as it was built: what it shows, what it needs, how much room it takes."""
+"""The built native module: the names that it exports, the libraries that it needs, its size."""
 
 import re
 import shutil
@@ -21,7 +21,7 @@ def output(*words: str) -> list[str]:
 
 
 def symbols(*options: str) -> list[tuple[str, str]]:
-    """Kind and name of the dynamic symbols."""
+    """Return kind and name of the dynamic symbols."""
     rows = [line.split() for line in output("nm", "-D", *options, _core.__file__)]
     return [(row[-2], row[-1]) for row in rows]
 

@@ -1,4 +1,4 @@
-"""What is shipped: locked requirements, bill of materials, licences, workflows, and the tool that reads a wheel."""
+"""The shipped files: locked requirements, bill of materials, licences, workflows, and the tool that reads a wheel."""
 
 import base64
 import hashlib
@@ -33,7 +33,7 @@ def tool(name: str) -> ModuleType:
 
 
 def plain(requirement: str) -> str:
-    """The name in a requirement, as an index spells it."""
+    """Return the name in a requirement, as an index spells it."""
     return re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower().replace("_", "-")
 
 
@@ -149,7 +149,7 @@ def test_workflows_pin_actions_by_commit_and_ask_for_little(path):
 
 
 def made_wheel(path: Path, *, leave: str = "", stray: str = "", false: str = "") -> Path:
-    """A wheel of this package as it should be (its native module a stand-in), without, with or with a false hash of a file."""
+    """Return a right wheel (its native module a stand-in), or one that lacks a file, has a stray one or a false hash."""
     info = f"poolgrad-{PROJECT['project']['version']}.dist-info"
     bill = {
         "components": [{"name": n} for n in ("nanobind", "robin-map", "numpy", "ml_dtypes")],

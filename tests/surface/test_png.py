@@ -14,7 +14,7 @@ from poolgrad._common import png
 
 
 def by_definition(filters: list[int], lines: np.ndarray) -> np.ndarray:
-    """The PNG specification's filters, byte by byte."""
+    """Return the rows by the PNG specification's filters, byte by byte."""
     height, width, channels = lines.shape
     made = [[[0] * channels for _ in range(width + 1)] for _ in range(height + 1)]
     for y in range(height):
@@ -48,7 +48,7 @@ def test_every_filter_is_undone_as_the_specification_says(shape: tuple[int, int]
 def test_a_pixel_of_four_bytes_takes_less_than_a_microsecond(kind: int, shape: tuple[int, int]) -> None:
     rng = np.random.default_rng(1)
     lines, filters = rng.integers(0, 256, (*shape, 4), np.uint8), np.full(shape[0], kind, np.uint8)
-    begin = time.process_time()  # of this process alone: other work on the machine does not count
+    begin = time.process_time()  # time of this process alone: other work on the machine does not count
     png.unfiltered(filters, lines)
     assert (time.process_time() - begin) / (shape[0] * shape[1]) < 1e-6
 
@@ -61,7 +61,7 @@ def chunk(name: bytes, content: bytes) -> bytes:
 
 
 def file(width: int, height: int, body: bytes, *, header: tuple[int, ...] = (8, 2, 0, 0, 0), pieces: int = 1) -> bytes:
-    """A PNG file of these compressed pixels."""
+    """Return a PNG file of these compressed pixels."""
     step = -(-len(body) // pieces)
     parts = [chunk(b"IDAT", body[i : i + step]) for i in range(0, len(body), max(step, 1))]
     head = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, *header))
@@ -69,7 +69,7 @@ def file(width: int, height: int, body: bytes, *, header: tuple[int, ...] = (8, 
 
 
 def zeros(count: int) -> bytes:
-    """So many zeros, compressed."""
+    """Return so many zeros, compressed."""
     return zlib.compress(bytes(count))
 
 

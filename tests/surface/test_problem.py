@@ -1,4 +1,4 @@
-"""One-line problems: every op has some, line and problem say the same, and a wrong word is found where it stands."""
+"""One-line problems: every op has some, line and problem say the same, and a refusal points at the wrong word."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways through the Python that calls take rarely: each is refused, or works, as it says."""
+"""Rare paths through the Python code: each refuses, or works, as documented."""
 
 import struct
 import subprocess
@@ -55,7 +55,7 @@ def test_chunks_that_may_be_ignored_are():
 
 
 class Silent:
-    """An object that cannot even be shown."""
+    """An object that raises when it is shown or converted."""
 
     def __repr__(self) -> str:
         raise RuntimeError("no")

@@ -1,4 +1,4 @@
-"""The functions are TensorFlow's by name, arguments, order and defaults, and say what they do."""
+"""The functions have TensorFlow's names, arguments, order and defaults, and docstrings."""
 
 import doctest
 import importlib.util
@@ -69,7 +69,7 @@ def test_a_signature_is_tensorflow_s_and_keyword_only(name):
 
 @pytest.mark.skipif(importlib.util.find_spec("tensorflow") is None, reason="tensorflow is not installed")
 def test_the_table_of_signatures_is_that_of_the_installed_tensorflow():
-    """In a process of its own: a framework in this one would spoil the tests about imports."""
+    """Run in a process of its own: a framework in this one would spoil the tests about imports."""
     code = """
 import inspect, sys, tensorflow as tf
 for name in sys.argv[1:]:
@@ -103,7 +103,7 @@ def test_a_name_is_accepted_and_ignored(name):
 
 
 def deviation_names() -> dict[str, str]:
-    """The named deviations: upper-case texts of the table that rows promise."""
+    """Return the named deviations: upper-case texts of the table that rows promise."""
     promised = {text for op in OPS.values() for text in op.promise.deviations}
     return {
         key: value
@@ -164,7 +164,7 @@ def modules() -> list[str]:
 
 
 def imported(name: str) -> ModuleType:
-    """The module; skips where it is an adapter of a framework that is not here."""
+    """Return the module; skip if it is an adapter of a framework that is not installed."""
     own_name = name.removeprefix("poolgrad.")
     if own_name in ("autograd", "tensorflow"):
         pytest.importorskip(own_name)

@@ -30,19 +30,19 @@ Call = Callable[[], Any]
 
 
 def pool(op: str, x: np.ndarray, k: tuple[int, ...], s: tuple[int, ...], **more: Any) -> Call:
-    """A call of a forward op with VALID padding."""
+    """Return a call of a forward op with VALID padding."""
     name = "value" if op == "AvgPool" else "input"
     return lambda: getattr(raw_ops, op)(**{name: x}, ksize=[1, *k, 1], strides=[1, *s, 1], padding="VALID", **more)
 
 
 def grad(x: np.ndarray, k: int) -> Call:
-    """A gradient by windows of k by k, one step apart."""
+    """Return a gradient by windows of k by k, one step apart."""
     sizes = {"ksize": [1, k, k, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}
     return lambda: raw_ops.MaxPoolGrad(orig_input=x, orig_output=x, grad=x, **sizes)
 
 
 def scattered(cells: int) -> Call:
-    """Gradients put at random places of one image."""
+    """Return a call that puts gradients at random places of one image."""
     x = np.zeros((1, 1, cells, 1), np.float32)
     where = np.random.default_rng(0).integers(0, cells, x.shape)
     sizes = {"ksize": [1, 1, 1, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}
@@ -50,30 +50,30 @@ def scattered(cells: int) -> Call:
 
 
 def plan(cells: int) -> Call:
-    """What is known about windows of three cells, one step apart."""
+    """Return a call that makes the core's plan of windows of three cells, one step apart."""
     at = np.arange(cells)
     axis = (cells, np.maximum(at - 1, 0), np.minimum(at + 2, cells), None)
     return lambda: _core.Plan((cells,), (cells,), 1, 1, (axis,), False)
 
 
 def tables(cells: int) -> Call:
-    """Where windows of two cells are, and what the core knows about them: the first call over a long axis."""
+    """Return a call that makes windows of two cells and the core's plan of them: the first call over a long axis."""
     return lambda: native(Plan((cells,), {0: adaptive(cells, cells // 2)}))
 
 
 def image(*shape: int, dtype: Any = np.float32) -> np.ndarray:
-    """Zeros, all of which tie."""
+    """Return zeros, all of which tie."""
     return np.zeros(shape, dtype)
 
 
 def turned(*shape: int) -> np.ndarray:
-    """An array that has to be copied first."""
+    """Return an array that has to be copied first."""
     return image(*shape[::-1]).T
 
 
 RANGES = {"min_input": np.float32(0), "max_input": np.float32(1)}
 
-# What is long about each: the window, the plan, the row, the one cell, the waits for memory, the copy.
+# In each case one thing is long: the window, the plan, the row, the one cell, the waits for memory, or the copy.
 CASES: dict[str, Callable[[], Call]] = {
     "31x31 mean": lambda: pool("AvgPool", image(1, 1024, 1024, 8), (31, 31), (1, 1)),
     "31x31 mean of integers": lambda: pool(
@@ -97,16 +97,16 @@ SMALL = np.arange(1 << 17, dtype=np.float32).reshape(1, 64, 64, 32)
 
 
 def right_again() -> bool:
-    """Whether the pool still works, on all its threads."""
+    """Return True if the pool still works, on all its threads."""
     got = raw_ops.MaxPool(input=SMALL, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID")
     return bool((got == SMALL[:, 1::2, 1::2]).all())
 
 
 def interrupt(call: Call, delay: float) -> float | None:
-    """Seconds from the signal to KeyboardInterrupt, or None if the call was done before the signal."""
+    """Return the seconds from the signal to KeyboardInterrupt, or None if the call was done before the signal."""
     sent: list[float] = []
-    begun: list[bool] = []  # no Event: its own locks are not to be interrupted
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # which a job in the background of a shell does not have
+    begun: list[bool] = []  # not an Event: the signal must not interrupt its locks
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell does not have this handler
 
     def send() -> None:
         while not begun:
@@ -131,7 +131,7 @@ def interrupt(call: Call, delay: float) -> float | None:
 
 
 def measure(name: str, rounds: int, threads: int) -> list[tuple[float, float]]:
-    """Latency in ms and growth in MiB, for so many interrupted calls."""
+    """Return latency in ms and growth in MiB, for so many interrupted calls."""
     call, found = CASES[name](), []
     with poolgrad.threads(threads):
         call()
@@ -151,7 +151,7 @@ def measure(name: str, rounds: int, threads: int) -> list[tuple[float, float]]:
 
 
 def main() -> None:
-    """All cases."""
+    """Measure all cases."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 1
     poolgrad.set_kept_memory(0)
     for name in CASES:

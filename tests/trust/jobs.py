@@ -1,4 +1,4 @@
-"""Calls with known results: what threads, children and other libraries' threads are to repeat to the bit."""
+"""Calls with known results, which threads, children and other libraries' threads must repeat to the bit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from poolgrad._ops.table import OPS
 
 
 def sized(name: str, n: int, c: int, dtype: str = "float32") -> Case:
-    """A case of an op on an image n cells wide and a few high."""
+    """Return a case of an op on an image n cells wide and a few high."""
     op = OPS[name]
     dtype = dtype if dtype in op.dtypes else op.dtypes[0]
     if op.family[0] == "f":
@@ -25,7 +25,7 @@ def sized(name: str, n: int, c: int, dtype: str = "float32") -> Case:
 
 @lru_cache
 def jobs(seed: int = 0, count: int = 44) -> list[tuple[str, dict[str, Any], list[np.ndarray]]]:
-    """Op, arguments and results by the generic path on one thread: every op at least once, small and large."""
+    """Return op, arguments and results by the generic path on one thread: every op at least once, small and large."""
     rng, made = np.random.default_rng(seed), []
     with poolgrad.threads(1):
         for i in range(count):
@@ -39,21 +39,21 @@ def jobs(seed: int = 0, count: int = 44) -> list[tuple[str, dict[str, Any], list
 
 
 def right(job: tuple[str, dict[str, Any], list[np.ndarray]]) -> bool:
-    """Whether the op gives those results again; all NaN are one."""
+    """Return True if the op gives those results again; all NaN are one."""
     name, args, want = job
     got = outputs(FAST[name](**args))
     return all(np.array_equal(raw(a), raw(b)) for a, b in zip(got, want, strict=True))
 
 
 def raw(array: np.ndarray) -> np.ndarray:
-    """The bits, all NaN made one."""
+    """Return the bits, all NaN made one."""
     if array.dtype.kind not in "iu":
         array = np.where(array != array, np.array(np.nan, array.dtype), array)
     return np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
 
 
 def wrong_ops(seed: int = 0, rounds: int = 1) -> list[str]:
-    """The ops that give something else, by all jobs in a random order."""
+    """Run all jobs in a random order; return the ops that give other results."""
     rng, made = np.random.default_rng(seed), jobs()
     return [made[i][0] for _ in range(rounds) for i in rng.permutation(len(made)) if not right(made[i])]
 

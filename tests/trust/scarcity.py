@@ -1,4 +1,4 @@
-"""Each request for memory of the native module fails, alone or with all that follow; prints the op and what came of it where that is not fine.
+"""Let each memory request of the native module fail, alone or with every later one; print the op and the outcome if it is wrong.
 
     LD_PRELOAD=scarce.so python tests/trust/scarcity.py
 
@@ -21,15 +21,15 @@ MOST = 1000  # requests of one call
 
 
 def find_module() -> None:
-    """Tells the shim where the native module lies."""
+    """Tell the shim where the native module lies."""
     with open("/proc/self/maps") as file:
         spans = [line.split()[0].split("-") for line in file if line.rstrip().endswith(_core.__file__)]
     scarce.module(ctypes.c_void_p(int(spans[0][0], 16)), ctypes.c_void_p(int(spans[-1][1], 16)))
 
 
 def attempt(job: Any, n: int, lasting: bool) -> tuple[bool, str]:
-    """Whether there was an n-th request, and what is wrong with its failing, or with that of all from it on."""
-    getattr(raw_ops, job[0]).__globals__["_runs"].clear()  # so that the plan is made anew
+    """Let the n-th request fail, or all from it on; return True if there was one, and a text if the outcome is wrong."""
+    getattr(raw_ops, job[0]).__globals__["_runs"].clear()  # so that the call makes its plan anew
     windows.clip.__wrapped__.cache_clear()
     text = ""
     scarce.fail_at(ctypes.c_long(n), lasting)
@@ -47,13 +47,13 @@ def attempt(job: Any, n: int, lasting: bool) -> tuple[bool, str]:
 
 
 def on_a_new_thread(*args: Any) -> tuple[bool, str]:
-    """An attempt by a thread that has no working memory yet, and so has to ask for it."""
+    """Attempt on a thread that has no working memory yet, and so has to ask for it."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(attempt, *args).result()
 
 
 def main() -> None:
-    """All jobs, on one thread and on two, and on a new one from whose n-th request on there is no memory at all."""
+    """Attempt all jobs on one thread, on two, and on a new one that gets no memory at all from its n-th request on."""
     made, failed = jobs.jobs(), 0
     find_module()
     poolgrad.set_kept_memory(0)

@@ -84,7 +84,7 @@ def test_inside_the_threads_of_torch():
     torch = pytest.importorskip("torch")
 
     class Pooled(torch.autograd.Function):
-        """Forward and backward in whatever thread torch chooses."""
+        """A function whose forward and backward run in whatever thread torch chooses."""
 
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
@@ -126,7 +126,7 @@ def test_inside_the_threads_of_jax():
 
 
 def test_calls_that_are_new_may_come_from_all_threads_at_once(monkeypatch):
-    """What is kept between calls is too small for these, so that all threads change it all the time."""
+    """Make the caches too small for these calls, so that all threads change them all the time."""
     monkeypatch.setattr(raw_ops, "_CACHE_SIZE", 4)
     monkeypatch.setattr(plan_cache, "SHORT", 16)
     monkeypatch.setattr(plan_cache, "STORE", 256)

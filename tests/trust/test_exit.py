@@ -5,7 +5,7 @@ import sys
 import pytest
 from support import python
 
-# What is slow to go is in a module of its own: the threads keep the names of this one alive.
+# The object that is slow to delete is in a module of its own: the threads keep the names of this one alive.
 RUNNING = """
 import os, sys, threading, time, types, numpy as np
 from poolgrad import raw_ops

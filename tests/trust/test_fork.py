@@ -30,7 +30,7 @@ def test_a_pool_of_processes_gets_the_right_bits(method):
 
 
 def forked(work: int) -> int:
-    """The exit code of a child that repeats some jobs."""
+    """Return the exit code of a child that repeats some jobs."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()

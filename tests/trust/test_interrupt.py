@@ -21,7 +21,7 @@ def table() -> list[tuple[str, float, float]]:
 
 
 def test_a_long_call_gives_up_within_100_ms(table):
-    """On a machine that does other things besides, single answers may come later; most do not."""
+    """On a machine that does other work, single answers may come later; most do not."""
     assert len(table) == 26
     assert median(ms for _, ms, _ in table) < 60, table
     assert [row for row in table if row[1] > 250] == []
@@ -88,7 +88,7 @@ assert (inside() == want_inside).all()
 
 
 def test_helpers_give_up_as_well():
-    """Each of eight tasks would take seconds; nobody waits until the helper's is done."""
+    """Each of eight tasks would take seconds; no thread waits until the helper's task is done."""
     done = python(
         "-c",
         HANDLER

@@ -146,7 +146,7 @@ def test_refusals_and_results_leave_nothing_behind():
 
     def held() -> int:
         round_of_calls()
-        gc.collect()  # without Python's lock, what an error's traceback holds waits for it
+        gc.collect()  # without Python's lock, the objects in an error's traceback wait for this
         return rss()
 
     before = held()

@@ -140,7 +140,7 @@ slow = pytest.mark.skipif(
 
 
 def large(dtype: Any) -> np.ndarray:
-    """Zeros that no page holds, but for one cell beyond the 2^31st."""
+    """Return zeros that no page holds, except one cell beyond the 2^31st."""
     x = np.zeros((1, SIDE, SIDE, 1), dtype)
     x[0, *HERE, 0] = 7
     assert x.size > 2**31
@@ -153,7 +153,7 @@ def coarse(k: int = 64) -> dict[str, Any]:
 
 
 def only(y: np.ndarray, place: tuple[int, ...], value: float) -> None:
-    """y is zero but for one cell."""
+    """Check that y is zero except for one cell."""
     assert y[place] == value
     y[place] = 0
     assert not y.any()

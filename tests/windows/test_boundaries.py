@@ -1,4 +1,4 @@
-"""Windows that a caller spells out, of every kind, against a walk over their cells."""
+"""Windows that a caller gives, of every kind, against a walk over their cells."""
 
 import sys
 from itertools import product
@@ -21,7 +21,7 @@ Spelled = list[list[tuple[int, int]]]
 
 
 def drawn(seed: int) -> tuple[np.ndarray, Spelled]:
-    """A small array of numbers that differ, and windows along both of its axes."""
+    """Return a small array of numbers that differ, and windows along both of its axes."""
     rng = np.random.default_rng(seed)
     shape = tuple(int(n) for n in rng.integers(1, 7, 2))
     pairs = [list(zip(*(b.tolist() for b in boundaries(rng, n, empty=False)), strict=True)) for n in shape]
@@ -29,12 +29,12 @@ def drawn(seed: int) -> tuple[np.ndarray, Spelled]:
 
 
 def walked(x: np.ndarray, pairs: Spelled, f) -> np.ndarray:
-    """f of the cells of every window."""
+    """Return f of the cells of every window."""
     return np.array([[f(x[a:b, c:d]) for c, d in pairs[1]] for a, b in pairs[0]])
 
 
 def spread_back(x: np.ndarray, pairs: Spelled, weight) -> np.ndarray:
-    """The gradient of the sum of all windows: weight(cells of a window) added over its cells."""
+    """Return the gradient of the sum of all windows: weight(cells of a window) added over its cells."""
     dx = np.zeros_like(x)
     for (a, b), (c, d) in product(*pairs):
         dx[a:b, c:d] += weight(x[a:b, c:d])
@@ -81,7 +81,7 @@ def test_an_axis_is_the_identity_only_if_its_starts_are_0_1_2():
 
 
 def far_apart(between: tuple[int, ...]) -> tuple[np.ndarray, dict[int, Axis]]:
-    """An array whose first and last axes are pooled, with those between them."""
+    """Return an array whose first and last axes are pooled, with those between them."""
     shape = (4, *between, 6)
     x = np.random.default_rng(1).integers(0, 9, shape).astype(np.float32)
     return x, {0: Axis(4, [0, 1], [2, 4]), len(shape) - 1: Axis(6, [0, 2, 3], [3, 5, 6])}

@@ -1,4 +1,4 @@
-"""What is kept about windows: the same object for the same words, and memory that the number of shapes does not decide."""
+"""The cache of windows: it returns the same object for the same words, and its memory does not grow with the number of shapes."""
 
 import time
 

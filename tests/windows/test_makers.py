@@ -1,4 +1,4 @@
-"""Each maker against a loop that asks, cell by cell, whether a window has it."""
+"""Each maker against a loop over all cells that tests if a window has the cell."""
 
 from itertools import pairwise, product
 
@@ -17,17 +17,17 @@ def cells(axis: windows.Axis) -> list[list[int]]:
 
 
 def same_pad(n: int, k: int, s: int) -> int:
-    """Leading cells under SAME: half of what is missing, the odd one at the end."""
+    """Return the leading cells under SAME: half of what is missing, the odd one at the end."""
     return max(0, (out_length(n, k, s, "SAME") - 1) * s + k - n) // 2
 
 
 def true_window(n: int, k: int, s: int, p: int, m: int) -> list[list[int]]:
-    """Window i has cell j if j is one of the k cells from i*s - p on."""
+    """Return the cells of each window: window i has cell j if j is one of the k cells from i*s - p on."""
     return [[j for j in range(n) if any(i * s - p + t == j for t in range(k))] for i in range(m)]
 
 
 def gradient_window(n: int, k: int, s: int, p: int, m: int) -> list[list[int]]:
-    """The loop of the averaging gradients, word for word."""
+    """Return the cells of each window by the loop of the averaging gradients, word for word."""
     found = []
     for i in range(m):
         b = i * s
@@ -83,7 +83,7 @@ def test_a_span_is_the_window_before_it_was_cut():
 
 
 def shifted_window(n: int, k: int, s: int) -> list[list[int]]:
-    """As the true window, but the leading pad of SAME may be negative, truncated toward zero."""
+    """Return the true windows, except that the leading pad of SAME may be negative, truncated toward zero."""
     m = out_length(n, k, s, "SAME")
     return true_window(n, k, s, int(((m - 1) * s + k - n) / 2), m)
 

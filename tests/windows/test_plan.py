@@ -1,4 +1,4 @@
-"""What holds for every axis and plan, and what the core refuses to take for one."""
+"""Properties of every axis and plan, and the arguments that the core refuses for them."""
 
 import timeit
 from math import prod
@@ -17,7 +17,7 @@ from poolgrad.windows import Axis, Plan, clip, itself, whole
 
 @st.composite
 def axes(draw, longest=9):
-    """Any monotone intervals, empty ones among them."""
+    """Draw any monotone intervals, empty ones among them."""
     n = draw(st.integers(1, longest))
     m = draw(st.integers(1, longest))
     start = sorted(draw(st.lists(st.integers(0, n), min_size=m, max_size=m)))
@@ -27,7 +27,7 @@ def axes(draw, longest=9):
 
 @st.composite
 def covered(draw):
-    """Windows that hold a cell each, every cell in one of them."""
+    """Draw windows that hold a cell each, every cell in one of them."""
     n = draw(st.integers(1, 9))
     k = draw(st.integers(1, 9))
     s = draw(st.integers(1, k))
@@ -36,7 +36,7 @@ def covered(draw):
 
 
 def matrix(axis: Axis) -> np.ndarray:
-    """Which cell is in which window."""
+    """Return a matrix of windows by cells: True where the window has the cell."""
     cells = np.arange(axis.length)
     return (axis.start[:, None] <= cells) & (cells < axis.stop[:, None])
 
@@ -242,7 +242,7 @@ def test_windows_whose_cells_lie_apart_do_not_reach_the_core_as_if_they_did_not(
 
 
 def test_a_plan_of_long_windows_takes_no_longer_than_one_of_short_ones():
-    """Once each cell was looked at under every window that covers it: 17 seconds instead of some 60 ms."""
+    """An earlier version looked at each cell under every window that covers it: 17 seconds instead of some 60 ms."""
     n = 1 << 18
     at = np.arange(n)
 
@@ -254,7 +254,7 @@ def test_a_plan_of_long_windows_takes_no_longer_than_one_of_short_ones():
 
 
 def made(n: int, k: int, s: int) -> list[Axis]:
-    """An axis of each kind, none from the store."""
+    """Return an axis of each kind, none from the store."""
     pad, m = k // 2, -(-n // s)
     makers = [
         (clip, (n, k, s, pad, m)),
