@@ -27,10 +27,10 @@ class Finding:
 class ArgumentErrors:
     """The errors of one call, collected and raised as one exception.
 
-    >>> p = Problems("MaxPool")
+    >>> p = ArgumentErrors("MaxPool")
     >>> p.add("ksize", "[1, 0, 2, 1]", "positive integers")
     >>> p.add("padding", "'same'", "'SAME' or 'VALID'")
-    >>> p.settle()
+    >>> p.raise_if_any()
     Traceback (most recent call last):
     ValueError: MaxPool: ksize: got [1, 0, 2, 1], wanted positive integers; padding: got 'same', wanted 'SAME' or 'VALID'
     """
@@ -96,7 +96,7 @@ def names_memory(call: Callable[..., T]) -> Callable[..., T]:
 def short_repr(value: object, limit: int = 80) -> str:
     """Return a short text for any value, even if its repr fails or is long.
 
-    >>> brief(list(range(100)))
+    >>> short_repr(list(range(100)))
     '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21...'
     """
     try:

@@ -29,7 +29,7 @@ class Links:
     """Links between source and destination cells, for all windows or some of them.
 
     >>> plan = Plan((1, 4), {1: Axis(4, [0, 2], [2, 4])})
-    >>> made = links(plan, Rule(None, Verb.ROUTE), {"x": np.array([[5, 7, 7, 7]])})
+    >>> made = links(plan, OpSemantics(None, Kernel.ROUTE), {"x": np.array([[5, 7, 7, 7]])})
     >>> made.hits(0), made.hits(1), made.push(np.array([[10, 20]])).tolist()
     ([1], [2, 3], [[0.0, 10.0, 20.0, 0.0]])
     """

@@ -22,11 +22,11 @@ INT32_MAX = 2**31 - 1
 class Attributes:
     """A call's attributes, read by name and kind.
 
-    >>> problems = Problems("MaxPool")
+    >>> problems = ArgumentErrors("MaxPool")
     >>> given = Attributes({"ksize": [1, 2, 2, 1], "padding": "same"}, problems)
     >>> given.ints("ksize", 4), given.word("padding", ("SAME", "VALID"))
     ((1, 2, 2, 1), None)
-    >>> problems.settle()
+    >>> problems.raise_if_any()
     Traceback (most recent call last):
     ValueError: MaxPool: padding: got 'same', wanted 'SAME' or 'VALID'
     """

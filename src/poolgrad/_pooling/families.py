@@ -158,7 +158,7 @@ def fractional_max_pool(
 
     >>> x = np.arange(10.0)
     >>> y, windows = fractional_max_pool(x, 1.5, seed=(1, 2), return_windows=True)
-    >>> y.tolist(), np.array_equal(y, functional.max_pool(x, windows))
+    >>> y.tolist(), np.array_equal(y, pools.max_pool(x, windows))
     ([0.0, 2.0, 3.0, 5.0, 7.0, 9.0], True)
     """
     drawing = {"seed": seed, "pseudo_random": pseudo_random, "overlapping": overlapping}

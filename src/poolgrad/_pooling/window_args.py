@@ -38,7 +38,7 @@ def pooled_axes(
 ) -> tuple[int, ...]:
     """Return the pooled axes in ascending order: those that are named, or all if there is a window for each; `name` gave the count.
 
-    >>> pooled_axes(Problems("max_pool"), 4, None, "NHWC", 2)
+    >>> pooled_axes(ArgumentErrors("max_pool"), 4, None, "NHWC", 2)
     (1, 2)
     """
     if axes is not None and layout is not None:
