@@ -134,7 +134,7 @@ def _wrap(array: Array, dtype: np.dtype[Any]) -> Array:
     if dtype.itemsize == array.dtype.itemsize:
         return array.view(dtype)
     wrapped = np.zeros(array.shape, dtype)
-    wrapped[wrapped.dtype.names[0]] = array  # type: ignore[index]
+    wrapped[wrapped.dtype.names[0]] = array
     return wrapped
 
 
