@@ -261,7 +261,7 @@ def _choice(call: Call, x: Array, cells: list[int]) -> tuple[Any, dict[int, floa
         value = x[hits[0]]
     if ties in ("first", "last"):
         return value, {hits[0]: 1.0}
-    return value, dict.fromkeys(hits, 1.0 / len(hits) if ties == "split" else 1.0)
+    return value, dict.fromkeys(hits, 1.0 / max(len(hits), 1) if ties == "split" else 1.0)
 
 
 def _fold(call: Call, x: Array, cells: list[int], span: int) -> tuple[Any, dict[int, float]]:

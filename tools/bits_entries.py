@@ -79,8 +79,7 @@ def by_autograd(pool: str, words: dict[str, Any], x: Array, g: Array, v: Array) 
     adapter = importlib.import_module("poolgrad.autograd")
     f = partial(getattr(adapter, pool), axes=AXES, **words)
     back, y = make_vjp(f)(x)
-    found = [y, back(g), make_jvp(f)(x)(v)[1]]
-    return [a.astype(a.dtype.newbyteorder("="), copy=False) for a in found]  # gradients have the byte order of x
+    return [y, back(g), make_jvp(f)(x)(v)[1]]
 
 
 def by_torch(pool: str, words: dict[str, Any], x: Array, g: Array, v: Array) -> list[Array]:

@@ -35,6 +35,14 @@ def _known(x: Any, y: Any, operator: Linear) -> Any:
     return y
 
 
+@primitive
+def _native(x: Any) -> Any:
+    """Return x in native byte order; autograd's own astype has no forward mode."""
+    return x.astype(x.dtype.newbyteorder("="))
+
+
+defvjp(_native, lambda ans, x: lambda g: g)
+defjvp(_native, lambda dx, ans, x: _native(dx))
 defvjp(_carry, lambda ans, v, operator: lambda g: _carry(g, operator.T), argnums=(0,))
 defjvp(_carry, lambda dv, ans, v, operator: _carry(dv, operator), argnums=(0,))
 defvjp(_known, lambda ans, x, y, operator: lambda g: _carry(g, operator.T), argnums=(0,))
@@ -58,7 +66,7 @@ class _Autograd:
         native = array.dtype.newbyteorder("=")
         if not isinstance(x, Box):
             return array.astype(native, copy=False), array.shape, native
-        return (x if _value(x).dtype == native else x.astype(native)), array.shape, native
+        return (x if _value(x).dtype == native else _native(x)), array.shape, native
 
     def accept(self, op: str, x: Any, frame: Frame) -> None:
         pass

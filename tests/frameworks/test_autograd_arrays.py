@@ -18,6 +18,8 @@ def test_foreign_byte_orders_have_values_and_derivatives(op):
         assert y.dtype.isnative
         assert y.tolist() == want.tolist()
         assert pull(np.ones(2, y.dtype)).tolist() == same(np.ones(2, y.dtype)).tolist()
+        tangents = (autograd.make_jvp(lambda a: getattr(pool, op)(a, 2))(a)(a)[1] for a in (x, native))
+        assert len({tuple(t.tolist()) for t in tangents}) == 1
 
 
 @pytest.mark.parametrize("ties", ["first", "last", "all", "split"])
