@@ -36,13 +36,13 @@ def _known(x: Any, y: Any, operator: Linear) -> Any:
 
 
 @primitive
-def _native(x: Any) -> Any:
-    """Return x in native byte order; autograd's own astype has no forward mode."""
-    return x.astype(x.dtype.newbyteorder("="))
+def _cast(x: Any, dtype: np.dtype[Any]) -> Any:
+    """Return x in another dtype; autograd's own astype has no forward mode."""
+    return x.astype(dtype)
 
 
-defvjp(_native, lambda ans, x: lambda g: g)
-defjvp(_native, lambda dx, ans, x: _native(dx))
+defvjp(_cast, lambda ans, x, dtype: lambda g: _cast(g, x.dtype.newbyteorder("=")), argnums=(0,))
+defjvp(_cast, lambda dx, ans, x, dtype: _cast(dx, dtype), argnums=(0,))
 defvjp(_carry, lambda ans, v, operator: lambda g: _carry(g, operator.T), argnums=(0,))
 defjvp(_carry, lambda dv, ans, v, operator: _carry(dv, operator), argnums=(0,))
 defvjp(_known, lambda ans, x, y, operator: lambda g: _carry(g, operator.T), argnums=(0,))
@@ -66,7 +66,7 @@ class _Autograd:
         native = array.dtype.newbyteorder("=")
         if not isinstance(x, Box):
             return array.astype(native, copy=False), array.shape, native
-        return (x if _value(x).dtype == native else _native(x)), array.shape, native
+        return (x if _value(x).dtype == native else _cast(x, native)), array.shape, native
 
     def accept(self, op: str, x: Any, frame: Frame) -> None:
         pass
@@ -98,7 +98,7 @@ class _Autograd:
         return _value(x)
 
     def cast(self, x: Any, dtype: Any) -> Any:
-        return x.astype(dtype)
+        return _cast(x, np.dtype(dtype))
 
     def squeeze(self, x: Any, axes: tuple[int, ...]) -> Any:
         return anp.squeeze(x, axis=axes)
