@@ -29,6 +29,7 @@ CONTRACT: dict[str, set[str]] = {
     "_windows": set(),
     "windows": {"_common", "_windows"},
     "_ops": {"_common", "_windows", "windows", "raw_ops"},  # raw_ops: problem lines run themselves
+    "problem": {"_ops"},
     "_kernels": {"_ops", "windows"},
     "reference": {"_kernels", "_ops", "windows"},
     "raw_ops": {"_common", "_kernels", "_ops", "_windows"},
@@ -148,3 +149,10 @@ print(time.thread_time() - middle)
 def test_importing_the_package_costs_at_most_60_ms_more_than_numpy():
     best = min(float(python("-c", MEASURE).stdout) for _ in range(9))
     assert best <= 0.060
+
+
+def test_the_old_place_of_problem_lines_still_works_and_warns():
+    done = python("-W", "error", "-c", "import poolgrad.problem")
+    assert "DeprecationWarning: poolgrad.problem moved" in done.stderr
+    done = python("-c", "from poolgrad.problem import short; print(short('float32'))")
+    assert done.stdout == "f32\n"
