@@ -5,9 +5,9 @@
 #include <stdexcept>
 
 #include "cases.hpp"
-#include "first_wrong.hpp"
-#include "kernels.hpp"
-#include "threads.hpp"
+#include "runtime/first_wrong.hpp"
+#include "verbs/table.hpp"
+#include "runtime/threads.hpp"
 
 namespace poolgrad::fuzz {
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "dtype.hpp"
-#include "owned_plan.hpp"
+#include "plan/dtype.hpp"
+#include "plan/owned_plan.hpp"
 
 namespace poolgrad::fuzz {
 

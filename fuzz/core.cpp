@@ -1,5 +1,5 @@
 // The core under libFuzzer: bytes in, every way of calling the verbs, all results alike.
-#include "memory.hpp"
+#include "runtime/memory.hpp"
 #include "oracle.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

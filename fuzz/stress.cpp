@@ -8,8 +8,8 @@
 #include <memory>
 #include <thread>
 
-#include "memory.hpp"
 #include "oracle.hpp"
+#include "runtime/memory.hpp"
 
 namespace {
 

@@ -75,7 +75,7 @@ def core(folder: Path) -> float:
     ]
     subprocess.run(merge, check=True)
     module = next(folder.glob("_core*.so"))
-    sources = sorted((ROOT / "src" / "core").glob("*.[ch]pp"))
+    sources = sorted((ROOT / "src" / "core").rglob("*.[ch]pp"))
     about = [f"-instr-profile={profile}", module, f"-object={folder / 'fuzz_core'}"]
     cov = tool("llvm-cov", "llvm-cov-14")
     text = subprocess.check_output([cov, "report", "--show-branch-summary", *about, *sources], text=True)

@@ -1,0 +1,266 @@
+#include "runtime/threads.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <system_error>
+#include <thread>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "runtime/system.hpp"
+
+namespace poolgrad {
+namespace {
+
+/// Default rounding and subnormals while in scope, whatever the calling program has set.
+class FloatState {
+ public:
+#if defined(__x86_64__)
+  FloatState() : saved_(_mm_getcsr()) { _mm_setcsr(0x1f80); }
+  ~FloatState() { _mm_setcsr(saved_); }
+
+ private:
+  unsigned saved_;
+#elif defined(__aarch64__)
+  FloatState() {
+    asm volatile("mrs %0, fpcr" : "=r"(saved_));
+    asm volatile("msr fpcr, %0" : : "r"(uint64_t{0}));
+  }
+  ~FloatState() { asm volatile("msr fpcr, %0" : : "r"(saved_)); }
+
+ private:
+  uint64_t saved_;
+#else
+  FloatState() {}  // nothing is known about this processor's state
+#endif
+};
+
+constexpr std::chrono::milliseconds kPatience{25};  // between two questions whether to go on
+constexpr std::chrono::microseconds kSoon{1000};    // the next call of a program that makes one after the other
+constexpr int64_t kSteps = 1 << 19;                 // between two looks at the clock: at most a few milliseconds
+
+// How many forks lie between this process and the one that loaded it: a change means that all other threads are gone.
+std::atomic<unsigned> forks{0};
+
+struct Job {
+  void (*body)(void*, int64_t);
+  void* context;
+  int64_t tasks;
+  std::atomic<int64_t> next{0};
+  std::atomic<int> helpers{0};  // workers inside this job
+  std::atomic<bool> stopped{false};
+  std::exception_ptr failure;  // of whoever stopped it
+
+  void work(Ask ask);
+};
+
+/// What a thread is working on, and when it last asked whether to go on.
+struct Watch {
+  Meter meter;
+  Job* job;
+  Ask ask;
+  std::chrono::steady_clock::time_point asked;
+
+  void look() {
+    meter.left = kSteps;
+    if (!job) return;
+    if (job->stopped.load(std::memory_order_relaxed)) throw Stopped{};
+    if (!ask) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (asked.time_since_epoch().count() == 0) asked = now;
+    if (now - asked < kPatience) return;
+    const bool stop = ask();
+    asked = std::chrono::steady_clock::now();
+    if (stop) throw Stopped{};
+  }
+};
+
+constinit thread_local Watch watch{{0}, nullptr, nullptr, {}};
+
+void Job::work(Ask ask) {
+  FloatState state;
+  const Watch before = watch;  // of the call that this one interrupts, from a signal handler
+  watch = Watch{{kSteps}, this, ask, {}};
+  for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) {
+    try {
+      body(context, i);
+    } catch (...) {
+      if (!stopped.exchange(true)) failure = std::current_exception();
+      next.store(tasks, std::memory_order_relaxed);
+    }
+  }
+  watch = before;
+}
+
+/// Waits a moment for something that often comes soon: to sleep and be woken would take longer. Whoever else wants the processor gets it.
+template <class F>
+void spin(F&& ready) {
+  const auto end = std::chrono::steady_clock::now() + kSoon;
+  do {
+    for (int i = 0; i < 64; ++i) {
+      if (ready()) return;
+#if defined(__x86_64__)
+      _mm_pause();
+#endif
+    }
+    std::this_thread::yield();
+  } while (std::chrono::steady_clock::now() < end);
+}
+
+/// Workers wait for a job; one job at a time. A second caller does its work alone rather than wait.
+class Pool {
+ public:
+  /// False if the job is still to be done: the pool is busy, or this has become the child of a fork and has no workers.
+  bool run(Job& job, int helpers, Ask ask) {
+    if (busy_.exchange(true, std::memory_order_acquire)) return false;
+    const unsigned here = forks;
+    {
+      std::lock_guard lock(lock_);
+      grow(helpers);
+      job_ = &job;
+      wanted_ = helpers;
+      ++round_;
+    }
+    wake_.notify_all();
+    job.work(ask);
+    if (forks != here) return false;
+    {
+      std::lock_guard lock(lock_);
+      job_ = nullptr;
+    }
+    spin([&] { return job.helpers.load() == 0; });
+    if (!await(job, ask, here)) return false;
+    busy_.store(false, std::memory_order_release);
+    return true;
+  }
+
+ private:
+  /// As many workers as there can be, up to the number: where the system has no more threads, fewer do the work.
+  void grow(int number) {
+    if (size_ >= number) return;
+    const NoSignals quiet;  // which are for the program's own threads, and inherited
+    try {
+      for (; size_ < number; ++size_) std::thread([this, id = size_] { loop(id); }).detach();
+    } catch (const std::system_error&) {
+    } catch (const std::bad_alloc&) {
+    }
+  }
+
+  /// Waits until no worker is inside the job; false in the child of a fork, where none is left.
+  bool await(Job& job, Ask ask, unsigned here) {
+    const auto idle = [&] { return job.helpers.load() == 0; };
+    std::unique_lock lock(lock_);
+    while (!idle()) {
+      if (!ask || job.stopped) {
+        done_.wait(lock, idle);
+      } else if (!done_.wait_for(lock, kPatience, idle)) {
+        lock.unlock();
+        const bool stop = ask();
+        if (forks != here) return false;
+        if (stop && !job.stopped.exchange(true)) job.failure = std::make_exception_ptr(Stopped{});
+        lock.lock();
+      }
+    }
+    return true;
+  }
+
+  void loop(int id) {
+    uint64_t seen = 0;
+    for (;;) {
+      Job* job;
+      spin([&] { return round_.load(std::memory_order_relaxed) != seen; });
+      {
+        std::unique_lock lock(lock_);
+        wake_.wait(lock, [&] { return round_ != seen; });
+        seen = round_;
+        job = id < wanted_ ? job_ : nullptr;
+        if (!job) continue;
+        ++job->helpers;
+      }
+      job->work(nullptr);
+      std::lock_guard lock(lock_);
+      if (--job->helpers == 0) done_.notify_all();
+    }
+  }
+
+  std::atomic<bool> busy_{false};
+  std::mutex lock_;
+  std::condition_variable wake_, done_;
+  Job* job_ = nullptr;
+  std::atomic<uint64_t> round_{0};
+  int wanted_ = 0, size_ = 0;
+};
+
+/// A stack of memory. What does not fit comes from the heap.
+class Arena {
+ public:
+  ~Arena() { free_aligned(memory_); }
+
+  void* push(int64_t bytes) {
+    const int64_t size = rounded(bytes);
+    if (!memory_) memory_ = static_cast<char*>(allocate_aligned(kSize));
+    if (memory_ && used_ + size <= kSize) {
+      used_ += size;
+      return memory_ + used_ - size;
+    }
+    void* p = allocate_aligned(static_cast<size_t>(size));
+    if (!p) throw std::bad_alloc();
+    return p;
+  }
+  void pop(void* p, int64_t bytes) {
+    if (memory_ <= p && p < memory_ + kSize) used_ -= rounded(bytes);
+    else free_aligned(p);
+  }
+
+ private:
+  static constexpr int64_t kSize = 1 << 20;
+  static int64_t rounded(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+  char* memory_ = nullptr;
+  int64_t used_ = 0;
+};
+
+thread_local Arena arena;
+
+// Never destroyed: workers may outlive the interpreter. A forked child has no workers, so it starts a new pool.
+std::atomic<Pool*> the_pool{nullptr};
+
+}  // namespace
+
+void start_threads() {
+  the_pool = new Pool;
+  at_fork(nullptr, nullptr, [] {
+    ++forks;
+    the_pool = new Pool;
+  });
+}
+
+void parallel_for(int64_t tasks, int threads, Ask ask, void (*body)(void*, int64_t), void* context) {
+  Job job{body, context, tasks, {}, {}, {}, {}};
+  const int64_t helpers = (threads < tasks ? threads : tasks) - 1;
+  if (helpers <= 0) {
+    job.work(ask);
+  } else if (!the_pool.load()->run(job, static_cast<int>(helpers), ask)) {
+    // Tasks may be done twice: each writes all that it owns.
+    if (!job.stopped) job.next = 0;
+    job.work(ask);
+  }
+  if (job.failure) std::rethrow_exception(job.failure);
+}
+
+Meter& meter() { return watch.meter; }
+void look() { watch.look(); }
+
+void* borrow(int64_t bytes) { return arena.push(bytes); }
+void give_back(void* memory, int64_t bytes) { arena.pop(memory, bytes); }
+
+int available_threads() {
+  const unsigned n = usable_processors();
+  return n ? static_cast<int>(n) : 1;
+}
+
+}  // namespace poolgrad
