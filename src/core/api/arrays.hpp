@@ -1,4 +1,5 @@
-// What may cross the border: arrays as the kernels want them, new ones for results, shapes and windows. Included by module.cpp alone.
+// What may cross the border: arrays as the kernels want them, new ones for results, shapes and
+// windows. Included by module.cpp alone.
 #pragma once
 #define NPY_NO_DEPRECATED_API NPY_1_22_API_VERSION
 #include <nanobind/nanobind.h>
@@ -9,8 +10,8 @@
 #include <vector>
 
 #include "plan/dtype.hpp"
-#include "runtime/memory.hpp"
 #include "plan/owned_plan.hpp"
+#include "runtime/memory.hpp"
 #include "runtime/threads.hpp"
 
 namespace nb = nanobind;
@@ -45,7 +46,8 @@ Dtype dtype_of(PyArrayObject* a, const char* name) {
   throw nb::type_error((std::string(name) + ": unsupported dtype").c_str());
 }
 
-/// An array as the kernels want it: contiguous, aligned, native byte order, of a known number of elements.
+/// An array as the kernels want it: contiguous, aligned, native byte order, of a known number of
+/// elements.
 struct Checked {
   char* data;
   int64_t elements, bytes;
@@ -53,24 +55,33 @@ struct Checked {
 };
 
 Checked check(nb::handle object, const char* name, int64_t elements, bool written) {
-  if (!PyArray_Check(object.ptr())) throw nb::type_error((std::string(name) + ": not a NumPy array").c_str());
+  if (!PyArray_Check(object.ptr()))
+    throw nb::type_error((std::string(name) + ": not a NumPy array").c_str());
   auto* a = reinterpret_cast<PyArrayObject*>(object.ptr());
   if (!PyArray_IS_C_CONTIGUOUS(a) || !PyArray_ISALIGNED(a) || !PyArray_ISNOTSWAPPED(a))
-    throw nb::value_error((std::string(name) + ": must be C-contiguous, aligned and in native byte order").c_str());
-  if (written && !PyArray_ISWRITEABLE(a)) throw nb::value_error((std::string(name) + ": must be writable").c_str());
+    throw nb::value_error(
+        (std::string(name) + ": must be C-contiguous, aligned and in native byte order").c_str());
+  if (written && !PyArray_ISWRITEABLE(a))
+    throw nb::value_error((std::string(name) + ": must be writable").c_str());
   const Dtype dtype = dtype_of(a, name);
   const auto size = static_cast<int64_t>(PyArray_SIZE(a));
   if (elements >= 0 && size != elements)
-    throw nb::value_error((std::string(name) + ": has " + std::to_string(size) + " elements, the plan has " + std::to_string(elements)).c_str());
-  return {static_cast<char*>(PyArray_DATA(a)), size, size * static_cast<int64_t>(PyArray_ITEMSIZE(a)), dtype};
+    throw nb::value_error((std::string(name) + ": has " + std::to_string(size) +
+                           " elements, the plan has " + std::to_string(elements))
+                              .c_str());
+  return {static_cast<char*>(PyArray_DATA(a)), size,
+          size * static_cast<int64_t>(PyArray_ITEMSIZE(a)), dtype};
 }
 
 void same_type(const Checked& a, const Checked& b, const char* name) {
-  if (a.dtype != b.dtype) throw nb::type_error((std::string(name) + ": its dtype differs from the other arrays'").c_str());
+  if (a.dtype != b.dtype)
+    throw nb::type_error(
+        (std::string(name) + ": its dtype differs from the other arrays'").c_str());
 }
 
 void apart(const Checked& out, const Checked& other) {
-  if (out.bytes && other.bytes && out.data < other.data + other.bytes && other.data < out.data + out.bytes)
+  if (out.bytes && other.bytes && out.data < other.data + other.bytes &&
+      other.data < out.data + out.bytes)
     throw nb::value_error("out: shares memory with another array");
 }
 
@@ -86,12 +97,14 @@ nb::object new_array(const std::vector<int64_t>& shape, PyArray_Descr* descr) {
   int64_t bytes = PyDataType_ELSIZE(descr);
   for (size_t i = 0; i < shape.size(); ++i) {
     dims[i] = static_cast<npy_intp>(shape[i]);
-    if (__builtin_mul_overflow(bytes, shape[i], &bytes)) scarce("out: got a result whose bytes 64 bits cannot count");
+    if (__builtin_mul_overflow(bytes, shape[i], &bytes))
+      scarce("out: got a result whose bytes 64 bits cannot count");
   }
   const int rank = static_cast<int>(shape.size());
   Py_INCREF(reinterpret_cast<PyObject*>(descr));
   if (static_cast<size_t>(bytes) < kLargeBlock) {
-    PyObject* small = PyArray_NewFromDescr(&PyArray_Type, descr, rank, dims, nullptr, nullptr, 0, nullptr);
+    PyObject* small =
+        PyArray_NewFromDescr(&PyArray_Type, descr, rank, dims, nullptr, nullptr, 0, nullptr);
     if (!small) throw nb::python_error();  // as for (0, 2^62, 2^62), whose strides NumPy cannot say
     return nb::steal(small);
   }
@@ -102,22 +115,28 @@ nb::object new_array(const std::vector<int64_t>& shape, PyArray_Descr* descr) {
     Py_DECREF(reinterpret_cast<PyObject*>(descr));
     scarce("out: got a result of " + std::to_string(bytes) + " bytes");
   }
-  nb::object array = nb::steal(PyArray_NewFromDescr(&PyArray_Type, descr, rank, dims, nullptr, block, NPY_ARRAY_CARRAY, nullptr));
+  nb::object array = nb::steal(PyArray_NewFromDescr(&PyArray_Type, descr, rank, dims, nullptr,
+                                                    block, NPY_ARRAY_CARRAY, nullptr));
   PyObject* owner = array.is_valid() ? PyCapsule_New(block, nullptr, nullptr) : nullptr;
   if (!owner) {
     return_block(block, static_cast<size_t>(bytes));
     throw nb::python_error();
   }
   PyCapsule_SetContext(owner, reinterpret_cast<void*>(bytes));
-  PyCapsule_SetDestructor(owner, [](PyObject* o) { return_block(PyCapsule_GetPointer(o, nullptr), reinterpret_cast<size_t>(PyCapsule_GetContext(o))); });
+  PyCapsule_SetDestructor(owner, [](PyObject* o) {
+    return_block(PyCapsule_GetPointer(o, nullptr),
+                 reinterpret_cast<size_t>(PyCapsule_GetContext(o)));
+  });
   PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array.ptr()), owner);
   return array;
 }
 
 /// The array to fill: the one that was given, or a new one.
-nb::object given_or_new(nb::handle out, const std::vector<int64_t>& shape, nb::handle like, const char* name) {
+nb::object given_or_new(nb::handle out, const std::vector<int64_t>& shape, nb::handle like,
+                        const char* name) {
   if (!out.is_none()) return nb::borrow(out);
-  if (!PyArray_Check(like.ptr())) throw nb::type_error((std::string(name) + ": not a NumPy array").c_str());
+  if (!PyArray_Check(like.ptr()))
+    throw nb::type_error((std::string(name) + ": not a NumPy array").c_str());
   auto* a = reinterpret_cast<PyArrayObject*>(like.ptr());
   dtype_of(a, name);  // kept memory may hold anything, which an array of objects would follow
   return new_array(shape, PyArray_DESCR(a));
@@ -131,9 +150,11 @@ struct Borrowed {
 };
 
 Borrowed int64_vector(nb::handle object, const char* name) {
-  if (!PyArray_Check(object.ptr())) throw nb::type_error((std::string(name) + ": not a NumPy array").c_str());
+  if (!PyArray_Check(object.ptr()))
+    throw nb::type_error((std::string(name) + ": not a NumPy array").c_str());
   auto* a = reinterpret_cast<PyArrayObject*>(object.ptr());
-  if (PyArray_NDIM(a) != 1) throw nb::value_error((std::string(name) + ": must have one dimension").c_str());
+  if (PyArray_NDIM(a) != 1)
+    throw nb::value_error((std::string(name) + ": must have one dimension").c_str());
   const Checked c = check(object, name, -1, false);
   if (c.dtype != Dtype::i64) throw nb::type_error((std::string(name) + ": must be int64").c_str());
   return {nb::borrow(object), reinterpret_cast<const int64_t*>(c.data), c.elements};
@@ -152,7 +173,8 @@ Table copied(const Borrowed& b) {
 
 int64_t integer(nb::handle object, const char* name) {
   int64_t value = 0;
-  if (!nb::try_cast<int64_t>(object, value)) throw nb::type_error((std::string(name) + ": wanted integers within 64 bits").c_str());
+  if (!nb::try_cast<int64_t>(object, value))
+    throw nb::type_error((std::string(name) + ": wanted integers within 64 bits").c_str());
   return value;
 }
 
@@ -161,9 +183,11 @@ std::vector<int64_t> any_shape(nb::handle object, const char* name) {
   std::vector<int64_t> shape;
   int64_t size = 1;
   for (nb::handle n : object) {
-    if (shape.size() == NPY_MAXDIMS) throw nb::value_error((std::string(name) + ": too many dimensions").c_str());
+    if (shape.size() == NPY_MAXDIMS)
+      throw nb::value_error((std::string(name) + ": too many dimensions").c_str());
     shape.push_back(integer(n, name));
-    if (shape.back() < 0 || __builtin_mul_overflow(size, shape.back(), &size) || size > kMostElements)
+    if (shape.back() < 0 || __builtin_mul_overflow(size, shape.back(), &size) ||
+        size > kMostElements)
       throw nb::value_error((std::string(name) + ": no shape").c_str());
   }
   return shape;
@@ -174,7 +198,8 @@ std::vector<int64_t> shape_of(nb::handle object, const char* name, int64_t eleme
   const std::vector<int64_t> shape = any_shape(object, name);
   int64_t size = 1;
   for (const int64_t n : shape) size *= n;
-  if (size != elements) throw nb::value_error((std::string(name) + ": has not as many elements as the plan").c_str());
+  if (size != elements)
+    throw nb::value_error((std::string(name) + ": has not as many elements as the plan").c_str());
   return shape;
 }
 

@@ -7,10 +7,10 @@
 #include <type_traits>
 #include <vector>
 
+#include "api/tasks.hpp"
+#include "plan/owned_plan.hpp"
 #include "runtime/first_wrong.hpp"
 #include "runtime/memory.hpp"
-#include "plan/owned_plan.hpp"
-#include "api/tasks.hpp"
 
 namespace poolgrad {
 namespace {
@@ -25,7 +25,8 @@ bool tried(Reason* reason, F&& f) {
     f();
     return true;
   } catch (const std::bad_alloc&) {
-    std::snprintf(reason->text, sizeof reason->text, "x: got a call that needs too much memory, wanted no more than there is");
+    std::snprintf(reason->text, sizeof reason->text,
+                  "x: got a call that needs too much memory, wanted no more than there is");
   } catch (const std::exception& e) {
     std::snprintf(reason->text, sizeof reason->text, "%s", e.what());
   } catch (...) {
@@ -37,15 +38,18 @@ bool tried(Reason* reason, F&& f) {
 /// Refuses windows of more cells than taps can number.
 void check_taps(const OwnedPlan& plan) {
   int64_t cells = 1;
-  for (int a = 0; a < plan.forward().rank && cells <= UINT32_MAX; ++a) cells *= std::max<int64_t>(plan.forward().axis[a].widest, 1);
-  if (cells > UINT32_MAX) throw std::invalid_argument("windows: got one with more cells than uint32 can number");
+  for (int a = 0; a < plan.forward().rank && cells <= UINT32_MAX; ++a)
+    cells *= std::max<int64_t>(plan.forward().axis[a].widest, 1);
+  if (cells > UINT32_MAX)
+    throw std::invalid_argument("windows: got one with more cells than uint32 can number");
 }
 
 const OwnedPlan& plan_of(const void* plan) { return *static_cast<const OwnedPlan*>(plan); }
 
 int64_t tap_bytes(const OwnedPlan& plan) {
   int64_t cells = 1;
-  for (int a = 0; a < plan.forward().rank && cells <= 256; ++a) cells *= std::max<int64_t>(plan.forward().axis[a].widest, 1);
+  for (int a = 0; a < plan.forward().rank && cells <= 256; ++a)
+    cells *= std::max<int64_t>(plan.forward().axis[a].widest, 1);
   return cells > 256 ? 4 : 1;
 }
 
@@ -54,10 +58,14 @@ void run(const Plan& plan, int64_t bytes, F&& f, bool apart = false) {
   if (work_of(plan)) piecewise(plan, bytes, nullptr, f, apart);
 }
 
-void* make_plan(int64_t outer, int64_t inner, int rank, const int64_t* n, const int64_t* m, const int64_t* start, const int64_t* stop, Reason* reason) {
+void* make_plan(int64_t outer, int64_t inner, int rank, const int64_t* n, const int64_t* m,
+                const int64_t* start, const int64_t* stop, Reason* reason) {
   OwnedPlan* made = nullptr;
   tried(reason, [&] {
-    if (rank < 1 || rank > kMaxRank) throw std::invalid_argument("x: got " + std::to_string(rank) + " pooled axes and axes between them, wanted 1 to " + std::to_string(kMaxRank));
+    if (rank < 1 || rank > kMaxRank)
+      throw std::invalid_argument("x: got " + std::to_string(rank) +
+                                  " pooled axes and axes between them, wanted 1 to " +
+                                  std::to_string(kMaxRank));
     std::vector<AxisData> axes;
     for (int a = 0; a < rank; ++a) {
       const int64_t windows = m[a];
@@ -78,7 +86,8 @@ bool fold(const void* plan, int dtype, int mean, const void* x, void* y, Reason*
     a.x = x;
     a.out = y;
     const Verbs* verbs = chosen_verbs(Dtype(dtype));
-    run(p.forward(), p.source_size() * kWidth[dtype], [&](Piece piece) { verbs->fold(p.forward(), a, Mean(mean), piece); });
+    run(p.forward(), p.source_size() * kWidth[dtype],
+        [&](Piece piece) { verbs->fold(p.forward(), a, Mean(mean), piece); });
   });
 }
 
@@ -89,11 +98,13 @@ bool spread(const void* plan, int dtype, int share, const void* g, void* dx, Rea
     a.g = g;
     a.out = dx;
     const Verbs* verbs = chosen_verbs(Dtype(dtype));
-    run(p.transposed(), p.source_size() * kWidth[dtype], [&](Piece piece) { verbs->spread(p.transposed(), a, Share(share), false, piece); });
+    run(p.transposed(), p.source_size() * kWidth[dtype],
+        [&](Piece piece) { verbs->spread(p.transposed(), a, Share(share), false, piece); });
   });
 }
 
-bool follow(const void* plan, int dtype, const void* v, const void* taps, void* out, bool back, Reason* reason) {
+bool follow(const void* plan, int dtype, const void* v, const void* taps, void* out, bool back,
+            Reason* reason) {
   const OwnedPlan& p = plan_of(plan);
   return tried(reason, [&] {
     Arrays a;
@@ -103,16 +114,27 @@ bool follow(const void* plan, int dtype, const void* v, const void* taps, void* 
     check_taps(p);
     const Verbs* verbs = chosen_verbs(Dtype(dtype));
     FirstWrong wrong;
-    run(back ? p.transposed() : p.forward(), std::max(p.source_size(), p.dest_size()) * kWidth[dtype], [&](Piece piece) {
-      wrong.report(back ? verbs->route(p.forward(), p.transposed(), a, piece) : verbs->pick(p.forward(), a, piece));
-    }, follows_each(p.forward()));
-    if (wrong.get() >= 0) throw std::invalid_argument("taps: got a tap outside its window at flat position " + std::to_string(wrong.get()));
+    run(
+        back ? p.transposed() : p.forward(),
+        std::max(p.source_size(), p.dest_size()) * kWidth[dtype],
+        [&](Piece piece) {
+          wrong.report(back ? verbs->route(p.forward(), p.transposed(), a, piece)
+                            : verbs->pick(p.forward(), a, piece));
+        },
+        follows_each(p.forward()));
+    if (wrong.get() >= 0)
+      throw std::invalid_argument("taps: got a tap outside its window at flat position " +
+                                  std::to_string(wrong.get()));
   });
 }
 
-bool pick(const void* plan, int dtype, const void* v, const void* taps, void* out, Reason* reason) { return follow(plan, dtype, v, taps, out, false, reason); }
+bool pick(const void* plan, int dtype, const void* v, const void* taps, void* out, Reason* reason) {
+  return follow(plan, dtype, v, taps, out, false, reason);
+}
 
-bool place(const void* plan, int dtype, const void* g, const void* taps, void* dx, Reason* reason) { return follow(plan, dtype, g, taps, dx, true, reason); }
+bool place(const void* plan, int dtype, const void* g, const void* taps, void* dx, Reason* reason) {
+  return follow(plan, dtype, g, taps, dx, true, reason);
+}
 
 /// Working memory for as long as a call.
 class Block {
@@ -132,7 +154,8 @@ template <class F>
 void stretches(int64_t n, int64_t width, F&& f) {
   constexpr int64_t kCells = 1 << 16;
   const int threads = n * width < kWorthThreads ? 1 : thread_limit.load();
-  parallel_for((n + kCells - 1) / kCells, threads, nullptr, [&](int64_t task) { f(task * kCells, std::min(n, (task + 1) * kCells)); });
+  parallel_for((n + kCells - 1) / kCells, threads, nullptr,
+               [&](int64_t task) { f(task * kCells, std::min(n, (task + 1) * kCells)); });
 }
 
 /// The bits of a floating type: where its infinity lies.
@@ -141,19 +164,24 @@ struct Format {
   Bits infinity;
 };
 
-/// Signed integers in the order of the numbers, turned round for minima; NaN above or below all of them.
+/// Signed integers in the order of the numbers, turned round for minima; NaN above or below all of
+/// them.
 template <class Bits>
-void rank_all(const Bits* x, std::make_signed_t<Bits>* ranks, int64_t n, Choice choice, Format<Bits> format) {
+void rank_all(const Bits* x, std::make_signed_t<Bits>* ranks, int64_t n, Choice choice,
+              Format<Bits> format) {
   using Signed = std::make_signed_t<Bits>;
   constexpr Bits kMagnitude = static_cast<Bits>(~Bits{0}) >> 1;
-  const Signed nan = choice.nan_wins ? static_cast<Signed>(kMagnitude) : static_cast<Signed>(~kMagnitude);
+  const Signed nan =
+      choice.nan_wins ? static_cast<Signed>(kMagnitude) : static_cast<Signed>(~kMagnitude);
   stretches(n, sizeof(Bits), [&](int64_t from, int64_t to) {
     for (int64_t i = from; i < to; ++i) {
       const Bits magnitude = x[i] & kMagnitude;
       const Bits bits = magnitude ? x[i] : Bits{0};  // -0 equals 0
       const bool negative = bits > kMagnitude;
       const Signed rank = static_cast<Signed>(negative ? bits ^ kMagnitude : bits);
-      ranks[i] = magnitude > format.infinity ? nan : choice.least ? static_cast<Signed>(~rank) : rank;
+      ranks[i] = magnitude > format.infinity ? nan
+                 : choice.least              ? static_cast<Signed>(~rank)
+                                             : rank;
     }
   });
 }
@@ -167,19 +195,25 @@ bool choose_largest(const OwnedPlan& p, Dtype dtype, const void* x, void* y, voi
   const Verbs* verbs = chosen_verbs(dtype);
   const int64_t bytes = p.source_size() * kWidth[static_cast<int>(dtype)];
   Wary wary(p.forward(), verbs, x, bytes);
-  run(p.forward(), bytes, [&](Piece piece) { wary.run(piece, [&](Piece part) { verbs->choose(p.forward(), a, part); }); });
+  run(p.forward(), bytes, [&](Piece piece) {
+    wary.run(piece, [&](Piece part) { verbs->choose(p.forward(), a, part); });
+  });
   return !wary.met();
 }
 
-/// As the largest of other numbers, `ranks`, whose order is the wanted one; the taps then pick from x.
-void choose_by(const OwnedPlan& p, Dtype dtype, const void* ranks, Dtype rank_type, const void* x, void* y, void* taps) {
+/// As the largest of other numbers, `ranks`, whose order is the wanted one; the taps then pick from
+/// x.
+void choose_by(const OwnedPlan& p, Dtype dtype, const void* ranks, Dtype rank_type, const void* x,
+               void* y, void* taps) {
   choose_largest(p, rank_type, ranks, y, taps);
   Reason reason;
-  if (!pick(&p, static_cast<int>(dtype), x, taps, y, &reason)) throw std::runtime_error(reason.text);
+  if (!pick(&p, static_cast<int>(dtype), x, taps, y, &reason))
+    throw std::runtime_error(reason.text);
 }
 
 template <class Bits>
-void choose_float(const OwnedPlan& p, Dtype dtype, Dtype rank_type, Choice choice, const void* x, void* y, void* taps, Format<Bits> format) {
+void choose_float(const OwnedPlan& p, Dtype dtype, Dtype rank_type, Choice choice, const void* x,
+                  void* y, void* taps, Format<Bits> format) {
   const int64_t n = p.source_size();
   const Bits* cells = static_cast<const Bits*>(x);
   if (!choice.least && choose_largest(p, dtype, x, y, taps)) return;
@@ -188,7 +222,8 @@ void choose_float(const OwnedPlan& p, Dtype dtype, Dtype rank_type, Choice choic
   choose_by(p, dtype, ranks.data(), rank_type, x, y, taps);
 }
 
-void choose_whole(const OwnedPlan& p, Dtype dtype, Choice choice, const void* x, void* y, void* taps) {
+void choose_whole(const OwnedPlan& p, Dtype dtype, Choice choice, const void* x, void* y,
+                  void* taps) {
   if (!choice.least && choose_largest(p, dtype, x, y, taps)) return;
   const int64_t bytes = p.source_size() * kWidth[static_cast<int>(dtype)];
   const Block turned(bytes);
@@ -200,16 +235,22 @@ void choose_whole(const OwnedPlan& p, Dtype dtype, Choice choice, const void* x,
   choose_by(p, dtype, turned.data(), dtype, x, y, taps);
 }
 
-bool choose(const void* plan, int dtype, Choice choice, const void* x, void* y, void* taps, Reason* reason) {
+bool choose(const void* plan, int dtype, Choice choice, const void* x, void* y, void* taps,
+            Reason* reason) {
   const OwnedPlan& p = plan_of(plan);
   const auto type = Dtype(dtype);
   return tried(reason, [&] {
     check_taps(p);
     switch (type) {
-      case Dtype::f16: return choose_float<uint16_t>(p, type, Dtype::i16, choice, x, y, taps, {0x7C00});
-      case Dtype::bf16: return choose_float<uint16_t>(p, type, Dtype::i16, choice, x, y, taps, {0x7F80});
-      case Dtype::f32: return choose_float<uint32_t>(p, type, Dtype::i32, choice, x, y, taps, {0x7F800000});
-      case Dtype::f64: return choose_float<uint64_t>(p, type, Dtype::i64, choice, x, y, taps, {0x7FF0000000000000});
+      case Dtype::f16:
+        return choose_float<uint16_t>(p, type, Dtype::i16, choice, x, y, taps, {0x7C00});
+      case Dtype::bf16:
+        return choose_float<uint16_t>(p, type, Dtype::i16, choice, x, y, taps, {0x7F80});
+      case Dtype::f32:
+        return choose_float<uint32_t>(p, type, Dtype::i32, choice, x, y, taps, {0x7F800000});
+      case Dtype::f64:
+        return choose_float<uint64_t>(p, type, Dtype::i64, choice, x, y, taps,
+                                      {0x7FF0000000000000});
       default: return choose_whole(p, type, choice, x, y, taps);
     }
   });
@@ -225,7 +266,10 @@ void sizes(const void* plan, int64_t* source, int64_t* dest, int64_t* tap) {
 }  // namespace
 
 const Foreign& foreign() {
-  static const Foreign table{make_plan, [](void* plan) { delete static_cast<OwnedPlan*>(plan); }, sizes, fold, spread, choose, pick, place};
+  static const Foreign table{make_plan, [](void* plan) { delete static_cast<OwnedPlan*>(plan); },
+                             sizes,     fold,
+                             spread,    choose,
+                             pick,      place};
   return table;
 }
 

@@ -19,13 +19,16 @@ namespace {
 
 std::atomic<unsigned long> main_thread{0};
 
-/// Only there does Python run signal handlers. In the child of a fork it is the one thread that is left.
+/// Only there does Python run signal handlers. In the child of a fork it is the one thread that is
+/// left.
 void note_main_thread() {
-  main_thread = nb::cast<unsigned long>(nb::module_::import_("threading").attr("main_thread")().attr("ident"));
+  main_thread = nb::cast<unsigned long>(
+      nb::module_::import_("threading").attr("main_thread")().attr("ident"));
   pthread_atfork(nullptr, nullptr, [] { main_thread = PyThread_get_thread_ident(); });
 }
 
-/// Lets Python handle signals that have come; true if a handler raised, and the exception is then set.
+/// Lets Python handle signals that have come; true if a handler raised, and the exception is then
+/// set.
 bool interrupted() {
   const PyGILState_STATE state = PyGILState_Ensure();
   const bool raised = PyErr_CheckSignals() != 0;
@@ -33,8 +36,9 @@ bool interrupted() {
   return raised;
 }
 
-/// Takes the lock again. Where the interpreter has ended meanwhile, Python 3.11 to 3.13 end the thread by unwinding its stack;
-/// destructors would then touch Python without the lock. As in 3.14, the thread waits for the end of the process instead.
+/// Takes the lock again. Where the interpreter has ended meanwhile, Python 3.11 to 3.13 end the
+/// thread by unwinding its stack; destructors would then touch Python without the lock. As in 3.14,
+/// the thread waits for the end of the process instead.
 void take_lock(PyThreadState* state) {
 #if defined(__GLIBCXX__)
   try {

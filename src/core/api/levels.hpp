@@ -1,4 +1,5 @@
-// The ISA levels that were compiled, and which of them this machine has. Included by module.cpp alone.
+// The ISA levels that were compiled, and which of them this machine has. Included by module.cpp
+// alone.
 #pragma once
 #include <nanobind/nanobind.h>
 
@@ -20,11 +21,18 @@ struct Level {
 
 const Level* levels(size_t& count) {
 #if defined(PG_X86)
-  static const Level list[] = {{"x86-64-v4", __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-                                                 __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd"),
-                                verbs_v4},
-                               {"x86-64-v3", __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("bmi"), verbs_v3},
-                               {"x86-64-v2", __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt"), verbs_baseline}};
+  static const Level list[] = {
+      {"x86-64-v4",
+       __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512cd"),
+       verbs_v4},
+      {"x86-64-v3",
+       __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("bmi"),
+       verbs_v3},
+      {"x86-64-v2", __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt"),
+       verbs_baseline}};
 #else
   static const Level list[] = {{"baseline", true, verbs_baseline}};
 #endif
@@ -45,7 +53,9 @@ const Level& choose_level(const char* highest) {
   size_t i = 0;
   if (highest && *highest) {
     while (i < count && std::strcmp(list[i].name, highest) != 0) ++i;
-    if (i == count) throw nb::value_error((std::string("POOLGRAD_ISA: there is no level '") + highest + "'").c_str());
+    if (i == count)
+      throw nb::value_error(
+          (std::string("POOLGRAD_ISA: there is no level '") + highest + "'").c_str());
   }
   while (!list[i].supported) ++i;
   return list[i];

@@ -1,17 +1,18 @@
-// The trust border: everything that comes from Python is checked here, once, before a kernel sees it.
+// The trust border: everything that comes from Python is checked here, once, before a kernel sees
+// it.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <limits>
 
 #include "api/arrays.hpp"
-#include "runtime/first_wrong.hpp"
 #include "api/foreign.hpp"
 #include "api/gil.hpp"
-#include "verbs/table.hpp"
 #include "api/levels.hpp"
-#include "api/tasks.hpp"
 #include "api/plan_type.hpp"
+#include "api/tasks.hpp"
+#include "runtime/first_wrong.hpp"
+#include "verbs/table.hpp"
 
 namespace poolgrad {
 namespace {
@@ -39,7 +40,8 @@ void need(const void* verb) {
 
 nb::object fold(const OwnedPlan& plan, int mean, nb::handle x, nb::handle given) {
   const nb::object y = given_or_new(given, plan.dest_shape, x, "x");
-  const Checked in = check(x, "x", plan.source_size(), false), out = check(y, "y", plan.dest_size(), true);
+  const Checked in = check(x, "x", plan.source_size(), false),
+                out = check(y, "y", plan.dest_size(), true);
   same_type(in, out, "y");
   apart(out, in);
   const Verbs* verbs = level->verbs(in.dtype);
@@ -48,23 +50,27 @@ nb::object fold(const OwnedPlan& plan, int mean, nb::handle x, nb::handle given)
   Arrays a;
   a.x = in.data;
   a.out = out.data;
-  in_pieces(plan.forward(), in.bytes, [&](Piece p) { verbs->fold(plan.forward(), a, Mean(mean), p); });
+  in_pieces(plan.forward(), in.bytes,
+            [&](Piece p) { verbs->fold(plan.forward(), a, Mean(mean), p); });
   return y;
 }
 
 nb::object spread(const OwnedPlan& plan, int share, bool reversed, nb::handle g, nb::handle given) {
   const nb::object dx = given_or_new(given, plan.source_shape, g, "g");
-  const Checked in = check(g, "g", plan.dest_size(), false), out = check(dx, "dx", plan.source_size(), true);
+  const Checked in = check(g, "g", plan.dest_size(), false),
+                out = check(dx, "dx", plan.source_size(), true);
   same_type(in, out, "dx");
   apart(out, in);
   const Verbs* verbs = level->verbs(in.dtype);
   need(reinterpret_cast<const void*>(verbs->spread));
   if (share < 0 || share > 3) throw nb::value_error("share: unknown");
-  if (in.dtype > Dtype::f64 && Share(share) != Share::quotient) throw nb::type_error("g: integers can only be spread as quotients");
+  if (in.dtype > Dtype::f64 && Share(share) != Share::quotient)
+    throw nb::type_error("g: integers can only be spread as quotients");
   Arrays a;
   a.g = in.data;
   a.out = out.data;
-  in_pieces(plan.transposed(), out.bytes, [&](Piece p) { verbs->spread(plan.transposed(), a, Share(share), reversed, p); });
+  in_pieces(plan.transposed(), out.bytes,
+            [&](Piece p) { verbs->spread(plan.transposed(), a, Share(share), reversed, p); });
   return dx;
 }
 
@@ -75,9 +81,12 @@ struct Three {
   int64_t bytes;
 };
 
-Three three(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle g, nb::handle out, bool g_is_dest, bool out_is_dest) {
+Three three(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle g, nb::handle out,
+            bool g_is_dest, bool out_is_dest) {
   const int64_t n = plan.source_size(), m = plan.dest_size();
-  const Checked cx = check(x, "x", n, false), cg = check(g, g_is_dest ? "g" : "v", g_is_dest ? m : n, false), co = check(out, "out", out_is_dest ? m : n, true);
+  const Checked cx = check(x, "x", n, false),
+                cg = check(g, g_is_dest ? "g" : "v", g_is_dest ? m : n, false),
+                co = check(out, "out", out_is_dest ? m : n, true);
   same_type(cx, cg, "g");
   same_type(cx, co, "out");
   apart(co, cx);
@@ -95,35 +104,44 @@ Three three(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle g, nb:
   return r;
 }
 
-nb::object near(const OwnedPlan& plan, double eps, nb::handle x, nb::handle y, nb::handle g, nb::handle given) {
+nb::object near(const OwnedPlan& plan, double eps, nb::handle x, nb::handle y, nb::handle g,
+                nb::handle given) {
   const nb::object dx = given_or_new(given, plan.source_shape, x, "x");
   if (y.is_none()) throw nb::type_error("y: not a NumPy array");
   const Three t = three(plan, x, y, g, dx, true, false);
-  in_pieces(plan.transposed(), t.bytes, [&](Piece p) { t.verbs->near(plan.transposed(), t.arrays, eps, p); });
+  in_pieces(plan.transposed(), t.bytes,
+            [&](Piece p) { t.verbs->near(plan.transposed(), t.arrays, eps, p); });
   return dx;
 }
 
-nb::object recall(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle v, nb::handle given) {
+nb::object recall(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle v,
+                  nb::handle given) {
   const nb::object out = given_or_new(given, plan.dest_shape, x, "x");
   if (y.is_none()) throw nb::type_error("y: not a NumPy array");
   const Three t = three(plan, x, y, v, out, false, true);
-  in_pieces(plan.forward(), t.bytes, [&](Piece p) { t.verbs->recall(plan.forward(), t.arrays, p); });
+  in_pieces(plan.forward(), t.bytes,
+            [&](Piece p) { t.verbs->recall(plan.forward(), t.arrays, p); });
   return out;
 }
 
 /// Returns dx, or, as an integer, the flat position in y that is not the pooled x.
-nb::object route(const OwnedPlan& owned, nb::handle x, nb::handle y, nb::handle g, nb::handle given) {
+nb::object route(const OwnedPlan& owned, nb::handle x, nb::handle y, nb::handle g,
+                 nb::handle given) {
   const nb::object dx = given_or_new(given, owned.source_shape, x, "x");
   const Three t = three(owned, x, y, g, dx, true, false);
   FirstWrong wrong;
-  in_pieces(owned.transposed(), t.bytes, [&](Piece p) { wrong.report(t.verbs->route(owned.forward(), owned.transposed(), t.arrays, p)); });
+  in_pieces(owned.transposed(), t.bytes, [&](Piece p) {
+    wrong.report(t.verbs->route(owned.forward(), owned.transposed(), t.arrays, p));
+  });
   return wrong.get() < 0 ? dx : nb::cast(wrong.get());
 }
 
 /// None, and nothing to rely on in y, if x must be whole and has NaN.
-nb::object select_best(const OwnedPlan& plan, int start, nb::handle x, nb::handle given, bool whole) {
+nb::object select_best(const OwnedPlan& plan, int start, nb::handle x, nb::handle given,
+                       bool whole) {
   const nb::object y = given_or_new(given, plan.dest_shape, x, "x");
-  const Checked in = check(x, "x", plan.source_size(), false), out = check(y, "y", plan.dest_size(), true);
+  const Checked in = check(x, "x", plan.source_size(), false),
+                out = check(y, "y", plan.dest_size(), true);
   same_type(in, out, "y");
   apart(out, in);
   if (start < 0 || start > 2) throw nb::value_error("start: unknown");
@@ -154,12 +172,14 @@ bool is_whole(nb::handle x) {
 }
 
 bool is_wide(const Checked& index, const char* name) {
-  if (index.dtype != Dtype::i32 && index.dtype != Dtype::i64) throw nb::type_error((std::string(name) + ": must be int32 or int64").c_str());
+  if (index.dtype != Dtype::i32 && index.dtype != Dtype::i64)
+    throw nb::type_error((std::string(name) + ": must be int32 or int64").c_str());
   return index.dtype == Dtype::i64;
 }
 
 void argmax(const OwnedPlan& plan, int64_t modulo, nb::handle x, nb::handle y, nb::handle index) {
-  const Checked in = check(x, "x", plan.source_size(), false), out = check(y, "y", plan.dest_size(), true);
+  const Checked in = check(x, "x", plan.source_size(), false),
+                out = check(y, "y", plan.dest_size(), true);
   const Checked where = check(index, "index", plan.dest_size(), true);
   same_type(in, out, "y");
   apart(out, in);
@@ -167,32 +187,39 @@ void argmax(const OwnedPlan& plan, int64_t modulo, nb::handle x, nb::handle y, n
   apart(where, out);
   const bool wide = is_wide(where, "index");
   if (modulo <= 0) throw nb::value_error("modulo: must be positive");
-  if (!wide && modulo - 1 > std::numeric_limits<int32_t>::max()) throw nb::value_error("index: int32 does not hold positions below modulo");
+  if (!wide && modulo - 1 > std::numeric_limits<int32_t>::max())
+    throw nb::value_error("index: int32 does not hold positions below modulo");
   const Verbs* verbs = level->verbs(in.dtype);
   Arrays a;
   a.x = in.data;
   a.out = out.data;
   a.out_index = where.data;
-  in_pieces(plan.forward(), in.bytes, [&](Piece p) { verbs->argmax(plan.forward(), a, wide, modulo, p); });
+  in_pieces(plan.forward(), in.bytes,
+            [&](Piece p) { verbs->argmax(plan.forward(), a, wide, modulo, p); });
 }
 
 /// The most cells of a window whose taps can be numbered.
 constexpr int64_t kMostTaps = std::numeric_limits<uint32_t>::max();
 
-/// Taps, one per cell of the destination: bytes, or, where a window has more than 256 cells, uint32.
+/// Taps, one per cell of the destination: bytes, or, where a window has more than 256 cells,
+/// uint32.
 Checked check_taps(const OwnedPlan& plan, nb::handle taps, bool written) {
   const Checked c = check(taps, "taps", plan.dest_size(), written);
   int64_t cells = 1;
-  for (int a = 0; a < plan.forward().rank && cells <= kMostTaps; ++a) cells *= std::max<int64_t>(plan.forward().axis[a].widest, 1);
+  for (int a = 0; a < plan.forward().rank && cells <= kMostTaps; ++a)
+    cells *= std::max<int64_t>(plan.forward().axis[a].widest, 1);
   const Dtype wanted = cells > 256 ? Dtype::u32 : Dtype::u8;
-  if (cells > kMostTaps) throw nb::value_error("plan: a window has more cells than uint32 can number");
-  if (c.dtype != wanted) throw nb::type_error(wanted == Dtype::u8 ? "taps: must be uint8" : "taps: must be uint32");
+  if (cells > kMostTaps)
+    throw nb::value_error("plan: a window has more cells than uint32 can number");
+  if (c.dtype != wanted)
+    throw nb::type_error(wanted == Dtype::u8 ? "taps: must be uint8" : "taps: must be uint32");
   return c;
 }
 
 /// False, and nothing to rely on in y and taps, if x must be whole and has NaN.
 bool choose(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle taps, bool whole) {
-  const Checked in = check(x, "x", plan.source_size(), false), out = check(y, "y", plan.dest_size(), true), where = check_taps(plan, taps, true);
+  const Checked in = check(x, "x", plan.source_size(), false),
+                out = check(y, "y", plan.dest_size(), true), where = check_taps(plan, taps, true);
   same_type(in, out, "y");
   apart(out, in);
   apart(where, in);
@@ -202,15 +229,20 @@ bool choose(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle taps, 
   a.x = in.data;
   a.out = out.data;
   a.out_index = where.data;
-  return in_pieces_of(plan.forward(), verbs, in, whole, [&](Piece p) { verbs->choose(plan.forward(), a, p); });
+  return in_pieces_of(plan.forward(), verbs, in, whole,
+                      [&](Piece p) { verbs->choose(plan.forward(), a, p); });
 }
 
-/// Follows taps: forth, from the source to the destination, or back. Returns the result, or, as an integer, the first cell
-/// whose tap is outside its window.
-nb::object follow(const OwnedPlan& plan, nb::handle v, nb::handle taps, nb::handle given, bool back) {
-  const nb::object result = given_or_new(given, back ? plan.source_shape : plan.dest_shape, v, back ? "g" : "v");
+/// Follows taps: forth, from the source to the destination, or back. Returns the result, or, as an
+/// integer, the first cell whose tap is outside its window.
+nb::object follow(const OwnedPlan& plan, nb::handle v, nb::handle taps, nb::handle given,
+                  bool back) {
+  const nb::object result =
+      given_or_new(given, back ? plan.source_shape : plan.dest_shape, v, back ? "g" : "v");
   const int64_t n = plan.source_size(), m = plan.dest_size();
-  const Checked in = check(v, back ? "g" : "v", back ? m : n, false), out = check(result, "out", back ? n : m, true), where = check_taps(plan, taps, false);
+  const Checked in = check(v, back ? "g" : "v", back ? m : n, false),
+                out = check(result, "out", back ? n : m, true),
+                where = check_taps(plan, taps, false);
   same_type(in, out, "out");
   apart(out, in);
   apart(out, where);
@@ -220,9 +252,13 @@ nb::object follow(const OwnedPlan& plan, nb::handle v, nb::handle taps, nb::hand
   a.index = where.data;
   a.out = out.data;
   FirstWrong wrong;
-  in_pieces(back ? plan.transposed() : plan.forward(), std::max(in.bytes, out.bytes), [&](Piece p) {
-    wrong.report(back ? verbs->route(plan.forward(), plan.transposed(), a, p) : verbs->pick(plan.forward(), a, p));
-  }, follows_each(plan.forward()));
+  in_pieces(
+      back ? plan.transposed() : plan.forward(), std::max(in.bytes, out.bytes),
+      [&](Piece p) {
+        wrong.report(back ? verbs->route(plan.forward(), plan.transposed(), a, p)
+                          : verbs->pick(plan.forward(), a, p));
+      },
+      follows_each(plan.forward()));
   return wrong.get() < 0 ? result : nb::cast(wrong.get());
 }
 
@@ -234,14 +270,24 @@ struct Indexed {
 };
 
 Indexed indexed(int64_t items, nb::handle v, nb::handle index, nb::handle out, bool index_like_v) {
-  const Checked cv = check(v, "v", -1, false), co = check(out, "out", -1, true), ci = check(index, "index", -1, false);
+  const Checked cv = check(v, "v", -1, false), co = check(out, "out", -1, true),
+                ci = check(index, "index", -1, false);
   same_type(cv, co, "out");
   apart(co, cv);
   apart(co, ci);
   const int64_t source = (index_like_v ? co : cv).elements, dest = ci.elements;
-  if (dest != (index_like_v ? cv : co).elements) throw nb::value_error("index: must have one position per cell");
-  if (items < 0 || (items == 0 && (source || dest)) || (items && (source % items || dest % items))) throw nb::value_error("items: does not divide the arrays");
-  Indexed r{{}, level->verbs(cv.dtype), is_wide(ci, "index"), cv.dtype <= Dtype::bf16, items ? source / items : 0, items ? dest / items : 0, source, co.bytes + cv.bytes};
+  if (dest != (index_like_v ? cv : co).elements)
+    throw nb::value_error("index: must have one position per cell");
+  if (items < 0 || (items == 0 && (source || dest)) || (items && (source % items || dest % items)))
+    throw nb::value_error("items: does not divide the arrays");
+  Indexed r{{},
+            level->verbs(cv.dtype),
+            is_wide(ci, "index"),
+            cv.dtype <= Dtype::bf16,
+            items ? source / items : 0,
+            items ? dest / items : 0,
+            source,
+            co.bytes + cv.bytes};
   r.arrays.g = cv.data;
   r.arrays.index = ci.data;
   r.arrays.out = co.data;
@@ -257,46 +303,63 @@ int64_t gather(int64_t items, bool absolute, nb::handle v, nb::handle index, nb:
   FirstWrong wrong;
   unlocked([&](Ask ask) {
     parallel_for((cells + kCells - 1) / kCells, threads, ask, [&](int64_t task) {
-      wrong.report(k.verbs->gather(k.arrays, k.wide, k.n, k.m, k.total, absolute, task * kCells, std::min(cells, (task + 1) * kCells)));
+      wrong.report(k.verbs->gather(k.arrays, k.wide, k.n, k.m, k.total, absolute, task * kCells,
+                                   std::min(cells, (task + 1) * kCells)));
     });
   });
   return wrong.get();
 }
 
-/// By images, each in its own task; where there are few, or a position leaves its image, by stretches of the result. Halves round at each
-/// addition, or once: their sums then are in working memory, so no task has too many of them.
-int64_t scatter(int64_t items, bool absolute, nb::handle g, nb::handle index, nb::handle out, bool once) {
+/// By images, each in its own task; where there are few, or a position leaves its image, by
+/// stretches of the result. Halves round at each addition, or once: their sums then are in working
+/// memory, so no task has too many of them.
+int64_t scatter(int64_t items, bool absolute, nb::handle g, nb::handle index, nb::handle out,
+                bool once) {
   constexpr int64_t kMostSums = 1 << 23;
   const Indexed k = indexed(items, g, index, out, true);
   if (k.total == 0 && k.m == 0) return -1;
   const int threads = k.bytes < kWorthThreads ? 1 : thread_limit.load();
   once = once && k.half;
-  const auto run = [&](Reached r) { return k.verbs->scatter(k.arrays, k.wide, k.n, k.m, k.total, absolute, r); };
-  const bool by_items = once ? items > 1 && items >= threads && k.n <= kMostSums : items >= threads && threads > 1;
-  const int64_t parts = once ? std::max<int64_t>(threads, (k.total + kMostSums - 1) / kMostSums) : threads;
+  const auto run = [&](Reached r) {
+    return k.verbs->scatter(k.arrays, k.wide, k.n, k.m, k.total, absolute, r);
+  };
+  const bool by_items =
+      once ? items > 1 && items >= threads && k.n <= kMostSums : items >= threads && threads > 1;
+  const int64_t parts =
+      once ? std::max<int64_t>(threads, (k.total + kMostSums - 1) / kMostSums) : threads;
   FirstWrong wrong;
   unlocked([&](Ask ask) {
     if (by_items) {
       FirstWrong astray;
-      parallel_for(items, threads, ask, [&](int64_t i) { astray.report(run({i, i + 1, i * k.n, (i + 1) * k.n, false, once})); });
+      parallel_for(items, threads, ask, [&](int64_t i) {
+        astray.report(run({i, i + 1, i * k.n, (i + 1) * k.n, false, once}));
+      });
       if (astray.get() < 0) return;
     }
-    parallel_for(parts, threads, ask, [&](int64_t p) { wrong.report(run({0, items, k.total / parts * p, p + 1 < parts ? k.total / parts * (p + 1) : k.total, true, once})); });
+    parallel_for(parts, threads, ask, [&](int64_t p) {
+      wrong.report(run({0, items, k.total / parts * p,
+                        p + 1 < parts ? k.total / parts * (p + 1) : k.total, true, once}));
+    });
   });
   return wrong.get();
 }
 
-nb::object make_plan(nb::handle source, nb::handle dest, int64_t outer, int64_t inner, nb::handle axes, bool plain) {
+nb::object make_plan(nb::handle source, nb::handle dest, int64_t outer, int64_t inner,
+                     nb::handle axes, bool plain) {
   struct Given {
     int64_t n;
     Borrowed start, stop, span;
   };
   std::vector<Given> list;
   for (nb::handle item : axes) {
-    if (list.size() == static_cast<size_t>(kMaxRank)) throw nb::value_error(("axes: got more than " + std::to_string(kMaxRank) + ", wanted at most so many").c_str());
-    if (!PyTuple_Check(item.ptr()) || PyTuple_Size(item.ptr()) != 4) throw nb::type_error("axes: each must be (n, start, stop, span)");
+    if (list.size() == static_cast<size_t>(kMaxRank))
+      throw nb::value_error(
+          ("axes: got more than " + std::to_string(kMaxRank) + ", wanted at most so many").c_str());
+    if (!PyTuple_Check(item.ptr()) || PyTuple_Size(item.ptr()) != 4)
+      throw nb::type_error("axes: each must be (n, start, stop, span)");
     const nb::tuple t = nb::borrow<nb::tuple>(item);
-    list.push_back({integer(t[0], "axes"), int64_vector(t[1], "start"), int64_vector(t[2], "stop"), {}});
+    list.push_back(
+        {integer(t[0], "axes"), int64_vector(t[1], "start"), int64_vector(t[2], "stop"), {}});
     if (!t[3].is_none()) list.back().span = int64_vector(t[3], "span");
   }
   std::unique_ptr<OwnedPlan> plan;
@@ -304,7 +367,8 @@ nb::object make_plan(nb::handle source, nb::handle dest, int64_t outer, int64_t 
     unlocked([&](Ask ask) {
       parallel_for(1, 1, ask, [&](int64_t) {
         std::vector<AxisData> data;
-        for (const Given& g : list) data.push_back({g.n, copied(g.start), copied(g.stop), copied(g.span)});
+        for (const Given& g : list)
+          data.push_back({g.n, copied(g.start), copied(g.stop), copied(g.span)});
         plan = std::make_unique<OwnedPlan>(outer, inner, std::move(data), plain);
       });
     });
@@ -324,16 +388,18 @@ int import_numpy() {
 }  // namespace
 }  // namespace poolgrad
 
-// A second interpreter is refused before nanobind sees it: that would take the types away from the first. An older processor is
-// refused before anything else is asked of it.
+// A second interpreter is refused before nanobind sees it: that would take the types away from the
+// first. An older processor is refused before anything else is asked of it.
 #undef NB_EXPORT
 #define NB_EXPORT
 extern "C" PyObject* PyInit__inner();
 extern "C" __attribute__((visibility("default"))) PyObject* PyInit__core();
 PyObject* PyInit__core() {
   const char* refusal = nullptr;
-  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) refusal = "poolgrad: does not work in sub-interpreters";
-  if (!poolgrad::has_a_level()) refusal = "poolgrad: needs a processor with SSE4.2 and POPCNT (x86-64-v2)";
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0)
+    refusal = "poolgrad: does not work in sub-interpreters";
+  if (!poolgrad::has_a_level())
+    refusal = "poolgrad: needs a processor with SSE4.2 and POPCNT (x86-64-v2)";
   if (!refusal) return PyInit__inner();
   PyErr_SetString(PyExc_ImportError, refusal);
   return nullptr;
@@ -344,7 +410,8 @@ NB_MODULE(_inner, m) {
   if (import_numpy() < 0) throw nb::python_error();
   start_threads();
   note_main_thread();
-  nb::set_leak_warnings(false);  // plans in caches outlive the module where something else keeps its users alive at exit
+  nb::set_leak_warnings(false);  // plans in caches outlive the module where something else keeps
+                                 // its users alive at exit
   level = &choose_level(std::getenv("POOLGRAD_ISA"));
   chosen_verbs = level->verbs;
   thread_limit = available_threads();
@@ -353,11 +420,14 @@ NB_MODULE(_inner, m) {
     try {
       std::rethrow_exception(thrown);
     } catch (const std::bad_alloc&) {
-      PyErr_SetString(PyExc_MemoryError, "x: got a call that needs too much working memory, wanted no more than the memory there is");
+      PyErr_SetString(PyExc_MemoryError,
+                      "x: got a call that needs too much working memory, wanted no more than the "
+                      "memory there is");
     }
   });
   PlanObject::make_type();
-  m.def("Plan", &make_plan, nb::arg("source"), nb::arg("dest"), nb::arg("outer"), nb::arg("inner"), nb::arg("axes"), nb::arg("plain") = false);
+  m.def("Plan", &make_plan, nb::arg("source"), nb::arg("dest"), nb::arg("outer"), nb::arg("inner"),
+        nb::arg("axes"), nb::arg("plain") = false);
   const auto out = nb::arg("out").none() = nb::none();
   m.def("fold", &fold, nb::arg(), nb::arg(), nb::arg(), out);
   m.def("spread", &spread, nb::arg(), nb::arg(), nb::arg(), nb::arg(), out);
@@ -369,23 +439,39 @@ NB_MODULE(_inner, m) {
   m.def("recall", &recall, nb::arg(), nb::arg(), nb::arg(), nb::arg(), out);
   m.def("whole", &is_whole);
   m.def("choose", &choose, nb::arg(), nb::arg(), nb::arg(), nb::arg(), whole);
-  m.def("pick", [](const OwnedPlan& plan, nb::handle v, nb::handle taps, nb::handle given) { return follow(plan, v, taps, given, false); }, nb::arg(), nb::arg(), nb::arg(), out);
-  m.def("place", [](const OwnedPlan& plan, nb::handle g, nb::handle taps, nb::handle given) { return follow(plan, g, taps, given, true); }, nb::arg(), nb::arg(), nb::arg(), out);
-  m.def("keep_at_most", [](int64_t bytes) { keep_at_most(static_cast<size_t>(std::max<int64_t>(bytes, 0))); });
+  m.def(
+      "pick",
+      [](const OwnedPlan& plan, nb::handle v, nb::handle taps, nb::handle given) {
+        return follow(plan, v, taps, given, false);
+      },
+      nb::arg(), nb::arg(), nb::arg(), out);
+  m.def(
+      "place",
+      [](const OwnedPlan& plan, nb::handle g, nb::handle taps, nb::handle given) {
+        return follow(plan, g, taps, given, true);
+      },
+      nb::arg(), nb::arg(), nb::arg(), out);
+  m.def("keep_at_most",
+        [](int64_t bytes) { keep_at_most(static_cast<size_t>(std::max<int64_t>(bytes, 0))); });
   m.def("go_far_from", [](int64_t bytes) { far_from = bytes < 0 ? usually_far() : bytes; });
-  m.def("empty", [](nb::handle shape, nb::handle like) { return given_or_new(nb::none(), any_shape(shape, "shape"), like, "like"); });
+  m.def("empty", [](nb::handle shape, nb::handle like) {
+    return given_or_new(nb::none(), any_shape(shape, "shape"), like, "like");
+  });
   m.def("gather", &gather);
-  m.def("scatter", &scatter, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg("once") = false);
+  m.def("scatter", &scatter, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+        nb::arg("once") = false);
   m.def("get_num_threads", [] { return thread_limit.load(); });
   m.def("set_num_threads", [](int n) {
-    if (n < 1 || n > 1024) throw nb::value_error(("threads: got " + std::to_string(n) + ", wanted 1 to 1024").c_str());
+    if (n < 1 || n > 1024)
+      throw nb::value_error(("threads: got " + std::to_string(n) + ", wanted 1 to 1024").c_str());
     thread_limit = n;
   });
   m.def("available_threads", &available_threads);
   m.def("use_bfloat16", [](nb::handle array) {
     if (!PyArray_Check(array.ptr())) throw nb::type_error("array: not a NumPy array");
     auto* a = reinterpret_cast<PyArrayObject*>(array.ptr());
-    if (!PyTypeNum_ISUSERDEF(PyArray_TYPE(a)) || PyArray_ITEMSIZE(a) != 2) throw nb::type_error("array: not of bfloat16");
+    if (!PyTypeNum_ISUSERDEF(PyArray_TYPE(a)) || PyArray_ITEMSIZE(a) != 2)
+      throw nb::type_error("array: not of bfloat16");
     bfloat16_number = PyArray_TYPE(a);
   });
   m.def("isa", [] { return level->name; });
@@ -397,6 +483,8 @@ NB_MODULE(_inner, m) {
       if (list[i].supported) names.append(list[i].name);
     return names;
   });
-  m.def("foreign", [] { return nb::steal(PyCapsule_New(const_cast<Foreign*>(&foreign()), kForeignName, nullptr)); });
+  m.def("foreign", [] {
+    return nb::steal(PyCapsule_New(const_cast<Foreign*>(&foreign()), kForeignName, nullptr));
+  });
   m.attr("compiler") = __VERSION__;
 }

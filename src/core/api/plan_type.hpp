@@ -1,7 +1,7 @@
 #pragma once
 
-// A plan as Python holds it. The type is made by hand: nanobind notes every instance of its own types in a table, and where there is no
-// memory for that table to grow it ends the process.
+// A plan as Python holds it. The type is made by hand: nanobind notes every instance of its own
+// types in a table, and where there is no memory for that table to grow it ends the process.
 #include <memory>
 
 #include "api/arrays.hpp"
@@ -20,7 +20,8 @@ struct PlanObject {
   }
   static void make_type() {
     PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&end)}, {0, nullptr}};
-    PyType_Spec spec{"poolgrad._core.Plan", sizeof(PlanObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+    PyType_Spec spec{"poolgrad._core.Plan", sizeof(PlanObject), 0,
+                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
     type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
     if (!type) throw nb::python_error();
   }

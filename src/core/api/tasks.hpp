@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
-#include "verbs/table.hpp"
 #include "runtime/threads.hpp"
+#include "verbs/table.hpp"
 
 namespace poolgrad {
 
@@ -23,21 +23,26 @@ inline int64_t work_of(const Plan& plan) {
   return work;
 }
 
-/// Runs f(piece) for all pieces of a destination that is not empty. Apart: f computes items one by one.
+/// Runs f(piece) for all pieces of a destination that is not empty. Apart: f computes items one by
+/// one.
 template <class F>
 void piecewise(const Plan& plan, int64_t bytes, Ask ask, F&& f, bool apart = false) {
   const int64_t cells = plan.axis[0].m;
   const int threads = bytes < kWorthThreads ? 1 : thread_limit.load();
-  // Items are kept together, 32 at least, since neighbours may be computed side by side; then each is cut into stretches of rows.
-  // Not so under long windows, whose rows both sides of a cut compute: those are cut between items, or once per thread.
-  const int64_t wanted = threads == 1 ? 1 : int64_t{threads} * 4, reach = std::max<int64_t>(plan.axis[0].widest, 1);
+  // Items are kept together, 32 at least, since neighbours may be computed side by side; then each
+  // is cut into stretches of rows. Not so under long windows, whose rows both sides of a cut
+  // compute: those are cut between items, or once per thread.
+  const int64_t wanted = threads == 1 ? 1 : int64_t{threads} * 4,
+                reach = std::max<int64_t>(plan.axis[0].widest, 1);
   const bool far = reach > 4 && 16 * reach > cells;
   apart |= plan.inner >= 64 || (far && plan.last().m * plan.inner >= 64);
   const int64_t blocks = std::clamp<int64_t>(apart ? plan.outer : plan.outer / 32, 1, wanted);
-  const int64_t cuts = std::clamp<int64_t>(cells / (2 * reach), 1, ((far ? threads : wanted) + blocks - 1) / blocks);
+  const int64_t cuts =
+      std::clamp<int64_t>(cells / (2 * reach), 1, ((far ? threads : wanted) + blocks - 1) / blocks);
   parallel_for(blocks * cuts, threads, ask, [&](int64_t task) {
     const int64_t b = task / cuts, c = task % cuts;
-    f(Piece{plan.outer * b / blocks, plan.outer * (b + 1) / blocks, cells * c / cuts, cells * (c + 1) / cuts});
+    f(Piece{plan.outer * b / blocks, plan.outer * (b + 1) / blocks, cells * c / cuts,
+            cells * (c + 1) / cuts});
   });
 }
 
@@ -52,18 +57,24 @@ inline bool looked(bool (*whole)(const void*, int64_t), const char* x, int64_t n
   return true;
 }
 
-/// A call that gives up where it meets NaN. What a task reads is looked at first, so much at a time that it is still near when it is read again.
+/// A call that gives up where it meets NaN. What a task reads is looked at first, so much at a time
+/// that it is still near when it is read again.
 class Wary {
  public:
   Wary(const Plan& plan, const Verbs* verbs, const void* x, int64_t bytes)
-      : plan_(plan), whole_(verbs->whole), x_(static_cast<const char*>(x)), slab_(plan.source_slab()), width_(bytes / std::max<int64_t>(plan.outer * plan.axis[0].n * slab_, 1)) {}
+      : plan_(plan),
+        whole_(verbs->whole),
+        x_(static_cast<const char*>(x)),
+        slab_(plan.source_slab()),
+        width_(bytes / std::max<int64_t>(plan.outer * plan.axis[0].n * slab_, 1)) {}
 
   /// Runs f(piece) over parts of a piece until one has met NaN.
   template <class F>
   void run(Piece p, F&& f) {
     if (!whole_) return f(p);
     const Axis& axis = plan_.axis[0];
-    const int64_t least = plan_.inner >= 64 ? 1 : 64, per = axis.n / axis.m + 1, row = slab_ * width_ + 1;
+    const int64_t least = plan_.inner >= 64 ? 1 : 64, per = axis.n / axis.m + 1,
+                  row = slab_ * width_ + 1;
     const int64_t items = std::max(kNear / (row * axis.n + 1) / least * least, least);
     const int64_t rows = std::max(kNear / (row * per * items), 8 * axis.widest + 1);
     for (int64_t i = p.i0; i < p.i1; i += items)
@@ -81,7 +92,8 @@ class Wary {
   bool look(Piece p) {
     const Axis& axis = plan_.axis[0];
     const int64_t from = axis.start[p.h0], cells = (axis.stop[p.h1 - 1] - from) * slab_;
-    for (int64_t i = p.i0; i < p.i1 && !nan_; ++i) if (!looked(whole_, x_ + (i * axis.n + from) * slab_ * width_, cells, width_)) nan_ = true;
+    for (int64_t i = p.i0; i < p.i1 && !nan_; ++i)
+      if (!looked(whole_, x_ + (i * axis.n + from) * slab_ * width_, cells, width_)) nan_ = true;
     return !nan_;
   }
 

@@ -1,4 +1,5 @@
-// Runs of lanes along a destination row: across the inner elements of a cell, or along neighbouring cells.
+// Runs of lanes along a destination row: across the inner elements of a cell, or along neighbouring
+// cells.
 #pragma once
 #include "simd/stream.hpp"
 
@@ -16,7 +17,8 @@ void split(const T* row, int64_t cells, int64_t inner, int64_t S, int64_t phase,
     else if (inner == 1)
       for (int64_t q = 0; q < count; ++q) to[q] = from[q * S];
     else
-      for (int64_t q = 0; q < count; ++q) std::memcpy(to + q * inner, from + q * S * inner, static_cast<size_t>(inner) * sizeof(T));
+      for (int64_t q = 0; q < count; ++q)
+        std::memcpy(to + q * inner, from + q * S * inner, static_cast<size_t>(inner) * sizeof(T));
   }
 }
 
@@ -26,7 +28,8 @@ void join(const T* from, int64_t count, int64_t inner, int64_t P, T* to) {
   if (inner == 1)
     for (int64_t q = 0; q < count; ++q) to[q * P] = from[q];
   else
-    for (int64_t q = 0; q < count; ++q) std::memcpy(to + q * P * inner, from + q * inner, static_cast<size_t>(inner) * sizeof(T));
+    for (int64_t q = 0; q < count; ++q)
+      std::memcpy(to + q * P * inner, from + q * inner, static_cast<size_t>(inner) * sizeof(T));
 }
 
 /// Calls f(item, row of the item, j0, j1) for every destination row of a piece.
@@ -49,10 +52,11 @@ struct RowArrays {
   bool far = false;  ///< whether what is written had better go past the caches
 };
 
-/// Runs a cell kernel over destination rows. Two lane modes: across the inner elements of one cell, or,
-/// where those are few and the windows repeat, along neighbouring cells of the row.
+/// Runs a cell kernel over destination rows. Two lane modes: across the inner elements of one cell,
+/// or, where those are few and the windows repeat, along neighbouring cells of the row.
 ///
-/// cell(reach, arrays, at, lanes): arrays point at the run's first lane; at is its place in the row.
+/// cell(reach, arrays, at, lanes): arrays point at the run's first lane; at is its place in the
+/// row.
 template <class T, int Sources, int Partners>
 class RowRunner {
  public:
@@ -86,20 +90,23 @@ class RowRunner {
   template <class Cell>
   void run(Reach& reach, const Arrays& a, int64_t j0, int64_t j1, Cell&& cell) {
     const bool upper_cut = reach.cut;
-    const int64_t lo = along_ ? clamp(axis_.lo, j0, j1) : j1, hi = along_ ? clamp(axis_.hi, j0, j1) : j1;
+    const int64_t lo = along_ ? clamp(axis_.lo, j0, j1) : j1,
+                  hi = along_ ? clamp(axis_.hi, j0, j1) : j1;
     for (bool& kept : kept_) kept = false;
-    for (int64_t j = j0; j < lo; j += patience_) across(reach, a, j, stretch(j, lo), upper_cut, cell);
+    for (int64_t j = j0; j < lo; j += patience_)
+      across(reach, a, j, stretch(j, lo), upper_cut, cell);
     for (int64_t j = lo; j < hi; j += stretch_) {
       if (j > lo) checkpoint(meter(), stretch_ * (axis_.widest + 1));
       along(reach, a, j, j + stretch_ < hi ? j + stretch_ : hi, upper_cut, cell);
     }
-    for (int64_t j = hi; j < j1; j += patience_) across(reach, a, j, stretch(j, j1), upper_cut, cell);
+    for (int64_t j = hi; j < j1; j += patience_)
+      across(reach, a, j, stretch(j, j1), upper_cut, cell);
     reach.cut = upper_cut;
   }
 
  private:
-  /// Cells of a row that is an item that are computed at a time: what is sorted for them stays near a core. Random tests, whose rows are
-  /// short, are built with fewer.
+  /// Cells of a row that is an item that are computed at a time: what is sorted for them stays near
+  /// a core. Random tests, whose rows are short, are built with fewer.
 #if defined(PG_STRETCH)
   static constexpr int64_t kStretch = PG_STRETCH;
 #else
@@ -108,14 +115,16 @@ class RowRunner {
 
   static bool worth(const Plan& plan) {
     const Axis& axis = plan.last();
-    return !plan.plain && plan.inner < kLanes<T> && (axis.hi - axis.lo) / axis.period * plan.inner >= kLanes<T>;
+    return !plan.plain && plan.inner < kLanes<T> &&
+           (axis.hi - axis.lo) / axis.period * plan.inner >= kLanes<T>;
   }
   /// Windows of moderate size are listed tap by tap, so that kernels run one loop over them.
   static int64_t flat_size(const Plan& plan) {
     const int64_t taps = Rows::capacity(plan) * plan.last().widest;
     return taps <= 32768 ? taps : 0;
   }
-  /// Versions of different runners never meet: a kernel may outlive the runner whose lists it knows.
+  /// Versions of different runners never meet: a kernel may outlive the runner whose lists it
+  /// knows.
   static int64_t next_runner() {
     static thread_local int64_t runners = 0;
     return ++runners << 32;
@@ -128,7 +137,8 @@ class RowRunner {
     checkpoint(meter(), kManySteps);
     return j + patience_;
   }
-  /// The cell kernel on all lanes, so many of them between two checkpoints; whole vectors at every level.
+  /// The cell kernel on all lanes, so many of them between two checkpoints; whole vectors at every
+  /// level.
   template <class Cell>
   PG_INLINE void in_runs(const Reach& reach, Arrays& here, int64_t at, int64_t lanes, Cell& cell) {
     constexpr int64_t kMost = 4096;
@@ -150,7 +160,8 @@ class RowRunner {
     reach.off = Offsets{nullptr, inner_};
     // Cells that repeat share their list of taps: from the second period on it is there.
     const bool listed = taps_ && axis_.period <= lists_;
-    const int64_t known = listed ? clamp(axis_.lo + axis_.period, j0 + axis_.period, j1) : j1, end = listed ? clamp(axis_.hi, known, j1) : j1;
+    const int64_t known = listed ? clamp(axis_.lo + axis_.period, j0 + axis_.period, j1) : j1,
+                  end = listed ? clamp(axis_.hi, known, j1) : j1;
     for (int64_t j = j0; j < j1; ++j) {
       if (j == known && j < end) {
         repeated(a, j, end, cell);
@@ -162,10 +173,15 @@ class RowRunner {
     }
   }
 
-  /// Cells [j, end), whose lists of taps are there: one run per list, over so many cells that what one reads the next finds in cache.
+  /// Cells [j, end), whose lists of taps are there: one run per list, over so many cells that what
+  /// one reads the next finds in cache.
   template <class Cell>
   void repeated(const Arrays& a, int64_t j, int64_t end, Cell& cell) {
-    const int64_t period = axis_.period, cells = period == 1 ? end - j : (1 + 4096 / (inner_ * period * static_cast<int64_t>(sizeof(T)))) * period;
+    const int64_t period = axis_.period,
+                  cells = period == 1
+                              ? end - j
+                              : (1 + 4096 / (inner_ * period * static_cast<int64_t>(sizeof(T)))) *
+                                    period;
     for (; j < end; j += cells)
       for (int64_t p = j; p < j + period && p < end; ++p) {
         const int64_t stop = j + cells < end ? j + cells : end;
@@ -186,7 +202,8 @@ class RowRunner {
     return a;
   }
 
-  /// The reach of cell j as a single row of taps, kept for the cells of this row that have the same.
+  /// The reach of cell j as a single row of taps, kept for the cells of this row that have the
+  /// same.
   const Reach& flatten(const Reach& reach, int64_t j) {
     if (!taps_) return reach;
     const bool repeats = axis_.lo <= j && j < axis_.hi && axis_.period <= lists_;
@@ -235,7 +252,9 @@ class RowRunner {
   void along(Reach& reach, const Arrays& a, int64_t lo, int64_t hi, bool upper_cut, Cell& cell) {
     Arrays base = a;
     const Reach whole = reach;
-    if (axis_.step > 1) regroup(reach, base, axis_.from(lo) / axis_.step * axis_.step, axis_.from(hi - 1) + axis_.length(hi - 1));
+    if (axis_.step > 1)
+      regroup(reach, base, axis_.from(lo) / axis_.step * axis_.step,
+              axis_.from(hi - 1) + axis_.length(hi - 1));
     for (int64_t p = 0; p < axis_.period && lo + p < hi; ++p) {
       const int64_t first = lo + p, count = (hi - first + axis_.period - 1) / axis_.period;
       aim(reach, first, upper_cut);
@@ -262,13 +281,15 @@ class RowRunner {
 
   /// One residue class of destination cells, through contiguous scratch.
   template <class Cell>
-  void interleaved(const Reach& reach, const Arrays& base, int64_t first, int64_t count, Cell& cell) {
+  void interleaved(const Reach& reach, const Arrays& base, int64_t first, int64_t count,
+                   Cell& cell) {
     Arrays here = base;
     if constexpr (Partners > 0)
       for (int i = 0; i < Partners; ++i) {
         T* to = join_.get() + (i + 1) * every_ * inner_;
         for (int64_t q = 0; q < count; ++q)
-          std::memcpy(to + q * inner_, base.partner[i] + (first + q * axis_.period) * inner_, static_cast<size_t>(inner_) * sizeof(T));
+          std::memcpy(to + q * inner_, base.partner[i] + (first + q * axis_.period) * inner_,
+                      static_cast<size_t>(inner_) * sizeof(T));
         here.partner[i] = to;
       }
     here.out = join_.get();
@@ -278,11 +299,13 @@ class RowRunner {
 
   /// The most source cells that a stretch reads.
   int64_t longest() const {
-    const int64_t all = axis_.m ? axis_.stop[axis_.m - 1] - axis_.origin : 0, some = (stretch_ / axis_.period + 3) * axis_.step + axis_.widest;
+    const int64_t all = axis_.m ? axis_.stop[axis_.m - 1] - axis_.origin : 0,
+                  some = (stretch_ / axis_.period + 3) * axis_.step + axis_.widest;
     return all < some ? all : some;
   }
 
-  /// Source rows sorted by phase, as far as they are read, kept from one destination row to the next.
+  /// Source rows sorted by phase, as far as they are read, kept from one destination row to the
+  /// next.
   void regroup(Reach& reach, Arrays& base, int64_t from, int64_t to) {
     const int64_t length = axis_.n * inner_, slot_size = phase_ * axis_.step;
     if (from != from_ || to != to_)
@@ -296,7 +319,8 @@ class RowRunner {
       if (tags_[slot] == row) continue;
       tags_[slot] = row;
       for (int i = 0; i < Sources; ++i)
-        split(base.source[i] + reach.rows[r] + from * inner_, to - from, inner_, axis_.step, phase_, split_.get() + (i * slots_ + slot) * slot_size);
+        split(base.source[i] + reach.rows[r] + from * inner_, to - from, inner_, axis_.step, phase_,
+              split_.get() + (i * slots_ + slot) * slot_size);
     }
     for (int i = 0; i < Sources; ++i) base.source[i] = split_.get() + i * slots_ * slot_size;
     reach.rows = slot_rows_.get();

@@ -1,4 +1,5 @@
-// Rows as combs: where windows repeat along the last axis, neighbouring cells of a row are the lanes.
+// Rows as combs: where windows repeat along the last axis, neighbouring cells of a row are the
+// lanes.
 #pragma once
 #include "loops/transposed_tile.hpp"
 
@@ -17,16 +18,20 @@ PG_INLINE V every(const V* v, std::integer_sequence<int, I...>) {
 template <int P, int S, class V, int... I>
 PG_INLINE V in_turn(const V* v, std::integer_sequence<int, I...>) {
   constexpr int L = sizeof...(I);
-  const V two = __builtin_shufflevector(v[0], v[1], ((P * L + I) % S < 2 ? (P * L + I) % S * L + (P * L + I) / S : 0)...);
+  const V two = __builtin_shufflevector(
+      v[0], v[1], ((P * L + I) % S < 2 ? (P * L + I) % S * L + (P * L + I) / S : 0)...);
   if constexpr (S == 2) return two;
-  else return __builtin_shufflevector(two, v[2], ((P * L + I) % S < 2 ? I : L + (P * L + I) / S)...);
+  else
+    return __builtin_shufflevector(two, v[2], ((P * L + I) % S < 2 ? I : L + (P * L + I) / S)...);
 }
 
-/// An axis as a comb: destination cell P q + p reads source cells S q + first(p) + t, 0 <= t < width(p), as far as there are such.
-/// S is at most 3: into more, rows are parted only cell by cell.
+/// An axis as a comb: destination cell P q + p reads source cells S q + first(p) + t, 0 <= t <
+/// width(p), as far as there are such. S is at most 3: into more, rows are parted only cell by
+/// cell.
 struct Comb {
   /// Looks at every window, if it is wanted.
-  Comb(const Axis& a, int lanes, bool wanted = true) : axis(a), S(a.step), P(a.period), teeth((a.m + P - 1) / P) {
+  Comb(const Axis& a, int lanes, bool wanted = true)
+      : axis(a), S(a.step), P(a.period), teeth((a.m + P - 1) / P) {
     if (!wanted || axis.hi - axis.lo <= P || S > 3) return;
     const auto inside = [&](int64_t c) { return c < 0 ? 0 : c > axis.n ? axis.n : c; };
     for (int64_t p = 0; p < P; ++p) {
@@ -34,7 +39,8 @@ struct Comb {
       for (int64_t j = p, from = first(p); j < axis.m; j += P, from += S) {
         const int64_t to = from + length;
         if (axis.start[j] != inside(from) || axis.stop[j] != inside(to)) return;
-        const bool is_cut = axis.span && axis.span[j] != axis.length(j), sticks_out = from < 0 || to > axis.n;
+        const bool is_cut = axis.span && axis.span[j] != axis.length(j),
+                   sticks_out = from < 0 || to > axis.n;
         cuts |= is_cut;
         odd_cuts |= is_cut != sticks_out;
         left = -from > left ? -from : left;
@@ -48,7 +54,8 @@ struct Comb {
   /// How far behind its own place the last cell of a tooth reads.
   int64_t reach() const {
     int64_t most = 0;
-    for (int64_t p = 0; p < P; ++p) most = first(p) + left + width(p) > most ? first(p) + left + width(p) : most;
+    for (int64_t p = 0; p < P; ++p)
+      most = first(p) + left + width(p) > most ? first(p) + left + width(p) : most;
     return most / S + 1;
   }
 
@@ -64,8 +71,9 @@ struct Comb {
 /// Bytes of rows that stay near a core.
 constexpr int64_t kNearBytes = 512 << 10;
 
-/// Rows in phases, each a run of its own: counted from `left` cells before the row, phase p has cells p, p + S, …. What is
-/// before and after the row is neutral, so that no window is cut and no vector is partly filled.
+/// Rows in phases, each a run of its own: counted from `left` cells before the row, phase p has
+/// cells p, p + S, …. What is before and after the row is neutral, so that no window is cut and no
+/// vector is partly filled.
 template <class T>
 class Phases {
  public:
@@ -74,8 +82,14 @@ class Phases {
   static constexpr int64_t full(int64_t n) { return (n + V - 1) / V * V; }
 
   /// `apart`: from one phase to the next, if that is given.
-  Phases(int64_t n, int64_t S, int64_t left, int64_t read, W neutral, const T* end, int64_t apart = 0)
-      : n_(n), S_(S), left_(left), phase_(apart ? apart : full((n + left) / S + 2 * V > read ? (n + left) / S + 2 * V : read)), neutral_(neutral), end_(end) {
+  Phases(int64_t n, int64_t S, int64_t left, int64_t read, W neutral, const T* end,
+         int64_t apart = 0)
+      : n_(n),
+        S_(S),
+        left_(left),
+        phase_(apart ? apart : full((n + left) / S + 2 * V > read ? (n + left) / S + 2 * V : read)),
+        neutral_(neutral),
+        end_(end) {
     for (int64_t c = 0; c < S * V; ++c) mask_[c] = c < n % (S * V) ? -1 : 0;
   }
   int64_t size() const { return S_ * phase_; }
@@ -87,7 +101,9 @@ class Phases {
 
   /// Puts a row in its place, each cell times its weight where there are weights.
   [[gnu::noinline]] void fill(const T* row, W* to, const W* weights = nullptr) {
-    if (S_ == 1) return weights ? straight<true>(row, to + left_, weights) : straight<false>(row, to + left_, weights);
+    if (S_ == 1)
+      return weights ? straight<true>(row, to + left_, weights)
+                     : straight<false>(row, to + left_, weights);
     S_ == 2 ? parted<2>(row, to + place(left_)) : parted<3>(row, to + place(left_));
   }
 
@@ -114,7 +130,9 @@ class Phases {
   void straight(const T* row, W* to, const W* weights) {
     int64_t c = 0;
     for (; c + V <= n_; c += V) store<V>(to + c, weighed<Weighted>(load<V>(row + c), weights + c));
-    if (c < n_) store<V>(to + c, masked(weighed<Weighted>(load<V>(rest(row + c, n_ - c, V)), weights + c), 0));
+    if (c < n_)
+      store<V>(to + c,
+               masked(weighed<Weighted>(load<V>(rest(row + c, n_ - c, V)), weights + c), 0));
   }
   template <int S>
   void parted(const T* row, W* to) {
@@ -151,7 +169,8 @@ template <class T>
   if (count > 0) std::memcpy(static_cast<void*>(to), from, static_cast<size_t>(count) * sizeof(T));
 }
 
-/// Writes a vector to a row that ends after `room` cells. Behind the row it may write what is written later, up to `limit`.
+/// Writes a vector to a row that ends after `room` cells. Behind the row it may write what is
+/// written later, up to `limit`.
 template <class T>
 PG_INLINE void put(T* to, Vec<Wide<T>, kLanes<T>> v, int64_t room, const T* limit) {
   constexpr int V = kLanes<T>;
@@ -169,7 +188,8 @@ struct Taps {
   int64_t width;
 };
 
-/// Reduces whole vectors of lanes over their taps, several at a time. K: the width if it is known, else 0.
+/// Reduces whole vectors of lanes over their taps, several at a time. K: the width if it is known,
+/// else 0.
 template <class T, Order order, int K, class Begin, class Step, class End>
 PG_INLINE void reduce_taps(const Taps& w, int64_t lanes, Begin&& begin, Step&& step, End&& end) {
   constexpr int V = kLanes<T>;
@@ -211,16 +231,30 @@ struct CombRow {
   bool cut;
 };
 
-/// The rows of a piece, one after the other. make(source row, upper count, to) keeps a source row, next(to) goes on with it, and use(CombRow)
-/// computes a destination row from those that are kept. Windows that overlap find their common rows kept. Several rows are
-/// made before any is read: a vector that is read across two that were just written has to wait for both.
+/// The rows of a piece, one after the other. make(source row, upper count, to) keeps a source row,
+/// next(to) goes on with it, and use(CombRow) computes a destination row from those that are kept.
+/// Windows that overlap find their common rows kept. Several rows are made before any is read: a
+/// vector that is read across two that were just written has to wait for both.
 template <class W>
 class CombRows {
  public:
   CombRows(const Plan& plan, bool reversed, int64_t size)
-      : plan_(plan), reversed_(reversed), size_(size), per_(plan.rows_per_slab()), source_rows_(plan.source_slab() / plan.last().n), most_(Rows::capacity(plan)),
-        width_(most_ / plan.axis[0].widest), apart_(all_apart(plan)), kept_(slots(plan)),
-        slots_(plan.axis[0].n), lists_(per_ * width_), lengths_(per_), cuts_(per_), counts_(plan.last().count ? source_rows_ : 0), rows_(most_), ring_(kept_ * size) {
+      : plan_(plan),
+        reversed_(reversed),
+        size_(size),
+        per_(plan.rows_per_slab()),
+        source_rows_(plan.source_slab() / plan.last().n),
+        most_(Rows::capacity(plan)),
+        width_(most_ / plan.axis[0].widest),
+        apart_(all_apart(plan)),
+        kept_(slots(plan)),
+        slots_(plan.axis[0].n),
+        lists_(per_ * width_),
+        lengths_(per_),
+        cuts_(per_),
+        counts_(plan.last().count ? source_rows_ : 0),
+        rows_(most_),
+        ring_(kept_ * size) {
     for (int64_t h = 0; h < plan.axis[0].n; ++h) slots_[h] = h * source_rows_ % kept_ * size;
     Plan below = plan;
     --below.rank;
@@ -231,20 +265,23 @@ class CombRows {
       rows.seek(u, reach);
       lengths_[u] = reach.nrows;
       cuts_[u] = reach.cut;
-      for (int64_t r = 0; r < reach.nrows; ++r) lists_[u * width_ + r] = reach.rows[r] / plan.last().n * (apart_ ? 1 : size);
+      for (int64_t r = 0; r < reach.nrows; ++r)
+        lists_[u * width_ + r] = reach.rows[r] / plan.last().n * (apart_ ? 1 : size);
     }
     if (!plan.last().count) return;
     for (int64_t r = 0; r < source_rows_; ++r) {
       int64_t rest = r;
       counts_[r] = 1;
-      for (int a = plan.rank - 2; a >= 1; rest /= plan.axis[a].n, --a) counts_[r] *= plan.axis[a].count[rest % plan.axis[a].n];
+      for (int a = plan.rank - 2; a >= 1; rest /= plan.axis[a].n, --a)
+        counts_[r] *= plan.axis[a].count[rest % plan.axis[a].n];
     }
   }
 
   /// Whether the lists and the kept rows are small enough to stay near a core.
   static bool small(const Plan& plan, int64_t size) {
     if (plan.axis[0].widest == 0 || Rows::capacity(plan) == 0 || plan.last().n == 0) return false;
-    return slots(plan) * size * static_cast<int64_t>(sizeof(W)) <= kNearBytes && plan.rows_per_slab() * Rows::capacity(plan) <= 1 << 15;
+    return slots(plan) * size * static_cast<int64_t>(sizeof(W)) <= kNearBytes &&
+           plan.rows_per_slab() * Rows::capacity(plan) <= 1 << 15;
   }
 
   W* ring() { return ring_.get(); }
@@ -257,9 +294,13 @@ class CombRows {
       int64_t made = 0;
       for (int64_t j = p.h0; j < p.h1; ++j) {
         checkpoint(meter(), (width_ * per_ + 1) * size_);
-        if (!apart_ && made < top.stop[j]) made = ahead(i, made > top.start[j] ? made : top.start[j], top.stop[j], top.stop[p.h1 - 1], make, next);
+        if (!apart_ && made < top.stop[j])
+          made = ahead(i, made > top.start[j] ? made : top.start[j], top.stop[j],
+                       top.stop[p.h1 - 1], make, next);
         const bool cut = top.span && top.span[j] != top.length(j);
-        for (int64_t u = 0; u < per_; ++u) use(CombRow{rows_.get(), list(i, j, u, make, next), i, (i * top.m + j) * per_ + u, cut || cuts_[u]});
+        for (int64_t u = 0; u < per_; ++u)
+          use(CombRow{rows_.get(), list(i, j, u, make, next), i, (i * top.m + j) * per_ + u,
+                      cut || cuts_[u]});
       }
     }
   }
@@ -267,7 +308,9 @@ class CombRows {
  private:
   static constexpr int64_t kAhead = 3;
   static int64_t slots(const Plan& plan) {
-    return all_apart(plan) ? Rows::capacity(plan) : (plan.axis[0].widest + (plan.rank == 2 ? kAhead : 0)) * (plan.source_slab() / plan.last().n);
+    return all_apart(plan) ? Rows::capacity(plan)
+                           : (plan.axis[0].widest + (plan.rank == 2 ? kAhead : 0)) *
+                                 (plan.source_slab() / plan.last().n);
   }
   static bool all_apart(const Plan& plan) {
     for (int a = 0; a + 1 < plan.rank; ++a)
@@ -278,9 +321,11 @@ class CombRows {
   template <class Make>
   PG_INLINE void keep(int64_t i, int64_t h, int64_t r, int64_t at, Make&& make) {
     const Axis& top = plan_.axis[0];
-    make((i * top.n + h) * source_rows_ + r, top.count ? top.count[h] * counts_[r] : 1, ring_.get() + at);
+    make((i * top.n + h) * source_rows_ + r, top.count ? top.count[h] * counts_[r] : 1,
+         ring_.get() + at);
   }
-  /// Makes the rows of source cells [from, to) of the first axis, and of some more where a cell has but one row.
+  /// Makes the rows of source cells [from, to) of the first axis, and of some more where a cell has
+  /// but one row.
   template <class Make, class Next>
   int64_t ahead(int64_t i, int64_t from, int64_t to, int64_t end, Make&& make, Next&& next) {
     if (plan_.rank == 2) to = to + kAhead < end ? to + kAhead : end;
@@ -294,7 +339,8 @@ class CombRows {
   template <class Make, class Next>
   PG_INLINE int64_t list(int64_t i, int64_t j, int64_t u, Make&& make, Next&& next) {
     const Axis& top = plan_.axis[0];
-    const int64_t *below = lists_.get() + u * width_, h0 = top.start[j], h1 = top.stop[j], n = lengths_[u];
+    const int64_t *below = lists_.get() + u * width_, h0 = top.start[j], h1 = top.stop[j],
+                  n = lengths_[u];
     int64_t k = 0;
     const auto add = [&](int64_t h, int64_t r) {
       const int64_t at = apart_ ? k * size_ : slots_[h] + r;

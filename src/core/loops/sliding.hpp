@@ -1,10 +1,11 @@
 // Long windows, one axis after the other: the cost per cell hardly grows with the window.
 //
-// Along the last axis a line is joined with itself, shifted by 1, 2, 4 cells and so on, until its cells span whole windows.
-// Every other axis is cut into blocks as long as its longest window, so that each window is the end of one block and the
-// beginning of the next: slabs come one by one, and what is kept is one block of them and a running result. Nothing is ever
-// subtracted: NaN and infinity stay in their windows, and sums do not cancel. How a window is put together depends on its
-// axis alone, not on the tile or the piece it is computed in.
+// Along the last axis a line is joined with itself, shifted by 1, 2, 4 cells and so on, until its
+// cells span whole windows. Every other axis is cut into blocks as long as its longest window, so
+// that each window is the end of one block and the beginning of the next: slabs come one by one,
+// and what is kept is one block of them and a running result. Nothing is ever subtracted: NaN and
+// infinity stay in their windows, and sums do not cancel. How a window is put together depends on
+// its axis alone, not on the tile or the piece it is computed in.
 #pragma once
 #include "verbs/max.hpp"
 
@@ -17,7 +18,9 @@ struct Greater {
   static constexpr bool idempotent = true;
   static W neutral() { return minus_infinity<W>(); }
   template <int L>
-  PG_INLINE static Vec<W, L> join(Vec<W, L> a, Vec<W, L> b) { return larger<W, L>(a, b); }
+  PG_INLINE static Vec<W, L> join(Vec<W, L> a, Vec<W, L> b) {
+    return larger<W, L>(a, b);
+  }
 };
 
 struct Sum {
@@ -25,17 +28,21 @@ struct Sum {
   static constexpr bool idempotent = false;
   static double neutral() { return 0; }
   template <int L>
-  PG_INLINE static Vec<double, L> join(Vec<double, L> a, Vec<double, L> b) { return a + b; }
+  PG_INLINE static Vec<double, L> join(Vec<double, L> a, Vec<double, L> b) {
+    return a + b;
+  }
 };
 
-/// A row of a tile, in the source or in the destination: cells [w0, w0 + cells) of the last axis, lanes [c0, c0 + lanes) of each.
+/// A row of a tile, in the source or in the destination: cells [w0, w0 + cells) of the last axis,
+/// lanes [c0, c0 + lanes) of each.
 struct Row {
   const int64_t* at;  ///< its cell along each axis but the last
   int64_t item;       ///< which image
   int64_t place;      ///< where its first lane is in the image
   int64_t w0, cells, c0, lanes, inner;
 
-  /// Calls f(place in the image, place in the tile's row, lanes) for stretches [w, end) of cells of the row.
+  /// Calls f(place in the image, place in the tile's row, lanes) for stretches [w, end) of cells of
+  /// the row.
   template <class F>
   PG_INLINE void stretch(int64_t w, int64_t end, F&& f) const {
     if (lanes == inner) return f(place + w * inner, w * lanes, (end - w) * lanes);
@@ -54,12 +61,15 @@ struct Row {
 
 /// to = a joined with b; both rows are full vectors long.
 template <class Op>
-PG_INLINE void join_rows(const typename Op::Cell* a, const typename Op::Cell* b, typename Op::Cell* to, int64_t n) {
+PG_INLINE void join_rows(const typename Op::Cell* a, const typename Op::Cell* b,
+                         typename Op::Cell* to, int64_t n) {
   constexpr int L = kLanes<typename Op::Cell>;
-  for (int64_t c = 0; c < n; c += L) store<L>(to + c, Op::template join<L>(load<L>(a + c), load<L>(b + c)));
+  for (int64_t c = 0; c < n; c += L)
+    store<L>(to + c, Op::template join<L>(load<L>(a + c), load<L>(b + c)));
 }
 
-/// One line: out[j] = op over the cells of window j. Windows that are cut at the edges are completed by neutral cells.
+/// One line: out[j] = op over the cells of window j. Windows that are cut at the edges are
+/// completed by neutral cells.
 template <class Op>
 class Line {
  public:
@@ -67,7 +77,8 @@ class Line {
   static constexpr int L = kLanes<Cell>;
   static constexpr int64_t kDirect = 6;  ///< windows up to this length are joined cell by cell
 
-  explicit Line(const Axis& axis) : axis_(axis), base_(axis.m ? axis.start[axis.lo] - axis.lo * axis.step : 0) {
+  explicit Line(const Axis& axis)
+      : axis_(axis), base_(axis.m ? axis.start[axis.lo] - axis.lo * axis.step : 0) {
     whole_ = axis.hi > axis.lo && axis.period == 1 && axis.length(axis.lo) == axis.widest;
     for (int64_t j = 0; j < axis.m && whole_; ++j) {
       const int64_t s = base_ + j * axis.step, e = s + axis.widest;
@@ -79,12 +90,16 @@ class Line {
   int64_t begin(int64_t j) const { return whole_ ? base_ + j * axis_.step : axis_.start[j]; }
   int64_t end(int64_t j) const { return whole_ ? begin(j) + axis_.widest : axis_.stop[j]; }
 
-  /// The elements that a line of windows [j0, j1) needs, with room for vectors that reach over its end.
-  int64_t room(int64_t j0, int64_t j1, int64_t lanes) const { return (end(j1 - 1) - begin(j0) + axis_.widest) * lanes + 2 * L; }
+  /// The elements that a line of windows [j0, j1) needs, with room for vectors that reach over its
+  /// end.
+  int64_t room(int64_t j0, int64_t j1, int64_t lanes) const {
+    return (end(j1 - 1) - begin(j0) + axis_.widest) * lanes + 2 * L;
+  }
 
   /// The cells of the line begin at window j0, which has been read already; it is overwritten.
   void run(int64_t j0, int64_t j1, int64_t lanes, Cell* line, Cell* out) const {
-    const int64_t B = axis_.widest, cells = end(j1 - 1) - begin(j0), lead = axis_.start[j0] - begin(j0), tail = axis_.stop[j1 - 1] - begin(j0);
+    const int64_t B = axis_.widest, cells = end(j1 - 1) - begin(j0),
+                  lead = axis_.start[j0] - begin(j0), tail = axis_.stop[j1 - 1] - begin(j0);
     for (int64_t c = 0; c < lead * lanes; ++c) line[c] = Op::neutral();
     for (int64_t c = tail * lanes; c < cells * lanes; ++c) line[c] = Op::neutral();
     const bool even = whole_ && axis_.step == 1;
@@ -92,7 +107,9 @@ class Line {
     for (int64_t span = 1;; span *= 2) {
       if (even) put(line, span, B, lanes, (j1 - j0) * lanes, out);
       else
-        for (int64_t j = j0; j < j1; ++j) put_cell(line + (begin(j) - begin(j0)) * lanes, span, end(j) - begin(j), lanes, out + (j - j0) * lanes);
+        for (int64_t j = j0; j < j1; ++j)
+          put_cell(line + (begin(j) - begin(j0)) * lanes, span, end(j) - begin(j), lanes,
+                   out + (j - j0) * lanes);
       if (2 * span > B) return;
       join_rows<Op>(line, line + span * lanes, line, (cells - 2 * span + 1) * lanes);
     }
@@ -108,10 +125,13 @@ class Line {
     }
   }
 
-  /// Each cell of the line spans `span` cells: what that gives to windows of `length` cells that begin one cell after the other.
-  static void put(const Cell* line, int64_t span, int64_t length, int64_t lanes, int64_t n, Cell* out) {
+  /// Each cell of the line spans `span` cells: what that gives to windows of `length` cells that
+  /// begin one cell after the other.
+  static void put(const Cell* line, int64_t span, int64_t length, int64_t lanes, int64_t n,
+                  Cell* out) {
     if constexpr (Op::idempotent) {
-      if (span <= length && length < 2 * span) join_rows<Op>(line, line + (length - span) * lanes, out, n);
+      if (span <= length && length < 2 * span)
+        join_rows<Op>(line, line + (length - span) * lanes, out, n);
     } else if (length & span) {
       const int64_t done = length & (span - 1);
       if (done) join_rows<Op>(out, line + done * lanes, out, n);
@@ -128,7 +148,8 @@ class Line {
       for_lanes<Cell>(lanes, [&](auto lane, auto many, int64_t first) {
         constexpr int V = decltype(lane)::count, N = decltype(many)::count;
         for (int64_t c = first; c < first + N * V; c += V)
-          store<V>(out + c, Op::template join<V>(load<V>(earlier + c), load<V>(line + done * lanes + c)));
+          store<V>(out + c,
+                   Op::template join<V>(load<V>(earlier + c), load<V>(line + done * lanes + c)));
       });
   }
 
@@ -140,13 +161,15 @@ class Line {
 /// Bytes of working memory for sliding.
 constexpr int64_t kSlideBytes = 448 << 10;
 
-/// Slides over a piece of a plan, tile by tile. read(row, cells) supplies a row of the source, write(row, cells) takes one of
-/// the destination. Rows of the destination come in order, for each lane, if slabs must stay whole.
+/// Slides over a piece of a plan, tile by tile. read(row, cells) supplies a row of the source,
+/// write(row, cells) takes one of the destination. Rows of the destination come in order, for each
+/// lane, if slabs must stay whole.
 template <class Op>
 class Slider {
  public:
   using Cell = typename Op::Cell;
-  explicit Slider(const Plan& plan, bool whole_slabs = false) : plan_(plan), top_(plan.rank - 1), line_(plan.last()), memory_(measure(whole_slabs)) {
+  explicit Slider(const Plan& plan, bool whole_slabs = false)
+      : plan_(plan), top_(plan.rank - 1), line_(plan.last()), memory_(measure(whole_slabs)) {
     std::memset(memory_.get(), 0, static_cast<size_t>(total_) * sizeof(Cell));
     Cell* p = memory_.get();
     for (int a = 0; a < top_; ++a) {
@@ -175,10 +198,12 @@ class Slider {
 
  private:
   static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-  static constexpr int64_t padded(int64_t n) { return (n + kLanes<Cell> - 1) / kLanes<Cell> * kLanes<Cell>; }
+  static constexpr int64_t padded(int64_t n) {
+    return (n + kLanes<Cell> - 1) / kLanes<Cell> * kLanes<Cell>;
+  }
 
-  /// Chooses tiles that fit the memory, as far as they can be cut: lanes first, which costs nothing, then the axis whose
-  /// windows overlap the cut least.
+  /// Chooses tiles that fit the memory, as far as they can be cut: lanes first, which costs
+  /// nothing, then the axis whose windows overlap the cut least.
   int64_t measure(bool whole_slabs) {
     lanes_ = plan_.inner;
     for (int a = 1; a <= top_; ++a) tile_[a] = plan_.axis[a].m;
@@ -189,7 +214,10 @@ class Slider {
       }
       int longest = 0;
       for (int a = 1; a <= top_ && !whole_slabs; ++a)
-        if (tile_[a] >= 2 * plan_.axis[a].widest && (!longest || tile_[a] * plan_.axis[longest].widest > tile_[longest] * plan_.axis[a].widest)) longest = a;
+        if (tile_[a] >= 2 * plan_.axis[a].widest &&
+            (!longest ||
+             tile_[a] * plan_.axis[longest].widest > tile_[longest] * plan_.axis[a].widest))
+          longest = a;
       if (!longest) break;
       tile_[longest] = (tile_[longest] + 1) / 2;
     }
@@ -233,32 +261,39 @@ class Slider {
     line_.run(j0, j1, row.lanes, row_, to);
   }
 
-  /// Axis a of the tile: out receives its destination cells, one after the other, or all in one place if a is the first.
+  /// Axis a of the tile: out receives its destination cells, one after the other, or all in one
+  /// place if a is the first.
   template <class Read, class Done>
   void down(int a, Cell* out, Read&& read, Done&& done) {
     const Axis& axis = plan_.axis[a];
-    const int64_t B = axis.widest, n = size_[a + 1], j1 = to_[a], s0 = axis.start[from_[a]], s1 = axis.stop[j1 - 1], step = a ? n : 0;
+    const int64_t B = axis.widest, n = size_[a + 1], j1 = to_[a], s0 = axis.start[from_[a]],
+                  s1 = axis.stop[j1 - 1], step = a ? n : 0;
     Cell *const ring = ring_[a], *run = nullptr;
     int64_t j = from_[a];
     for (int64_t s = s0, r = s0 % B; s < s1; ++s, r = r + 1 == B ? 0 : r + 1) {
       Cell* const slab = ring + r * n;
       at_[a] = s;
       make(a + 1, slab, read);
-      const bool fresh = s == s0 || r == 0, both = !fresh && j < j1 && axis.stop[j] == s + 1 && axis.blocks[j] == 0;
+      const bool fresh = s == s0 || r == 0,
+                 both = !fresh && j < j1 && axis.stop[j] == s + 1 && axis.blocks[j] == 0;
       if (both) extend_and_join(run, slab, begin_[a], ring + axis.start[j] % B * n, out, n);
       else if (!fresh) join_rows<Op>(run, slab, begin_[a], n);
       run = fresh ? slab : begin_[a];
-      for (bool made = both; j < j1 && axis.stop[j] == s + 1 && axis.blocks[j] != 2; made = false, out += step, done(j++))
+      for (bool made = both; j < j1 && axis.stop[j] == s + 1 && axis.blocks[j] != 2;
+           made = false, out += step, done(j++))
         if (axis.blocks[j] == 1) std::memcpy(out, run, static_cast<size_t>(n) * sizeof(Cell));
         else if (!made) join_rows<Op>(ring + axis.start[j] % B * n, run, out, n);
       if (j == j1 || (r < B - 1 && s < axis.n - 1)) continue;
-      for (int64_t k = r; k-- > (s - r >= s0 ? 0 : s0 % B);) join_rows<Op>(ring + k * n, ring + (k + 1) * n, ring + k * n, n);
-      for (; j < j1 && axis.stop[j] == s + 1; out += step, done(j++)) std::memcpy(out, ring + axis.start[j] % B * n, static_cast<size_t>(n) * sizeof(Cell));
+      for (int64_t k = r; k-- > (s - r >= s0 ? 0 : s0 % B);)
+        join_rows<Op>(ring + k * n, ring + (k + 1) * n, ring + k * n, n);
+      for (; j < j1 && axis.stop[j] == s + 1; out += step, done(j++))
+        std::memcpy(out, ring + axis.start[j] % B * n, static_cast<size_t>(n) * sizeof(Cell));
     }
   }
 
   /// begin = run joined with slab, out = end joined with that.
-  static void extend_and_join(const Cell* run, const Cell* slab, Cell* begin, const Cell* end, Cell* out, int64_t n) {
+  static void extend_and_join(const Cell* run, const Cell* slab, Cell* begin, const Cell* end,
+                              Cell* out, int64_t n) {
     constexpr int L = kLanes<Cell>;
     for (int64_t c = 0; c < n; c += L) {
       const auto v = Op::template join<L>(load<L>(run + c), load<L>(slab + c));
@@ -292,14 +327,15 @@ class Slider {
   Meter& steps_ = meter();
   const int top_;  // the last axis
   Line<Op> line_;
-  int64_t lanes_ = 1, total_ = 0, tile_[kMaxRank], size_[kMaxRank], from_[kMaxRank], to_[kMaxRank], at_[kMaxRank];
+  int64_t lanes_ = 1, total_ = 0, tile_[kMaxRank], size_[kMaxRank], from_[kMaxRank], to_[kMaxRank],
+          at_[kMaxRank];
   Row row_of_{};
   Scratch<Cell> memory_;
   Cell *ring_[kMaxRank], *begin_[kMaxRank], *slab_, *row_;
 };
 
-/// Whether sliding is possible, and saves work: a step of it costs as much as `step` visits to a cell. The same at every ISA
-/// level, since sums depend on it.
+/// Whether sliding is possible, and saves work: a step of it costs as much as `step` visits to a
+/// cell. The same at every ISA level, since sums depend on it.
 inline bool slides(const Plan& plan, double step) {
   double direct = 1, passes = 0;
   if (plan.rank < 2 || plan.outer * plan.inner == 0) return false;
@@ -308,7 +344,8 @@ inline bool slides(const Plan& plan, double step) {
     if (!axis.blocks) return false;
     direct *= static_cast<double>(axis.m * axis.widest);
     double size = 1;
-    for (int a = 0; a < plan.rank; ++a) size *= static_cast<double>(a <= k ? plan.axis[a].n : plan.axis[a].m);
+    for (int a = 0; a < plan.rank; ++a)
+      size *= static_cast<double>(a <= k ? plan.axis[a].n : plan.axis[a].m);
     passes += size;
   }
   return direct > step * passes;
@@ -318,7 +355,8 @@ inline bool slides(const Plan& plan, double step) {
 inline bool long_rows(const Plan& plan) { return plan.last().m * plan.inner >= 64; }
 
 template <class T, int Sources, int Partners, class Run>
-void in_rows_or_tiles(const Plan& plan, const RowArrays<T, Sources, Partners>& a, Piece p, Run&& run) {
+void in_rows_or_tiles(const Plan& plan, const RowArrays<T, Sources, Partners>& a, Piece p,
+                      Run&& run) {
   if (p.h0 == p.h1) return;
   if (long_rows(plan)) run(plan, a, p);
   else in_tiles<T>(plan, a, p, run);

@@ -1,4 +1,5 @@
-// From the number of a tap to its place in the source: a window is a box, so one division per axis finds it.
+// From the number of a tap to its place in the source: a window is a box, so one division per axis
+// finds it.
 #pragma once
 #include "loops/taps.hpp"
 
@@ -12,13 +13,14 @@ inline bool has_empty(const Axis& axis, int64_t j0, int64_t j1) {
 }
 inline bool has_empty(const Axis& axis) { return has_empty(axis, 0, axis.m); }
 
-/// The places of taps: those of one destination row after the other, or, where items are small, of some whole items at once. Taps
-/// may be anybody's: each is read once, and checked.
+/// The places of taps: those of one destination row after the other, or, where items are small, of
+/// some whole items at once. Taps may be anybody's: each is read once, and checked.
 template <class Tap>
 class Places {
  public:
   explicit Places(const Plan& plan) : Places(plan, false, Piece{0, 0, 0, plan.axis[0].m}) {}
-  /// Of whole items only if nothing but whole items is asked for; of rows that are items, nothing but the piece's cells.
+  /// Of whole items only if nothing but whole items is asked for; of rows that are items, nothing
+  /// but the piece's cells.
   Places(const Plan& plan, bool whole, Piece p)
       : plan_(plan),
         j0_(plan.rank == 1 ? p.h0 : 0),
@@ -29,7 +31,9 @@ class Places {
         size_(plan.axis[0].n * plan.source_slab()),
         quick_(quick()),
         by_lane_(plan.inner < kByLane),
-        items_(whole && quick_ && by_lane_ && item_lanes_ <= kWhole && size_ <= INT32_MAX / kRun ? at_once() : 0),
+        items_(whole && quick_ && by_lane_ && item_lanes_ <= kWhole && size_ <= INT32_MAX / kRun
+                   ? at_once()
+                   : 0),
         lanes_(!quick_    ? 0
                : items_   ? items_ * item_lanes_
                : by_lane_ ? (j1_ - j0_) * plan.inner
@@ -69,14 +73,16 @@ class Places {
       u /= axis.m;
       base_ += axis.from(j) * stride;
       count_ *= length;
-      level_[a] = {length, stride, quick_ ? static_cast<int32_t>((axis.n - length) * stride) : 0, quick_ && a > 0 ? factor(length) : 0};
+      level_[a] = {length, stride, quick_ ? static_cast<int32_t>((axis.n - length) * stride) : 0,
+                   quick_ && a > 0 ? factor(length) : 0};
       stride *= axis.n;
     }
     if (!items_) rows_[0] = static_cast<Number>(count_);
   }
 
-  /// Calls f(lane, element offset) for lanes [begin, end) of this row, or of the items from their first on. Returns -1, or the lane of the
-  /// first tap that is outside its window, or, of items, a lane that is not behind it. A window without cells has none to miss.
+  /// Calls f(lane, element offset) for lanes [begin, end) of this row, or of the items from their
+  /// first on. Returns -1, or the lane of the first tap that is outside its window, or, of items, a
+  /// lane that is not behind it. A window without cells has none to miss.
   template <class F>
   PG_INLINE int64_t each(const Tap* taps, int64_t begin, int64_t end, F&& f) {
     const int64_t base = items_ ? 0 : base_;
@@ -84,7 +90,8 @@ class Places {
       const int64_t count = take(taps, lane, end);
       if (quick_ && find(lane, count))
         for (int64_t k = 0; k < count; ++k) f(lane + k, base + place_[k]);
-      else if (const int64_t wrong = items_ ? lane : check(lane, count, f); wrong >= 0) return wrong;
+      else if (const int64_t wrong = items_ ? lane : check(lane, count, f); wrong >= 0)
+        return wrong;
     }
     return -1;
   }
@@ -93,27 +100,33 @@ class Places {
   template <class F>
   int64_t each_slowly(const Tap* taps, int64_t begin, int64_t end, F&& f) {
     int64_t wrong = -1;
-    for (int64_t lane = begin; lane < end && wrong < 0; lane += kRun) wrong = check(lane, take(taps, lane, end), f);
+    for (int64_t lane = begin; lane < end && wrong < 0; lane += kRun)
+      wrong = check(lane, take(taps, lane, end), f);
     return wrong;
   }
 
  private:
   using Number = std::conditional_t<sizeof(Tap) == 1, uint32_t, uint64_t>;
   static constexpr int kShift = sizeof(Tap) == 1 ? 16 : 32;
-  static constexpr int64_t kMost = sizeof(Tap) == 1 ? 256 : 65536;  // up to it a product and a shift divide exactly
+  static constexpr int64_t kMost =
+      sizeof(Tap) == 1 ? 256 : 65536;  // up to it a product and a shift divide exactly
   static constexpr int64_t kRun = 512, kBlock = 16, kWhole = 8192, kByLane = 16;
 
   struct Level {
     int64_t length, stride;
-    int32_t skip;  // from the end of a window along this axis to its beginning one further along the axis before
+    int32_t skip;  // from the end of a window along this axis to its beginning one further along
+                   // the axis before
     Number factor;
   };
 
-  static Number factor(int64_t by) { return ((Number{1} << kShift) + static_cast<Number>(by) - 1) / static_cast<Number>(by); }
+  static Number factor(int64_t by) {
+    return ((Number{1} << kShift) + static_cast<Number>(by) - 1) / static_cast<Number>(by);
+  }
 
   /// No window is empty, none is too large, and offsets fit 32 bits.
   bool quick() const {
-    bool may = !plan_.plain && Rows::capacity(plan_) * plan_.last().widest <= kMost && size_ <= INT32_MAX && item_lanes_ > 0;
+    bool may = !plan_.plain && Rows::capacity(plan_) * plan_.last().widest <= kMost &&
+               size_ <= INT32_MAX && item_lanes_ > 0;
     for (int a = 0; may && a + 1 < plan_.rank; ++a) may = !has_empty(plan_.axis[a]);
     return may && !has_empty(plan_.last(), j0_, j1_);
   }
@@ -130,41 +143,52 @@ class Places {
         skip_[k] = static_cast<int32_t>((last.n - last.length(j)) * plan_.inner);
         factor_[k] = c ? factor_[k - 1] : factor(last.length(j));
         if (items_) rows_[k] = static_cast<Number>(count_);
-        for (int a = 1; a < levels(); ++a) skip_[a * lanes_ + k] = level_[a].skip, factor_[a * lanes_ + k] = level_[a].factor;
+        for (int a = 1; a < levels(); ++a)
+          skip_[a * lanes_ + k] = level_[a].skip, factor_[a * lanes_ + k] = level_[a].factor;
       }
     return k;
   }
   /// Tables: of the last axis, and of those between it and the first.
   int levels() const { return items_ && plan_.rank > 2 ? plan_.rank - 1 : 1; }
 
-  /// Puts the places of the taps, counted from the base; false if one is outside its window. By whole blocks: the lanes that are too many
-  /// have tap 0.
+  /// Puts the places of the taps, counted from the base; false if one is outside its window. By
+  /// whole blocks: the lanes that are too many have tap 0.
   [[gnu::noinline]] bool find(int64_t lane, int64_t taps) {
     const int64_t count = (taps + kBlock - 1) / kBlock * kBlock;
-    if (items_) return divide<true, true>(taps_, count, &from_[lane], &skip_[lane], &factor_[lane], &rows_[lane], place_, row_) && climb<true>(lane, count);
+    if (items_)
+      return divide<true, true>(taps_, count, &from_[lane], &skip_[lane], &factor_[lane],
+                                &rows_[lane], place_, row_) &&
+             climb<true>(lane, count);
     bool inside = true;
     lane -= j0_ * plan_.inner;
-    if (by_lane_) inside = divide<true, false>(taps_, count, &from_[lane], &skip_[lane], &factor_[lane], &rows_[0], place_, row_);
+    if (by_lane_)
+      inside = divide<true, false>(taps_, count, &from_[lane], &skip_[lane], &factor_[lane],
+                                   &rows_[0], place_, row_);
     else
       for (int64_t k = 0, now; k < taps; k += now) {
         const int64_t j = (lane + k) / plan_.inner, c = (lane + k) % plan_.inner;
         const int32_t from = static_cast<int32_t>(from_[j] + c);
         now = plan_.inner - c < taps - k ? plan_.inner - c : taps - k;
-        inside &= divide<false, false>(taps_ + k, now, &from, &skip_[j], &factor_[j], &rows_[0], place_ + k, row_ + k);
+        inside &= divide<false, false>(taps_ + k, now, &from, &skip_[j], &factor_[j], &rows_[0],
+                                       place_ + k, row_ + k);
       }
     return inside && climb<false>(0, by_lane_ ? count : taps);
   }
 
-  /// Along the last axis: places of taps, and which of its window's rows each is in. The lanes are of any cells, or of one.
+  /// Along the last axis: places of taps, and which of its window's rows each is in. The lanes are
+  /// of any cells, or of one.
   template <bool Lanes, bool Items>
-  PG_INLINE bool divide(const Tap* __restrict taps, int64_t count, const int32_t* __restrict from, const int32_t* __restrict skip, const Number* __restrict by,
-                        const Number* __restrict rows, int32_t* __restrict place, Number* __restrict row) const {
+  PG_INLINE bool divide(const Tap* __restrict taps, int64_t count, const int32_t* __restrict from,
+                        const int32_t* __restrict skip, const Number* __restrict by,
+                        const Number* __restrict rows, int32_t* __restrict place,
+                        Number* __restrict row) const {
     const int32_t inner = static_cast<int32_t>(plan_.inner);
     int astray = 0;
     for (int64_t k = 0; k < count; ++k) {
       const int64_t t = Lanes ? k : 0;
       const Number tap = taps[k], r = tap * by[t] >> kShift;
-      place[k] = from[t] + static_cast<int32_t>(k - t) + static_cast<int32_t>(tap) * inner + static_cast<int32_t>(r) * skip[t];
+      place[k] = from[t] + static_cast<int32_t>(k - t) + static_cast<int32_t>(tap) * inner +
+                 static_cast<int32_t>(r) * skip[t];
       row[k] = r;
       astray |= r >= rows[Items ? k : 0];
     }
@@ -200,13 +224,15 @@ class Places {
       const int64_t at = lane + k, j = at / plan_.inner, width = plan_.last().length(j);
       if (count_ * width == 0) continue;
       if (static_cast<uint64_t>(taps_[k]) >= static_cast<uint64_t>(count_ * width)) return at;
-      f(at, base_ + plan_.last().from(j) * plan_.inner + at % plan_.inner + offset(static_cast<int64_t>(taps_[k]), width));
+      f(at, base_ + plan_.last().from(j) * plan_.inner + at % plan_.inner +
+                offset(static_cast<int64_t>(taps_[k]), width));
     }
     return -1;
   }
   int64_t offset(int64_t tap, int64_t width) const {
     int64_t row = tap / width, at = tap % width * plan_.inner;
-    for (int a = plan_.rank - 2; a >= 0; row /= level_[a--].length) at += row % level_[a].length * level_[a].stride;
+    for (int a = plan_.rank - 2; a >= 0; row /= level_[a--].length)
+      at += row % level_[a].length * level_[a].stride;
     return at;
   }
 
@@ -225,23 +251,28 @@ class Places {
   Number row_[kRun];
 };
 
-/// Calls f(flat position of the tap, element offset in the source, the same in its item) for all taps of a piece. Returns the first
-/// position whose tap is outside its window, or -1.
+/// Calls f(flat position of the tap, element offset in the source, the same in its item) for all
+/// taps of a piece. Returns the first position whose tap is outside its window, or -1.
 template <class Tap, class F>
 PG_INLINE int64_t follow(Places<Tap>& places, const Plan& plan, const Tap* taps, Piece p, F&& f) {
-  const int64_t per = plan.rows_per_slab(), row = plan.last().m * plan.inner, item = plan.rows_per_item() * row, size = plan.axis[0].n * plan.source_slab();
+  const int64_t per = plan.rows_per_slab(), row = plan.last().m * plan.inner,
+                item = plan.rows_per_item() * row, size = plan.axis[0].n * plan.source_slab();
   const bool line = plan.rank == 1;
   int64_t i = p.i0;
   for (int64_t end; i < p.i1 && places.items(); i = end) {
     end = i + places.items() < p.i1 ? i + places.items() : p.i1;
-    if (places.each(taps + i * item, 0, (end - i) * item, [&](int64_t k, int64_t at) { f(i * item + k, i * size + at, at); }) >= 0) break;
+    if (places.each(taps + i * item, 0, (end - i) * item,
+                    [&](int64_t k, int64_t at) { f(i * item + k, i * size + at, at); }) >= 0)
+      break;
   }
   for (; i < p.i1; ++i)  // row by row, or those where a tap was astray
     for (int64_t u = line ? 0 : p.h0 * per; u < (line ? 1 : p.h1 * per); ++u) {
-      const int64_t place = i * item + u * row, begin = line ? p.h0 * plan.inner : 0, stop = line ? p.h1 * plan.inner : row;
+      const int64_t place = i * item + u * row, begin = line ? p.h0 * plan.inner : 0,
+                    stop = line ? p.h1 * plan.inner : row;
       const auto put = [&](int64_t k, int64_t at) { f(place + k, i * size + at, at); };
       places.seek(u);
-      const int64_t lane = places.items() ? places.each_slowly(taps + place, begin, stop, put) : places.each(taps + place, begin, stop, put);
+      const int64_t lane = places.items() ? places.each_slowly(taps + place, begin, stop, put)
+                                          : places.each(taps + place, begin, stop, put);
       if (lane >= 0) return place + lane;
     }
   return -1;

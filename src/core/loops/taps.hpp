@@ -1,16 +1,19 @@
-// From a plan to taps: which source rows a destination row reads, in which order, and how lanes are reduced over them.
+// From a plan to taps: which source rows a destination row reads, in which order, and how lanes are
+// reduced over them.
 #pragma once
-#include "simd/vec.hpp"
 #include "plan/plan.hpp"
 #include "runtime/threads.hpp"
+#include "simd/vec.hpp"
 
 namespace poolgrad::PG_ISA {
 
-/// Memory for one task, from the stack while it is small. Destroyed in reverse order of construction.
+/// Memory for one task, from the stack while it is small. Destroyed in reverse order of
+/// construction.
 template <class T, int Small = 64>
 class Scratch {
  public:
-  explicit Scratch(int64_t count) : count_(count), p_(count <= Small ? small_ : static_cast<T*>(borrow(bytes()))) {}
+  explicit Scratch(int64_t count)
+      : count_(count), p_(count <= Small ? small_ : static_cast<T*>(borrow(bytes()))) {}
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
   ~Scratch() {
@@ -47,7 +50,8 @@ void round_sums(const float* sums, T* to, int64_t count) {
     const int64_t here = count - i < kManySteps ? count - i : kManySteps;
     for_lanes<float>(here, [&](auto lane, auto many, int64_t first) {
       constexpr int L = decltype(lane)::count, N = decltype(many)::count;
-      for (int64_t c = i + first; c < i + first + N * L; c += L) store<L>(to + c, load<L>(sums + c));
+      for (int64_t c = i + first; c < i + first + N * L; c += L)
+        store<L>(to + c, load<L>(sums + c));
     });
     checkpoint(meter(), here);
   }
@@ -66,25 +70,37 @@ struct Reach {
   int64_t nrows = 0;
   Offsets off;
   int64_t width = 0;
-  bool cut = false;                     ///< the window was cut off at an edge
-  int64_t slot = -1, version = 0;       ///< which list of taps this is, and whether it has changed; -1: it is no list
-  int64_t repeat = 1, from = 0, to = 0;  ///< cells with these taps: each is `from` elements further on in the source, `to` in the destination
+  bool cut = false;  ///< the window was cut off at an edge
+  int64_t slot = -1,
+          version =
+              0;  ///< which list of taps this is, and whether it has changed; -1: it is no list
+  int64_t repeat = 1, from = 0, to = 0;  ///< cells with these taps: each is `from` elements further
+                                         ///< on in the source, `to` in the destination
   // Of a transposed plan only, about the windows that cover a cell:
   const int64_t* row_count = nullptr;  ///< product of the other axes' window lengths, per row
-  const int64_t* row_tap = nullptr;    ///< the cell's place in the window, by all axes but the last, per row
+  const int64_t* row_tap =
+      nullptr;  ///< the cell's place in the window, by all axes but the last, per row
   const int64_t* col_count = nullptr;  ///< window length along the last axis, per tap
   const int64_t* col_base = nullptr;   ///< where the window begins along the last axis, per tap
   int64_t cell = 0;                    ///< the cell along the last axis
 
   /// Which tap of the covering window the cell is.
-  PG_INLINE int64_t tap(int64_t r, int64_t t) const { return row_tap[r] * col_count[t] + cell - col_base[t]; }
+  PG_INLINE int64_t tap(int64_t r, int64_t t) const {
+    return row_tap[r] * col_count[t] + cell - col_base[t];
+  }
 };
 
 /// The source rows of one destination row after the other.
 class Rows {
  public:
   Rows(const Plan& plan, bool reversed)
-      : plan_(plan), reversed_(reversed), meter_(meter()), steps_(row_steps(plan)), rows_(capacity(plan)), counts_(capacity(plan)), taps_(capacity(plan)) {
+      : plan_(plan),
+        reversed_(reversed),
+        meter_(meter()),
+        steps_(row_steps(plan)),
+        rows_(capacity(plan)),
+        counts_(capacity(plan)),
+        taps_(capacity(plan)) {
     int64_t stride = plan.last().n * plan.inner;
     for (int a = plan.rank - 2; a >= 0; --a) {
       stride_[a] = stride;
@@ -150,7 +166,10 @@ class Rows {
   /// Lanes times taps of a whole row, or a number that is large enough.
   static int64_t row_steps(const Plan& plan) {
     int64_t steps;
-    if (__builtin_mul_overflow(plan.last().m * plan.inner, capacity(plan) * plan.last().widest, &steps) || steps > kManySteps) return kManySteps;
+    if (__builtin_mul_overflow(plan.last().m * plan.inner, capacity(plan) * plan.last().widest,
+                               &steps) ||
+        steps > kManySteps)
+      return kManySteps;
     return steps;
   }
 
@@ -191,9 +210,10 @@ PG_INLINE void each_listed(const int64_t* place, int64_t taps, F&& f) {
   }
 }
 
-/// Reduces each lane of a run over its taps: s = begin(lane, c, shift of the places), step(lane, s, place of the tap, number
-/// of the tap), end(lane, s, c). Several vectors go through the taps together, since each step waits for the one before.
-/// Lanes may be computed twice: ends must store, never add.
+/// Reduces each lane of a run over its taps: s = begin(lane, c, shift of the places), step(lane, s,
+/// place of the tap, number of the tap), end(lane, s, c). Several vectors go through the taps
+/// together, since each step waits for the one before. Lanes may be computed twice: ends must
+/// store, never add.
 template <class T, Order order, class Begin, class Step, class End>
 PG_INLINE void reduce(const Reach& w, int64_t lanes, Begin&& begin, Step&& step, End&& end) {
   const int64_t* const rows = w.rows;
@@ -225,11 +245,13 @@ PG_INLINE void reduce(const Reach& w, int64_t lanes, Begin&& begin, Step&& step,
   const int64_t repeat = w.repeat, from = w.from, to = w.to;
   for (int64_t q = 0; q < repeat; ++q)
     for_lanes<T, true>(lanes, [&](auto lane, auto many, int64_t c) PG_LAMBDA {
-      run(lane, many, c + q * to, c + q * from, [&](auto&& tap) PG_LAMBDA { each_listed<order>(place, taps, tap); });
+      run(lane, many, c + q * to, c + q * from,
+          [&](auto&& tap) PG_LAMBDA { each_listed<order>(place, taps, tap); });
     });
 }
 
-/// Adds up term(lane, place of the tap, number of the tap), rounding to T at each step but the first, which is exact.
+/// Adds up term(lane, place of the tap, number of the tap), rounding to T at each step but the
+/// first, which is exact.
 template <class T, Order order, class Term, class End>
 PG_INLINE void add_up(const Reach& w, int64_t lanes, Term&& term, End&& end) {
   if constexpr (is_half<T>)
@@ -239,12 +261,22 @@ PG_INLINE void add_up(const Reach& w, int64_t lanes, Term&& term, End&& end) {
       --rest.width;
       const int64_t first = w.off[0];
       return reduce<T, order>(
-          rest, lanes, [&](auto lane, int64_t, int64_t shift) { return plus<T, decltype(lane)::count>(Vec<Wide<T>, decltype(lane)::count>{}, term(lane, first + shift, 0)); },
-          [&](auto lane, auto& sum, int64_t at, int64_t k) { sum = plus_rounded<T, decltype(lane)::count>(sum, term(lane, at, k + 1)); }, end);
+          rest, lanes,
+          [&](auto lane, int64_t, int64_t shift) {
+            return plus<T, decltype(lane)::count>(Vec<Wide<T>, decltype(lane)::count>{},
+                                                  term(lane, first + shift, 0));
+          },
+          [&](auto lane, auto& sum, int64_t at, int64_t k) {
+            sum = plus_rounded<T, decltype(lane)::count>(sum, term(lane, at, k + 1));
+          },
+          end);
     }
   reduce<T, order>(
       w, lanes, [](auto lane, int64_t, int64_t) { return Vec<Wide<T>, decltype(lane)::count>{}; },
-      [&](auto lane, auto& sum, int64_t at, int64_t k) { sum = plus_rounded<T, decltype(lane)::count>(sum, term(lane, at, k)); }, end);
+      [&](auto lane, auto& sum, int64_t at, int64_t k) {
+        sum = plus_rounded<T, decltype(lane)::count>(sum, term(lane, at, k));
+      },
+      end);
 }
 
 }  // namespace poolgrad::PG_ISA

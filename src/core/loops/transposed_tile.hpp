@@ -1,5 +1,6 @@
-// Lanes from neighbouring images: where an image has few inner elements, many images side by side make full vectors.
-// A tile of them is turned so that the same cell of all images is contiguous, computed as inner elements, and turned back.
+// Lanes from neighbouring images: where an image has few inner elements, many images side by side
+// make full vectors. A tile of them is turned so that the same cell of all images is contiguous,
+// computed as inner elements, and turned back.
 #pragma once
 #include <utility>
 
@@ -9,7 +10,9 @@ namespace poolgrad::PG_ISA {
 
 /// Side of the square that is turned in registers.
 template <class T>
-constexpr int kSide = kBytes / static_cast<int>(sizeof(T)) < 16 ? kBytes / static_cast<int>(sizeof(T)) : 16;
+constexpr int kSide = kBytes / static_cast<int>(sizeof(T)) < 16
+                          ? kBytes / static_cast<int>(sizeof(T))
+                          : 16;
 
 template <int High, class V, int... I>
 PG_INLINE V interleave(V a, V b, std::integer_sequence<int, I...>) {
@@ -68,7 +71,8 @@ template <class T>
 int64_t tile_cells(const Plan& plan, int64_t group, int arrays) {
   const Axis& axis = plan.axis[0];
   const int64_t slab = plan.source_slab() + plan.dest_slab();
-  const int64_t slabs = kTileBytes / (slab * group * arrays * static_cast<int64_t>(sizeof(T)) / 2 + 1);
+  const int64_t slabs =
+      kTileBytes / (slab * group * arrays * static_cast<int64_t>(sizeof(T)) / 2 + 1);
   const int64_t ratio = axis.n > axis.m ? (axis.n + axis.m - 1) / (axis.m ? axis.m : 1) : 1;
   const int64_t cells = (slabs - axis.widest) / ratio;
   const int64_t least = axis.widest < 4 ? 4 : axis.widest;
@@ -82,7 +86,9 @@ class Tile {
   Tile(int64_t elements, int64_t group) : group_(group), data_(elements * group) {}
 
   const T* read(const T* image, int64_t item, int64_t begin, int64_t elements, int64_t valid) {
-    if (valid < group_) std::memset(static_cast<void*>(data_.get()), 0, static_cast<size_t>(elements * group_) * sizeof(T));
+    if (valid < group_)
+      std::memset(static_cast<void*>(data_.get()), 0,
+                  static_cast<size_t>(elements * group_) * sizeof(T));
     turn(image + begin, item, valid, elements, data_.get(), group_);
     return data_.get();
   }
@@ -102,11 +108,13 @@ void in_tiles(const Plan& plan, const RowArrays<T, Sources, Partners>& a, Piece 
   const int64_t group = side_by_side<T>(plan, p.i1 - p.i0);
   if (group == 1 || p.h0 == p.h1) return run(plan, a, p);
   const Axis& axis = plan.axis[0];
-  const int64_t s_slab = plan.source_slab(), d_slab = plan.dest_slab(), s_item = axis.n * s_slab, d_item = axis.m * d_slab;
+  const int64_t s_slab = plan.source_slab(), d_slab = plan.dest_slab(), s_item = axis.n * s_slab,
+                d_item = axis.m * d_slab;
   const int64_t cells = tile_cells<T>(plan, group, Sources + Partners + 1);
   int64_t most = 0;
   for (int64_t h = p.h0; h < p.h1; h += cells) {
-    const int64_t end = h + cells < p.h1 ? h + cells : p.h1, need = axis.stop[end - 1] - axis.start[h];
+    const int64_t end = h + cells < p.h1 ? h + cells : p.h1,
+                  need = axis.stop[end - 1] - axis.start[h];
     most = need > most ? need : most;
   }
   Tile<T> first(most * s_slab, group), second(Sources > 1 ? most * s_slab : 0, group);
@@ -115,13 +123,18 @@ void in_tiles(const Plan& plan, const RowArrays<T, Sources, Partners>& a, Piece 
   for (int64_t i = p.i0; i < p.i1; i += group) {
     const int64_t valid = i + group < p.i1 ? group : p.i1 - i;
     for (int64_t h = p.h0; h < p.h1; h += cells) {
-      const int64_t end = h + cells < p.h1 ? h + cells : p.h1, s0 = axis.start[h], s1 = axis.stop[end - 1];
+      const int64_t end = h + cells < p.h1 ? h + cells : p.h1, s0 = axis.start[h],
+                    s1 = axis.stop[end - 1];
       Plan local = strip(plan, h, end, s0);
       local.outer = 1;
       local.inner = plan.inner * group;
       RowArrays<T, Sources, Partners> b{};
-      for (int k = 0; k < Sources; ++k) b.source[k] = source[k]->read(a.source[k] + i * s_item, s_item, s0 * s_slab, (s1 - s0) * s_slab, valid);
-      if constexpr (Partners > 0) b.partner[0] = partner.read(a.partner[0] + i * d_item, d_item, h * d_slab, (end - h) * d_slab, valid);
+      for (int k = 0; k < Sources; ++k)
+        b.source[k] = source[k]->read(a.source[k] + i * s_item, s_item, s0 * s_slab,
+                                      (s1 - s0) * s_slab, valid);
+      if constexpr (Partners > 0)
+        b.partner[0] =
+            partner.read(a.partner[0] + i * d_item, d_item, h * d_slab, (end - h) * d_slab, valid);
       b.out = out.get();
       run(local, b, Piece{0, 1, 0, end - h});
       out.write(a.out + i * d_item, d_item, h * d_slab, (end - h) * d_slab, valid);
@@ -134,32 +147,39 @@ inline bool has_short(const Plan& plan, int64_t u) {
   const Axis& last = plan.last();
   int64_t least = last.n;
   for (int64_t j = 0; j < last.m; ++j) least = last.length(j) < least ? last.length(j) : least;
-  for (int a = plan.rank - 2; a >= 0; u /= plan.axis[a--].m) least *= plan.axis[a].length(u % plan.axis[a].m);
+  for (int a = plan.rank - 2; a >= 0; u /= plan.axis[a--].m)
+    least *= plan.axis[a].length(u % plan.axis[a].m);
   return least <= kLongSum;
 }
 
-/// Runs a cell kernel over the rows of a piece, images side by side where that fills the vectors; rows without short windows
-/// are left out if only those are wanted. Far: what is written may go past the caches.
+/// Runs a cell kernel over the rows of a piece, images side by side where that fills the vectors;
+/// rows without short windows are left out if only those are wanted. Far: what is written may go
+/// past the caches.
 template <class T, bool Far = false, int Sources, int Partners, class Cell>
-void over_rows(const Plan& whole, const RowArrays<T, Sources, Partners>& arrays, bool reversed, Piece piece, Cell&& cell, bool only_short = false) {
-  in_tiles<T>(whole, arrays, piece, [&](const Plan& plan, const RowArrays<T, Sources, Partners>& a, Piece p) {
-    Rows rows(plan, reversed);
-    RowRunner<T, Sources, Partners> runner(plan, reversed);
-    Reach reach;
-    const int64_t item = plan.axis[0].n * plan.source_slab(), per = plan.rows_per_item(), row = plan.last().m * plan.inner;
-    std::conditional_t<Far, Outlet<T>, InPlace<T>> outlet(a.out, a.far && !only_short, row);
-    each_row(plan, p, [&](int64_t i, int64_t u, int64_t j0, int64_t j1) {
-      if (only_short && !has_short(plan, u)) return;
-      RowArrays<T, Sources, Partners> b = a;
-      for (auto& s : b.source) s += i * item;
-      if constexpr (Partners > 0)
-        for (auto& q : b.partner) q += (i * per + u) * row;
-      b.out = outlet.open((i * per + u) * row + j0 * plan.inner, (j1 - j0) * plan.inner) - j0 * plan.inner;
-      rows.seek(u, reach);
-      runner.run(reach, b, j0, j1, cell);
-    });
-    outlet.close();
-  });
+void over_rows(const Plan& whole, const RowArrays<T, Sources, Partners>& arrays, bool reversed,
+               Piece piece, Cell&& cell, bool only_short = false) {
+  in_tiles<T>(
+      whole, arrays, piece,
+      [&](const Plan& plan, const RowArrays<T, Sources, Partners>& a, Piece p) {
+        Rows rows(plan, reversed);
+        RowRunner<T, Sources, Partners> runner(plan, reversed);
+        Reach reach;
+        const int64_t item = plan.axis[0].n * plan.source_slab(), per = plan.rows_per_item(),
+                      row = plan.last().m * plan.inner;
+        std::conditional_t<Far, Outlet<T>, InPlace<T>> outlet(a.out, a.far && !only_short, row);
+        each_row(plan, p, [&](int64_t i, int64_t u, int64_t j0, int64_t j1) {
+          if (only_short && !has_short(plan, u)) return;
+          RowArrays<T, Sources, Partners> b = a;
+          for (auto& s : b.source) s += i * item;
+          if constexpr (Partners > 0)
+            for (auto& q : b.partner) q += (i * per + u) * row;
+          b.out = outlet.open((i * per + u) * row + j0 * plan.inner, (j1 - j0) * plan.inner) -
+                  j0 * plan.inner;
+          rows.seek(u, reach);
+          runner.run(reach, b, j0, j1, cell);
+        });
+        outlet.close();
+      });
 }
 
 }  // namespace poolgrad::PG_ISA

@@ -28,10 +28,10 @@ enum class Mean : int {
 
 /// How a transposed fold weighs a source cell.
 enum class Share : int {
-  reciprocal,         ///< multiply by 1/count, computed in float64, rounded to the type
-  short_reciprocal,   ///< multiply by 1/count, computed in float32, rounded to the type
-  quotient,           ///< add cell/count in float64, round at the end
-  whole,              ///< add the cell itself; halves in float64, rounded at the end
+  reciprocal,        ///< multiply by 1/count, computed in float64, rounded to the type
+  short_reciprocal,  ///< multiply by 1/count, computed in float32, rounded to the type
+  quotient,          ///< add cell/count in float64, round at the end
+  whole,             ///< add the cell itself; halves in float64, rounded at the end
 };
 
 /// What a window's maximum starts from.

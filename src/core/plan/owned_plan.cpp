@@ -13,7 +13,8 @@ namespace {
 
 int64_t product(int64_t a, int64_t b) {
   int64_t r;
-  if (__builtin_mul_overflow(a, b, &r) || r < 0) throw std::invalid_argument("plan: the number of elements overflows 64 bits");
+  if (__builtin_mul_overflow(a, b, &r) || r < 0)
+    throw std::invalid_argument("plan: the number of elements overflows 64 bits");
   return r;
 }
 
@@ -23,8 +24,10 @@ constexpr int64_t kLongAxis = 1 << 24;
 void check(const AxisData& axis) {
   if (axis.n < 0) throw std::invalid_argument("plan: an axis has a negative length");
   // Its tables would be allocated, and then the system would end some process when they are filled.
-  if (axis.n > kLongAxis && axis.n / (sysconf(_SC_PAGE_SIZE) / 64) > sysconf(_SC_PHYS_PAGES)) throw std::bad_alloc();
-  if (axis.stop.size() != axis.start.size() || (!axis.span.empty() && axis.span.size() != axis.start.size()))
+  if (axis.n > kLongAxis && axis.n / (sysconf(_SC_PAGE_SIZE) / 64) > sysconf(_SC_PHYS_PAGES))
+    throw std::bad_alloc();
+  if (axis.stop.size() != axis.start.size() ||
+      (!axis.span.empty() && axis.span.size() != axis.start.size()))
     throw std::invalid_argument("plan: start, stop and span differ in length");
   Meter& steps = meter();
   const int64_t *const start = axis.start.data(), *const stop = axis.stop.data();
@@ -32,15 +35,21 @@ void check(const AxisData& axis) {
     checkpoint(steps, 1);
     const bool inside = 0 <= start[j] && start[j] <= stop[j] && stop[j] <= axis.n;
     const bool rising = j == 0 || (start[j - 1] <= start[j] && stop[j - 1] <= stop[j]);
-    if (!inside) throw std::invalid_argument("plan: window " + std::to_string(j) + " is outside its axis");
-    if (!rising) throw std::invalid_argument("plan: window " + std::to_string(j) + " begins or ends before its predecessor");
+    if (!inside)
+      throw std::invalid_argument("plan: window " + std::to_string(j) + " is outside its axis");
+    if (!rising)
+      throw std::invalid_argument("plan: window " + std::to_string(j) +
+                                  " begins or ends before its predecessor");
   }
 }
 
 /// Finds the longest stretch in which windows repeat with the given period and step.
 void find_repeats(Axis& axis, int64_t period, int64_t step) {
-  const auto alike = [&](int64_t a) { return axis.count[a] == axis.count[a + step] && axis.base[a + step] - axis.base[a] == period; };
-  int64_t odd = 0;  // since windows only move on: all cells from the last one's start up to here are alike
+  const auto alike = [&](int64_t a) {
+    return axis.count[a] == axis.count[a + step] && axis.base[a + step] - axis.base[a] == period;
+  };
+  int64_t odd =
+      0;  // since windows only move on: all cells from the last one's start up to here are alike
   const auto same = [&](int64_t j) {
     const int64_t k = j + period;
     if (axis.start[k] != axis.start[j] + step || axis.length(k) != axis.length(j)) return false;
@@ -90,9 +99,12 @@ Bytes fit_blocks(const Axis& axis) {
 
 }  // namespace
 
-OwnedPlan::OwnedPlan(int64_t outer, int64_t inner, std::vector<AxisData> axes, bool plain) : axes_(std::move(axes)) {
+OwnedPlan::OwnedPlan(int64_t outer, int64_t inner, std::vector<AxisData> axes, bool plain)
+    : axes_(std::move(axes)) {
   if (outer < 0 || inner < 0) throw std::invalid_argument("plan: a negative size");
-  if (axes_.empty() || axes_.size() > static_cast<size_t>(kMaxRank)) throw std::invalid_argument("plan: got " + std::to_string(axes_.size()) + " axes, wanted 1 to 16");
+  if (axes_.empty() || axes_.size() > static_cast<size_t>(kMaxRank))
+    throw std::invalid_argument("plan: got " + std::to_string(axes_.size()) +
+                                " axes, wanted 1 to 16");
   forward_.outer = transposed_.outer = outer;
   forward_.inner = transposed_.inner = inner;
   forward_.rank = transposed_.rank = static_cast<int>(axes_.size());

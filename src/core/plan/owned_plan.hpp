@@ -3,12 +3,13 @@
 #include <string>
 #include <vector>
 
-#include "runtime/memory.hpp"
 #include "plan/plan.hpp"
+#include "runtime/memory.hpp"
 
 namespace poolgrad {
 
-/// Where tables lie: long ones as large results do, since to ask for their pages takes longer than to fill them.
+/// Where tables lie: long ones as large results do, since to ask for their pages takes longer than
+/// to fill them.
 template <class T>
 struct TableMemory {
   using value_type = T;
@@ -35,7 +36,8 @@ struct AxisData {
 
 class OwnedPlan {
  public:
-  /// Throws std::invalid_argument if any window is outside its axis, not monotone, or a size overflows.
+  /// Throws std::invalid_argument if any window is outside its axis, not monotone, or a size
+  /// overflows.
   OwnedPlan(int64_t outer, int64_t inner, std::vector<AxisData> axes, bool plain);
   OwnedPlan(const OwnedPlan&) = delete;
   OwnedPlan& operator=(const OwnedPlan&) = delete;

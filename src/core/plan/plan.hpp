@@ -16,14 +16,15 @@ struct Axis {
   const int64_t* start = nullptr;  ///< m values, not decreasing
   const int64_t* stop = nullptr;   ///< m values, not decreasing
   const int64_t* span = nullptr;   ///< m lengths before the windows were cut at the edges
-  const int64_t* count = nullptr;  ///< for a transposed axis: n lengths of the windows it came from,
-  const int64_t* base = nullptr;   ///< and n starts of those windows
-  int64_t widest = 0;              ///< longest window
-  int64_t origin = 0;              ///< the source cell at which the array in hand begins
-  int64_t first = 0;               ///< the destination cell at which this piece begins
+  const int64_t* count =
+      nullptr;                    ///< for a transposed axis: n lengths of the windows it came from,
+  const int64_t* base = nullptr;  ///< and n starts of those windows
+  int64_t widest = 0;             ///< longest window
+  int64_t origin = 0;             ///< the source cell at which the array in hand begins
+  int64_t first = 0;              ///< the destination cell at which this piece begins
 
-  /// How a window comes from blocks as long as the longest one: 0, the end of one and the beginning of the next; 1, the
-  /// beginning of one; 2, the end of one. Null if some window is none of these.
+  /// How a window comes from blocks as long as the longest one: 0, the end of one and the beginning
+  /// of the next; 1, the beginning of one; 2, the end of one. Null if some window is none of these.
   const uint8_t* blocks = nullptr;
 
   // In [lo, hi) the windows repeat: start[j + period] == start[j] + step, same length.
@@ -63,7 +64,8 @@ struct Plan {
   }
 };
 
-/// Whether taps are followed one by one: vectors look at all cells of a window, which takes inner elements.
+/// Whether taps are followed one by one: vectors look at all cells of a window, which takes inner
+/// elements.
 PG_HERE inline bool follows_each(const Plan& plan) { return plan.plain || plan.inner < 8; }
 
 /// A piece of the work: outer items [i0, i1), destination cells [h0, h1) of the first axis.
@@ -71,7 +73,8 @@ struct Piece {
   int64_t i0, i1, h0, h1;
 };
 
-/// The plan of destination cells [a, b) of the first axis alone, for a source array that begins at cell `origin`.
+/// The plan of destination cells [a, b) of the first axis alone, for a source array that begins at
+/// cell `origin`.
 PG_HERE inline Plan strip(const Plan& plan, int64_t a, int64_t b, int64_t origin) {
   Plan p = plan;
   Axis& axis = p.axis[0];

@@ -5,7 +5,8 @@
 
 namespace poolgrad {
 
-/// The first task that found something wrong, in task order, so that the answer never depends on timing.
+/// The first task that found something wrong, in task order, so that the answer never depends on
+/// timing.
 class FirstWrong {
  public:
   void report(int64_t at) {

@@ -10,7 +10,8 @@
 namespace poolgrad {
 namespace {
 
-constexpr size_t kMostBlocks = 1024;  // so many are kept that the list never has to grow, which could fail
+constexpr size_t kMostBlocks =
+    1024;  // so many are kept that the list never has to grow, which could fail
 
 struct Block {
   void* memory;
@@ -24,7 +25,8 @@ struct Kept {
 };
 
 Kept& kept() {
-  // Never destroyed: arrays may outlive static objects. The lock is held across a fork, so that the child finds it free.
+  // Never destroyed: arrays may outlive static objects. The lock is held across a fork, so that the
+  // child finds it free.
   static Kept* k = [] {
     static Kept* made = new Kept;
     made->blocks.reserve(kMostBlocks);
@@ -65,7 +67,8 @@ void* take_block(size_t bytes) {
   {
     Kept& k = kept();
     std::lock_guard lock(k.lock);
-    const auto same = std::find_if(k.blocks.rbegin(), k.blocks.rend(), [&](const Block& b) { return b.bytes == size; });
+    const auto same = std::find_if(k.blocks.rbegin(), k.blocks.rend(),
+                                   [&](const Block& b) { return b.bytes == size; });
     if (same != k.blocks.rend()) {
       void* memory = same->memory;
       k.total -= size;

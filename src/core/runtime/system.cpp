@@ -34,7 +34,8 @@ void at_fork(void (*)(), void (*)(), void (*)()) {}
 #else
 
 void* map_pages(size_t bytes) {
-  void* p = mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* p =
+      mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED) throw std::bad_alloc();
   char* begin = static_cast<char*>(p);
   char* start = begin + (kHugePage - reinterpret_cast<size_t>(begin) % kHugePage) % kHugePage;
@@ -49,7 +50,9 @@ void* map_pages(size_t bytes) {
 void unmap_pages(void* memory, size_t bytes) { munmap(memory, bytes); }
 void* allocate_aligned(size_t bytes) { return std::aligned_alloc(64, bytes); }
 void free_aligned(void* memory) { std::free(memory); }
-void at_fork(void (*before)(), void (*in_parent)(), void (*in_child)()) { pthread_atfork(before, in_parent, in_child); }
+void at_fork(void (*before)(), void (*in_parent)(), void (*in_child)()) {
+  pthread_atfork(before, in_parent, in_child);
+}
 
 #endif
 

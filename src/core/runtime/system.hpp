@@ -11,7 +11,8 @@ namespace poolgrad {
 
 constexpr size_t kHugePage = size_t{2} << 20;
 
-/// Memory that begins at a multiple of kHugePage, for a multiple of it; std::bad_alloc if there is none.
+/// Memory that begins at a multiple of kHugePage, for a multiple of it; std::bad_alloc if there is
+/// none.
 void* map_pages(size_t bytes);
 void unmap_pages(void* memory, size_t bytes);
 

@@ -41,10 +41,12 @@ class FloatState {
 };
 
 constexpr std::chrono::milliseconds kPatience{25};  // between two questions whether to go on
-constexpr std::chrono::microseconds kSoon{1000};    // the next call of a program that makes one after the other
-constexpr int64_t kSteps = 1 << 19;                 // between two looks at the clock: at most a few milliseconds
+constexpr std::chrono::microseconds kSoon{
+    1000};                           // the next call of a program that makes one after the other
+constexpr int64_t kSteps = 1 << 19;  // between two looks at the clock: at most a few milliseconds
 
-// How many forks lie between this process and the one that loaded it: a change means that all other threads are gone.
+// How many forks lie between this process and the one that loaded it: a change means that all other
+// threads are gone.
 std::atomic<unsigned> forks{0};
 
 struct Job {
@@ -97,7 +99,8 @@ void Job::work(Ask ask) {
   watch = before;
 }
 
-/// Waits a moment for something that often comes soon: to sleep and be woken would take longer. Whoever else wants the processor gets it.
+/// Waits a moment for something that often comes soon: to sleep and be woken would take longer.
+/// Whoever else wants the processor gets it.
 template <class F>
 void spin(F&& ready) {
   const auto end = std::chrono::steady_clock::now() + kSoon;
@@ -115,7 +118,8 @@ void spin(F&& ready) {
 /// Workers wait for a job; one job at a time. A second caller does its work alone rather than wait.
 class Pool {
  public:
-  /// False if the job is still to be done: the pool is busy, or this has become the child of a fork and has no workers.
+  /// False if the job is still to be done: the pool is busy, or this has become the child of a fork
+  /// and has no workers.
   bool run(Job& job, int helpers, Ask ask) {
     if (busy_.exchange(true, std::memory_order_acquire)) return false;
     const unsigned here = forks;
@@ -140,7 +144,8 @@ class Pool {
   }
 
  private:
-  /// As many workers as there can be, up to the number: where the system has no more threads, fewer do the work.
+  /// As many workers as there can be, up to the number: where the system has no more threads, fewer
+  /// do the work.
   void grow(int number) {
     if (size_ >= number) return;
     const NoSignals quiet;  // which are for the program's own threads, and inherited
@@ -226,7 +231,8 @@ class Arena {
 
 thread_local Arena arena;
 
-// Never destroyed: workers may outlive the interpreter. A forked child has no workers, so it starts a new pool.
+// Never destroyed: workers may outlive the interpreter. A forked child has no workers, so it starts
+// a new pool.
 std::atomic<Pool*> the_pool{nullptr};
 
 }  // namespace
@@ -239,7 +245,8 @@ void start_threads() {
   });
 }
 
-void parallel_for(int64_t tasks, int threads, Ask ask, void (*body)(void*, int64_t), void* context) {
+void parallel_for(int64_t tasks, int threads, Ask ask, void (*body)(void*, int64_t),
+                  void* context) {
   Job job{body, context, tasks, {}, {}, {}, {}};
   const int64_t helpers = (threads < tasks ? threads : tasks) - 1;
   if (helpers <= 0) {

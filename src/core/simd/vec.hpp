@@ -47,13 +47,21 @@ constexpr bool is_real = is_half<T> || std::is_floating_point_v<T>;
 template <int Size>
 struct UintOf;
 template <>
-struct UintOf<1> { using type = uint8_t; };
+struct UintOf<1> {
+  using type = uint8_t;
+};
 template <>
-struct UintOf<2> { using type = uint16_t; };
+struct UintOf<2> {
+  using type = uint16_t;
+};
 template <>
-struct UintOf<4> { using type = uint32_t; };
+struct UintOf<4> {
+  using type = uint32_t;
+};
 template <>
-struct UintOf<8> { using type = uint64_t; };
+struct UintOf<8> {
+  using type = uint64_t;
+};
 
 /// A tap number as wide as the lane that it accompanies.
 template <class T>
@@ -91,20 +99,30 @@ PG_INLINE bool any(Mask mask) {
   return found != 0;
 }
 
-/// Lane by lane to another type. Integers grow twofold at a time: GCC 12 takes a longer step lane by lane, and these by halves.
+/// Lane by lane to another type. Integers grow twofold at a time: GCC 12 takes a longer step lane
+/// by lane, and these by halves.
 template <class To, int L, class From>
 PG_INLINE Vec<To, L> convert(Vec<From, L> v) {
-  [[maybe_unused]] constexpr bool byte = std::is_same_v<From, uint8_t>, word = std::is_same_v<From, uint16_t>;
+  [[maybe_unused]] constexpr bool byte = std::is_same_v<From, uint8_t>,
+                                  word = std::is_same_v<From, uint16_t>;
 #if defined(__AVX512F__)
-  if constexpr (byte && sizeof(To) == 4 && L == 16) return bitcast<Vec<To, L>>(_mm512_maskz_cvtepu8_epi32(0xffff, bitcast<__m128i>(v)));
-  if constexpr (byte && sizeof(To) == 8 && L == 8) return bitcast<Vec<To, L>>(_mm512_maskz_cvtepu8_epi64(0xff, _mm_cvtsi64_si128(bitcast<long long>(v))));
-  if constexpr (word && sizeof(To) == 4 && L == 16) return bitcast<Vec<To, L>>(_mm512_maskz_cvtepu16_epi32(0xffff, bitcast<__m256i>(v)));
-  if constexpr (std::is_same_v<From, float> && std::is_same_v<To, double> && L == 8) return bitcast<Vec<To, L>>(_mm512_maskz_cvtps_pd(0xff, bitcast<__m256>(v)));
+  if constexpr (byte && sizeof(To) == 4 && L == 16)
+    return bitcast<Vec<To, L>>(_mm512_maskz_cvtepu8_epi32(0xffff, bitcast<__m128i>(v)));
+  if constexpr (byte && sizeof(To) == 8 && L == 8)
+    return bitcast<Vec<To, L>>(
+        _mm512_maskz_cvtepu8_epi64(0xff, _mm_cvtsi64_si128(bitcast<long long>(v))));
+  if constexpr (word && sizeof(To) == 4 && L == 16)
+    return bitcast<Vec<To, L>>(_mm512_maskz_cvtepu16_epi32(0xffff, bitcast<__m256i>(v)));
+  if constexpr (std::is_same_v<From, float> && std::is_same_v<To, double> && L == 8)
+    return bitcast<Vec<To, L>>(_mm512_maskz_cvtps_pd(0xff, bitcast<__m256>(v)));
 #endif
 #if defined(__AVX2__)
-  if constexpr (byte && sizeof(To) == 4 && L == 8) return bitcast<Vec<To, L>>(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(bitcast<long long>(v))));
-  if constexpr (byte && sizeof(To) == 8 && L == 4) return bitcast<Vec<To, L>>(_mm256_cvtepu8_epi64(_mm_cvtsi32_si128(bitcast<int>(v))));
-  if constexpr (word && sizeof(To) == 4 && L == 8) return bitcast<Vec<To, L>>(_mm256_cvtepu16_epi32(bitcast<__m128i>(v)));
+  if constexpr (byte && sizeof(To) == 4 && L == 8)
+    return bitcast<Vec<To, L>>(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(bitcast<long long>(v))));
+  if constexpr (byte && sizeof(To) == 8 && L == 4)
+    return bitcast<Vec<To, L>>(_mm256_cvtepu8_epi64(_mm_cvtsi32_si128(bitcast<int>(v))));
+  if constexpr (word && sizeof(To) == 4 && L == 8)
+    return bitcast<Vec<To, L>>(_mm256_cvtepu16_epi32(bitcast<__m128i>(v)));
 #endif
   if constexpr (std::is_integral_v<From> && sizeof(To) > 2 * sizeof(From)) {
     using Wider = typename UintOf<2 * sizeof(From)>::type;
@@ -120,7 +138,8 @@ PG_INLINE Vec<To, L> convert(Vec<From, L> v) {
 template <int L>
 PG_INLINE Vec<float, L> widen(Vec<uint16_t, L> h, f16) {
 #if defined(__AVX512F__)
-  if constexpr (L == 16) return bitcast<Vec<float, L>>(_mm512_maskz_cvtph_ps(0xffff, bitcast<__m256i>(h)));
+  if constexpr (L == 16)
+    return bitcast<Vec<float, L>>(_mm512_maskz_cvtph_ps(0xffff, bitcast<__m256i>(h)));
 #endif
 #if defined(__F16C__)
   if constexpr (L == 8) return bitcast<Vec<float, L>>(_mm256_cvtph_ps(bitcast<__m128i>(h)));
@@ -139,8 +158,10 @@ template <int L>
 PG_INLINE Vec<float, L> widen(Vec<uint16_t, L> h, bf16) {
 #if defined(__AVX512BW__)
   if constexpr (L == 16) {
-    const Vec<uint16_t, 32> twice{0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13, 14, 14, 15, 15};
-    return bitcast<Vec<float, L>>(_mm512_maskz_permutexvar_epi16(0xaaaaaaaa, bitcast<__m512i>(twice), _mm512_castsi256_si512(bitcast<__m256i>(h))));
+    const Vec<uint16_t, 32> twice{0, 0, 1, 1, 2,  2,  3,  3,  4,  4,  5,  5,  6,  6,  7,  7,
+                                  8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13, 14, 14, 15, 15};
+    return bitcast<Vec<float, L>>(_mm512_maskz_permutexvar_epi16(
+        0xaaaaaaaa, bitcast<__m512i>(twice), _mm512_castsi256_si512(bitcast<__m256i>(h))));
   }
 #endif
   return bitcast<Vec<float, L>>(convert<uint32_t, L, uint16_t>(h) << 16);
@@ -149,10 +170,14 @@ PG_INLINE Vec<float, L> widen(Vec<uint16_t, L> h, bf16) {
 template <int L>
 PG_INLINE Vec<uint16_t, L> narrow(Vec<float, L> v, f16) {
 #if defined(__AVX512F__)
-  if constexpr (L == 16) return bitcast<Vec<uint16_t, L>>(_mm512_maskz_cvtps_ph(0xffff, bitcast<__m512>(v), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  if constexpr (L == 16)
+    return bitcast<Vec<uint16_t, L>>(_mm512_maskz_cvtps_ph(
+        0xffff, bitcast<__m512>(v), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 #endif
 #if defined(__F16C__)
-  if constexpr (L == 8) return bitcast<Vec<uint16_t, L>>(_mm256_cvtps_ph(bitcast<__m256>(v), _MM_FROUND_TO_NEAREST_INT));
+  if constexpr (L == 8)
+    return bitcast<Vec<uint16_t, L>>(
+        _mm256_cvtps_ph(bitcast<__m256>(v), _MM_FROUND_TO_NEAREST_INT));
   if constexpr (L == 1) return Vec<uint16_t, L>{_cvtss_sh(v[0], _MM_FROUND_TO_NEAREST_INT)};
 #endif
   using U = Vec<uint32_t, L>;
@@ -165,8 +190,9 @@ PG_INLINE Vec<uint16_t, L> narrow(Vec<float, L> v, f16) {
   return __builtin_convertvector(sign | h, Vec<uint16_t, L>);
 }
 
-/// Rounds away the last `Drop` bits of a float, to even. No test for NaN: one that comes from halves has zeros there, nothing
-/// carries. An odd neighbour decides ties only, so its bit may be put into the last place instead of being added.
+/// Rounds away the last `Drop` bits of a float, to even. No test for NaN: one that comes from
+/// halves has zeros there, nothing carries. An odd neighbour decides ties only, so its bit may be
+/// put into the last place instead of being added.
 template <int Drop, int L>
 PG_INLINE Vec<uint32_t, L> round_bits(Vec<float, L> v) {
   using U = Vec<uint32_t, L>;
@@ -175,7 +201,8 @@ PG_INLINE Vec<uint32_t, L> round_bits(Vec<float, L> v) {
 #if defined(__AVX512F__)
   if constexpr (L == 16) {
     const __m512i w = bitcast<__m512i>(v), one = _mm512_set1_epi32(1);
-    return bitcast<U>(_mm512_ternarylogic_epi32(w, bitcast<__m512i>(u >> Drop), one, 0xf8)) + (half - 1);  // 0xf8: a | (b & c)
+    return bitcast<U>(_mm512_ternarylogic_epi32(w, bitcast<__m512i>(u >> Drop), one, 0xf8)) +
+           (half - 1);  // 0xf8: a | (b & c)
   }
 #endif
   return (u | ((u >> Drop) & 1u)) + (half - 1);
@@ -189,16 +216,18 @@ PG_INLINE Vec<uint16_t, L> narrow(Vec<float, L> v, bf16) {
 /// The value rounded to T, still as wide as it is computed.
 template <class T, int L>
 PG_INLINE Vec<Wide<T>, L> rounded(Vec<Wide<T>, L> v) {
-  if constexpr (std::is_same_v<T, bf16>) return bitcast<Vec<float, L>>(round_bits<16, L>(v) & 0xffff0000u);
+  if constexpr (std::is_same_v<T, bf16>)
+    return bitcast<Vec<float, L>>(round_bits<16, L>(v) & 0xffff0000u);
   else if constexpr (std::is_same_v<T, f16>) return widen<L>(narrow<L>(v, f16{}), f16{});
   else return v;
 }
 
 // ---- sums that round to T at each step
 //
-// float16 is added up at 2^112 times its size: its largest numbers then are float32's, and overflow to infinity together.
-// Its subnormals need no care, since a sum of two numbers is a multiple of the smallest one. So a step is an addition and
-// integer arithmetic, a third of the latency of a conversion there and back.
+// float16 is added up at 2^112 times its size: its largest numbers then are float32's, and overflow
+// to infinity together. Its subnormals need no care, since a sum of two numbers is a multiple of
+// the smallest one. So a step is an addition and integer arithmetic, a third of the latency of a
+// conversion there and back.
 
 template <class T>
 constexpr bool is_scaled = std::is_same_v<T, f16>;
@@ -211,10 +240,14 @@ PG_INLINE Vec<Wide<T>, L> plus(Vec<Wide<T>, L> sum, Vec<Wide<T>, L> v) {
   } else {
     // The product is exact: fused or not, the result is the same.
 #if defined(__AVX512F__)
-    if constexpr (L == 16) return bitcast<Vec<float, L>>(_mm512_fmadd_ps(bitcast<__m512>(v), _mm512_set1_ps(0x1p112f), bitcast<__m512>(sum)));
+    if constexpr (L == 16)
+      return bitcast<Vec<float, L>>(
+          _mm512_fmadd_ps(bitcast<__m512>(v), _mm512_set1_ps(0x1p112f), bitcast<__m512>(sum)));
 #endif
 #if defined(__FMA__)
-    if constexpr (L == 8) return bitcast<Vec<float, L>>(_mm256_fmadd_ps(bitcast<__m256>(v), _mm256_set1_ps(0x1p112f), bitcast<__m256>(sum)));
+    if constexpr (L == 8)
+      return bitcast<Vec<float, L>>(
+          _mm256_fmadd_ps(bitcast<__m256>(v), _mm256_set1_ps(0x1p112f), bitcast<__m256>(sum)));
 #endif
     return sum + v * 0x1p112f;
   }
@@ -224,7 +257,8 @@ PG_INLINE Vec<Wide<T>, L> plus(Vec<Wide<T>, L> sum, Vec<Wide<T>, L> v) {
 template <class T, int L>
 PG_INLINE Vec<Wide<T>, L> plus_rounded(Vec<Wide<T>, L> sum, Vec<Wide<T>, L> v) {
   constexpr int drop = is_scaled<T> ? 13 : 16;
-  if constexpr (is_half<T>) return bitcast<Vec<float, L>>(round_bits<drop, L>(plus<T, L>(sum, v)) & ~((1u << drop) - 1));
+  if constexpr (is_half<T>)
+    return bitcast<Vec<float, L>>(round_bits<drop, L>(plus<T, L>(sum, v)) & ~((1u << drop) - 1));
   else return sum + v;
 }
 
@@ -235,16 +269,23 @@ PG_INLINE Vec<Wide<T>, L> total(Vec<Wide<T>, L> sum) {
   else return sum;
 }
 
-/// v where it is greater, else best: NaN never is. GCC 12 compares and moves where one instruction does.
+/// v where it is greater, else best: NaN never is. GCC 12 compares and moves where one instruction
+/// does.
 template <class W, int L>
 PG_INLINE Vec<W, L> larger(Vec<W, L> best, Vec<W, L> v) {
 #if defined(__AVX512F__)
-  if constexpr (std::is_same_v<W, float> && L == 16) return bitcast<Vec<W, L>>(_mm512_maskz_max_ps(0xffff, bitcast<__m512>(v), bitcast<__m512>(best)));
-  if constexpr (std::is_same_v<W, double> && L == 8) return bitcast<Vec<W, L>>(_mm512_maskz_max_pd(0xff, bitcast<__m512d>(v), bitcast<__m512d>(best)));
+  if constexpr (std::is_same_v<W, float> && L == 16)
+    return bitcast<Vec<W, L>>(
+        _mm512_maskz_max_ps(0xffff, bitcast<__m512>(v), bitcast<__m512>(best)));
+  if constexpr (std::is_same_v<W, double> && L == 8)
+    return bitcast<Vec<W, L>>(
+        _mm512_maskz_max_pd(0xff, bitcast<__m512d>(v), bitcast<__m512d>(best)));
 #endif
 #if defined(__AVX__)
-  if constexpr (std::is_same_v<W, float> && L == 8) return bitcast<Vec<W, L>>(_mm256_max_ps(bitcast<__m256>(v), bitcast<__m256>(best)));
-  if constexpr (std::is_same_v<W, double> && L == 4) return bitcast<Vec<W, L>>(_mm256_max_pd(bitcast<__m256d>(v), bitcast<__m256d>(best)));
+  if constexpr (std::is_same_v<W, float> && L == 8)
+    return bitcast<Vec<W, L>>(_mm256_max_ps(bitcast<__m256>(v), bitcast<__m256>(best)));
+  if constexpr (std::is_same_v<W, double> && L == 4)
+    return bitcast<Vec<W, L>>(_mm256_max_pd(bitcast<__m256d>(v), bitcast<__m256d>(best)));
 #endif
   return (best < v) ? v : best;
 }
@@ -260,7 +301,8 @@ PG_INLINE Vec<W, L> where_tap(Vec<uint8_t, L> taps, uint8_t tap, Vec<W, L> v) {
   }
   if constexpr (L == 8 && sizeof(W) == 8) {
     const __mmask16 mine = _mm_cmpeq_epi8_mask(_mm_cvtsi64_si128(bitcast<long long>(taps)), wanted);
-    return bitcast<Vec<W, L>>(_mm512_maskz_mov_pd(static_cast<__mmask8>(mine & 0xff), bitcast<__m512d>(v)));
+    return bitcast<Vec<W, L>>(
+        _mm512_maskz_mov_pd(static_cast<__mmask8>(mine & 0xff), bitcast<__m512d>(v)));
   }
 #endif
   using Count = typename UintOf<sizeof(W)>::type;
@@ -307,9 +349,11 @@ PG_INLINE void past_caches(char* to, const char* from, int64_t bytes) {
 #if defined(__AVX512F__)
     _mm512_stream_si512(reinterpret_cast<__m512i*>(to + i), _mm512_loadu_si512(from + i));
 #elif defined(__AVX2__)
-    _mm256_stream_si256(reinterpret_cast<__m256i*>(to + i), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i)));
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to + i),
+                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i)));
 #else
-    _mm_stream_si128(reinterpret_cast<__m128i*>(to + i), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i)));
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + i),
+                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i)));
 #endif
   }
 #else
@@ -324,7 +368,8 @@ PG_INLINE void settle_memory() {
 #endif
 }
 
-/// Vectors of L lanes from lane c on; the last one reaches back if lanes may be covered twice. Returns the first lane left over.
+/// Vectors of L lanes from lane c on; the last one reaches back if lanes may be covered twice.
+/// Returns the first lane left over.
 template <int L, bool Twice, class F>
 PG_INLINE int64_t for_vectors(int64_t n, int64_t c, F&& f) {
   const int64_t end = Twice && n >= L ? n : c + (n - c) / L * L;
@@ -332,7 +377,8 @@ PG_INLINE int64_t for_vectors(int64_t n, int64_t c, F&& f) {
   return end;
 }
 
-/// Calls f(Lane<L>, Lane<N>, c) so that n lanes are covered: N vectors of L lanes at a time, then single vectors, quarters, lanes.
+/// Calls f(Lane<L>, Lane<N>, c) so that n lanes are covered: N vectors of L lanes at a time, then
+/// single vectors, quarters, lanes.
 template <class T, bool Twice = false, class F>
 PG_INLINE void for_lanes(int64_t n, F&& f) {
   constexpr int V = kLanes<T>;

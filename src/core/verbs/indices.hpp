@@ -1,7 +1,8 @@
-// Gather and scatter by positions that the caller supplies. Each position is read once and checked where it is used.
+// Gather and scatter by positions that the caller supplies. Each position is read once and checked
+// where it is used.
 #pragma once
-#include "verbs/table.hpp"
 #include "verbs/max_grad.hpp"
+#include "verbs/table.hpp"
 
 namespace poolgrad::PG_ISA {
 
@@ -12,20 +13,23 @@ inline int64_t run_end(int64_t k, int64_t end) {
   return end - k < kRun ? end : k + kRun;
 }
 
-/// Reads a position once. Others may write it meanwhile: the compiler must not read it again after it was checked.
+/// Reads a position once. Others may write it meanwhile: the compiler must not read it again after
+/// it was checked.
 template <class Index>
 PG_INLINE int64_t position(const Index* at) {
   return __atomic_load_n(at, __ATOMIC_RELAXED);
 }
 
-/// Cells [k0, k1): out[k] = v[index[k]]; positions count from the image's first cell, or from the array's if absolute.
-/// Returns the first k whose position is outside the array, or -1.
+/// Cells [k0, k1): out[k] = v[index[k]]; positions count from the image's first cell, or from the
+/// array's if absolute. Returns the first k whose position is outside the array, or -1.
 template <class T, class Index>
-int64_t gather_items(const T* v, const Index* index, T* out, int64_t n, int64_t m, int64_t total, bool absolute, int64_t k0, int64_t k1) {
+int64_t gather_items(const T* v, const Index* index, T* out, int64_t n, int64_t m, int64_t total,
+                     bool absolute, int64_t k0, int64_t k1) {
   constexpr int kAtOnce = 8;
   checkpoint(meter(), 8 * (k1 - k0));
   for (int64_t k = k0; k < k1;) {
-    const int64_t image = absolute ? 0 : k / m, next = absolute ? k1 : (image + 1) * m, stop = next < k1 ? next : k1;
+    const int64_t image = absolute ? 0 : k / m, next = absolute ? k1 : (image + 1) * m,
+                  stop = next < k1 ? next : k1;
     const T* from = v + image * n;
     const auto room = static_cast<uint64_t>(total - image * n);
     for (; k + kAtOnce <= stop; k += kAtOnce) {
@@ -50,13 +54,16 @@ int64_t gather_items(const T* v, const Index* index, T* out, int64_t n, int64_t 
 }
 
 /// Whether the cells of a window are sooner looked at by vectors than followed one by one.
-inline bool blends(const Plan& plan) { return !follows_each(plan) && Rows::capacity(plan) * plan.last().widest <= 32; }
+inline bool blends(const Plan& plan) {
+  return !follows_each(plan) && Rows::capacity(plan) * plan.last().widest <= 32;
+}
 
-/// out[i] = v at tap i; 0 where the window is empty. T is unsigned: bits are moved. Returns the first cell whose tap is outside
-/// its window, or -1.
+/// out[i] = v at tap i; 0 where the window is empty. T is unsigned: bits are moved. Returns the
+/// first cell whose tap is outside its window, or -1.
 template <class T, class Tap>
 int64_t pick_piece(const Plan& plan, const T* v, const Tap* given, T* out, Piece piece) {
-  const int64_t size = plan.axis[0].n * plan.source_slab(), per = plan.rows_per_item(), out_row = plan.last().m * plan.inner;
+  const int64_t size = plan.axis[0].n * plan.source_slab(), per = plan.rows_per_item(),
+                out_row = plan.last().m * plan.inner;
   if constexpr (sizeof(Tap) == 1)
     if (blends(plan)) {
       TapRows<T, Tap> rows(plan);
@@ -72,14 +79,18 @@ int64_t pick_piece(const Plan& plan, const T* v, const Tap* given, T* out, Piece
     }
   Places<Tap> places(plan, piece.h0 == 0 && piece.h1 == plan.axis[0].m, piece);
   const int64_t slab = plan.dest_slab();
-  for (int64_t i = piece.i0; !places.full() && i < piece.i1; ++i) clear(out + (i * plan.axis[0].m + piece.h0) * slab, (piece.h1 - piece.h0) * slab);
-  return follow(places, plan, given, piece, [&](int64_t place, int64_t from, int64_t) { out[place] = v[from]; });
+  for (int64_t i = piece.i0; !places.full() && i < piece.i1; ++i)
+    clear(out + (i * plan.axis[0].m + piece.h0) * slab, (piece.h1 - piece.h0) * slab);
+  return follow(places, plan, given, piece,
+                [&](int64_t place, int64_t from, int64_t) { out[place] = v[from]; });
 }
 
-/// Images [i0, i1): add(index[k] + base - lo, k) in ascending order of k, for the positions in [lo, hi). One outside them is skipped if
-/// others see to it. Returns the first k that is outside the array, or outside [lo, hi) and not to be skipped; else -1.
+/// Images [i0, i1): add(index[k] + base - lo, k) in ascending order of k, for the positions in [lo,
+/// hi). One outside them is skipped if others see to it. Returns the first k that is outside the
+/// array, or outside [lo, hi) and not to be skipped; else -1.
 template <class Index, class Add>
-PG_INLINE int64_t each_position(const Index* index, int64_t n, int64_t m, int64_t total, bool absolute, Reached r, Add&& add) {
+PG_INLINE int64_t each_position(const Index* index, int64_t n, int64_t m, int64_t total,
+                                bool absolute, Reached r, Add&& add) {
   const auto room = static_cast<uint64_t>(r.hi - r.lo);
   for (int64_t i = r.i0; i < r.i1; ++i) {
     const int64_t base = absolute ? 0 : i * n;
@@ -96,20 +107,25 @@ PG_INLINE int64_t each_position(const Index* index, int64_t n, int64_t m, int64_
   return -1;
 }
 
-/// out[index[k]] += g[k], from 0, as each_position visits them; halves round at each addition, or are added in float32 and round once.
+/// out[index[k]] += g[k], from 0, as each_position visits them; halves round at each addition, or
+/// are added in float32 and round once.
 template <class T, class Index>
-int64_t scatter_items(const T* g, const Index* index, T* out, int64_t n, int64_t m, int64_t total, bool absolute, Reached r) {
+int64_t scatter_items(const T* g, const Index* index, T* out, int64_t n, int64_t m, int64_t total,
+                      bool absolute, Reached r) {
   if constexpr (is_half<T>)
     if (r.once) {
       Scratch<float> sums(r.hi - r.lo);
       clear(sums.get(), r.hi - r.lo);
-      const int64_t wrong = each_position(index, n, m, total, absolute, r, [&](uint64_t to, int64_t k) { sums.get()[to] += load<1>(g + k)[0]; });
+      const int64_t wrong =
+          each_position(index, n, m, total, absolute, r,
+                        [&](uint64_t to, int64_t k) { sums.get()[to] += load<1>(g + k)[0]; });
       round_sums(sums.get(), out + r.lo, r.hi - r.lo);
       return wrong;
     }
   clear(out + r.lo, r.hi - r.lo);
   T* const cells = out + r.lo;
-  return each_position(index, n, m, total, absolute, r, [&](uint64_t to, int64_t k) { cells[to] = sum_of(cells[to], g[k]); });
+  return each_position(index, n, m, total, absolute, r,
+                       [&](uint64_t to, int64_t k) { cells[to] = sum_of(cells[to], g[k]); });
 }
 
 }  // namespace poolgrad::PG_ISA

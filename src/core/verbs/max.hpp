@@ -36,7 +36,8 @@ bool no_nan(const T* x, int64_t n) {
   return true;
 }
 
-/// Best value of a run of windows. A tap replaces the best so far only if it is greater: the first wins ties, NaN never replaces.
+/// Best value of a run of windows. A tap replaces the best so far only if it is greater: the first
+/// wins ties, NaN never replaces.
 template <class T>
 PG_INLINE void best_values(const Reach& w, const T* x, T* y, int64_t lanes, Start start) {
   const bool first = start == Start::first && w.nrows * w.width > 0;
@@ -71,14 +72,16 @@ PG_INLINE void best_taps(const Reach& w, const T* x, T* y, Tap* taps, int64_t la
       w, lanes,
       [=](auto lane, int64_t, int64_t shift) {
         constexpr int L = decltype(lane)::count;
-        return Best<T, Count, L>{any ? load<L>(x + first_tap + shift) : all<Wide<T>, L>(lowest<T>()), Vec<Count, L>{}};
+        return Best<T, Count, L>{
+            any ? load<L>(x + first_tap + shift) : all<Wide<T>, L>(lowest<T>()), Vec<Count, L>{}};
       },
       [x](auto lane, auto& best, int64_t at, int64_t k) {
         constexpr int L = decltype(lane)::count;
         const Vec<Wide<T>, L> v = load<L>(x + at);
         const auto better = best.value < v;
         best.value = better ? v : best.value;
-        const auto mask = convert<std::make_signed_t<Count>, L, std::make_signed_t<TapLane<T>>>(better);
+        const auto mask =
+            convert<std::make_signed_t<Count>, L, std::make_signed_t<TapLane<T>>>(better);
         best.tap = mask ? all<Count, L>(static_cast<Count>(k)) : best.tap;
       },
       [y, taps](auto lane, auto& best, int64_t c) {
@@ -92,7 +95,9 @@ PG_INLINE void best_taps(const Reach& w, const T* x, T* y, Tap* taps, int64_t la
 template <class T>
 void select_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Start start, Piece piece) {
   over_rows<T>(plan, arrays, false, piece,
-               [&](const Reach& w, const auto& a, int64_t, int64_t lanes) { best_values<T>(w, a.source[0], a.out, lanes, start); });
+               [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
+                 best_values<T>(w, a.source[0], a.out, lanes, start);
+               });
 }
 
 template <class T, int L>
@@ -100,24 +105,28 @@ struct Recall {
   Vec<Wide<T>, L> best, found;
 };
 
-/// out[i] = v at the first tap of window i where x equals y[i], 0 if there is none. Backwards, so that the first match is kept.
+/// out[i] = v at the first tap of window i where x equals y[i], 0 if there is none. Backwards, so
+/// that the first match is kept.
 template <class T>
 void recall_piece(const Plan& plan, const RowArrays<T, 2, 1>& arrays, Piece piece) {
-  over_rows<T>(plan, arrays, false, piece, [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
-    const T *x = a.source[0], *v = a.source[1], *y = a.partner[0];
-    T* out = a.out;
-    reduce<T, Order::backwards>(
-        w, lanes,
-        [y](auto lane, int64_t c, int64_t) {
-          constexpr int L = decltype(lane)::count;
-          return Recall<T, L>{load<L>(y + c), Vec<Wide<T>, L>{}};
-        },
-        [x, v](auto lane, auto& s, int64_t at, int64_t) {
-          constexpr int L = decltype(lane)::count;
-          s.found = (load<L>(x + at) == s.best) ? load<L>(v + at) : s.found;
-        },
-        [out](auto lane, auto& s, int64_t c) { store<decltype(lane)::count>(out + c, s.found); });
-  });
+  over_rows<T>(plan, arrays, false, piece,
+               [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
+                 const T *x = a.source[0], *v = a.source[1], *y = a.partner[0];
+                 T* out = a.out;
+                 reduce<T, Order::backwards>(
+                     w, lanes,
+                     [y](auto lane, int64_t c, int64_t) {
+                       constexpr int L = decltype(lane)::count;
+                       return Recall<T, L>{load<L>(y + c), Vec<Wide<T>, L>{}};
+                     },
+                     [x, v](auto lane, auto& s, int64_t at, int64_t) {
+                       constexpr int L = decltype(lane)::count;
+                       s.found = (load<L>(x + at) == s.best) ? load<L>(v + at) : s.found;
+                     },
+                     [out](auto lane, auto& s, int64_t c) {
+                       store<decltype(lane)::count>(out + c, s.found);
+                     });
+               });
 }
 
 /// The taps of some lanes, and what was found at them.
@@ -139,55 +148,62 @@ class TapRows {
   /// Finds the taps of destination row u; y, if given, receives the values.
   void find(const T* x_item, int64_t u, Tap* taps, T* y, int64_t j0, int64_t j1) {
     seek(u);
-    runner_.run(reach_, {{x_item}, {}, y}, j0, j1, [&](const Reach& w, const auto& a, int64_t at, int64_t lanes) {
-      best_taps<T, Tap>(w, a.source[0], y ? a.out : nullptr, taps + at, lanes);
-    });
+    runner_.run(reach_, {{x_item}, {}, y}, j0, j1,
+                [&](const Reach& w, const auto& a, int64_t at, int64_t lanes) {
+                  best_taps<T, Tap>(w, a.source[0], y ? a.out : nullptr, taps + at, lanes);
+                });
   }
 
-  /// out = v at the taps of this row, every cell of a window looked at: for windows of few cells. Others may write the taps meanwhile: each is
-  /// read once, to be followed and to be checked. Returns a lane of this row before which no tap is outside its window, or -1 if none is; an
+  /// out = v at the taps of this row, every cell of a window looked at: for windows of few cells.
+  /// Others may write the taps meanwhile: each is read once, to be followed and to be checked.
+  /// Returns a lane of this row before which no tap is outside its window, or -1 if none is; an
   /// empty window has none to miss.
   int64_t blend(const T* v_item, const uint8_t* taps, T* out, int64_t j0, int64_t j1) {
     int64_t wrong = -1;
-    runner_.run(reach_, {{v_item}, {}, out}, j0, j1, [&](const Reach& w, const auto& a, int64_t at, int64_t lanes) {
-      const T* v = a.source[0];
-      T* to = a.out;
-      const uint8_t* here = taps + at;
-      const auto most = static_cast<uint8_t>(w.nrows * w.width - 1);
-      Vec<uint8_t, kLanes<T>> top{};
-      bool astray = false;
-      reduce<T, Order::rows>(
-          w, lanes,
-          [=](auto lane, int64_t c, int64_t) {
-            Blend<T, decltype(lane)::count> s{};
-            std::memcpy(&s.taps, here + c, sizeof s.taps);
-            return s;
-          },
-          [v](auto lane, auto& s, int64_t place, int64_t k) {
-            constexpr int L = decltype(lane)::count;
-            s.found += where_tap<L, T>(s.taps, static_cast<uint8_t>(k), load<L>(v + place));
-          },
-          [to, most, &top, &astray](auto lane, auto& s, int64_t c) {
-            constexpr int L = decltype(lane)::count;
-            store<L>(to + c, s.found);
-            if constexpr (L == kLanes<T>) top = s.taps > top ? s.taps : top;
-            else astray |= any<L>(s.taps > most);
-          });
-      astray |= any<kLanes<T>>(top > most);
-      if (astray && (wrong < 0 || at < wrong)) wrong = at;
-    });
+    runner_.run(reach_, {{v_item}, {}, out}, j0, j1,
+                [&](const Reach& w, const auto& a, int64_t at, int64_t lanes) {
+                  const T* v = a.source[0];
+                  T* to = a.out;
+                  const uint8_t* here = taps + at;
+                  const auto most = static_cast<uint8_t>(w.nrows * w.width - 1);
+                  Vec<uint8_t, kLanes<T>> top{};
+                  bool astray = false;
+                  reduce<T, Order::rows>(
+                      w, lanes,
+                      [=](auto lane, int64_t c, int64_t) {
+                        Blend<T, decltype(lane)::count> s{};
+                        std::memcpy(&s.taps, here + c, sizeof s.taps);
+                        return s;
+                      },
+                      [v](auto lane, auto& s, int64_t place, int64_t k) {
+                        constexpr int L = decltype(lane)::count;
+                        s.found +=
+                            where_tap<L, T>(s.taps, static_cast<uint8_t>(k), load<L>(v + place));
+                      },
+                      [to, most, &top, &astray](auto lane, auto& s, int64_t c) {
+                        constexpr int L = decltype(lane)::count;
+                        store<L>(to + c, s.found);
+                        if constexpr (L == kLanes<T>) top = s.taps > top ? s.taps : top;
+                        else astray |= any<L>(s.taps > most);
+                      });
+                  astray |= any<kLanes<T>>(top > most);
+                  if (astray && (wrong < 0 || at < wrong)) wrong = at;
+                });
     return wrong;
   }
 
-  /// The first lane from `lane` on, up to cell j1, whose tap is outside its window now; `lane` itself if others have mended it meanwhile.
+  /// The first lane from `lane` on, up to cell j1, whose tap is outside its window now; `lane`
+  /// itself if others have mended it meanwhile.
   int64_t astray(const Tap* taps, int64_t lane, int64_t j1) const {
     for (int64_t k = lane; k < j1 * plan_.inner; ++k)
-      if (taps[k] > static_cast<Tap>(plan_.last().length(k / plan_.inner) * reach_.nrows - 1)) return k;
+      if (taps[k] > static_cast<Tap>(plan_.last().length(k / plan_.inner) * reach_.nrows - 1))
+        return k;
     return lane;
   }
 
-  /// Copies the taps of cells j0 to j1 - 1 of this row, which others may write meanwhile, and checks the copy. Returns the first lane whose tap
-  /// is outside its window, or -1; an empty window has none to miss.
+  /// Copies the taps of cells j0 to j1 - 1 of this row, which others may write meanwhile, and
+  /// checks the copy. Returns the first lane whose tap is outside its window, or -1; an empty
+  /// window has none to miss.
   int64_t take(const uint8_t* given, uint8_t* own, int64_t j0, int64_t j1) const {
     const Axis& axis = plan_.last();
     for (int64_t j = j0, end; j < j1; j = end) {
@@ -219,9 +235,11 @@ class TapRows {
   /// Where windows end to be as long as window j.
   PG_INLINE int64_t alike(int64_t j, int64_t j1) const {
     const Axis& axis = plan_.last();
-    if (axis.lo <= j && j < axis.hi) return axis.hi < j1 ? axis.hi : j1;  // where they repeat nobody need look
+    if (axis.lo <= j && j < axis.hi)
+      return axis.hi < j1 ? axis.hi : j1;  // where they repeat nobody need look
     const int64_t width = axis.length(j);
-    while (++j < j1 && axis.length(j) == width) {}
+    while (++j < j1 && axis.length(j) == width) {
+    }
     return j;
   }
 
@@ -235,7 +253,8 @@ class TapRows {
 template <class T, class Tap>
 void choose_rows(const Plan& plan, const T* x, T* y, Tap* taps, Piece piece) {
   TapRows<T, Tap> rows(plan);
-  const int64_t size = plan.axis[0].n * plan.source_slab(), per = plan.rows_per_item(), out_row = plan.last().m * plan.inner;
+  const int64_t size = plan.axis[0].n * plan.source_slab(), per = plan.rows_per_item(),
+                out_row = plan.last().m * plan.inner;
   each_row(plan, piece, [&](int64_t i, int64_t u, int64_t j0, int64_t j1) {
     const int64_t row = (i * per + u) * out_row;
     rows.find(x + i * size, u, taps + row, y ? y + row : nullptr, j0, j1);
@@ -248,27 +267,34 @@ void choose_piece(const Plan& plan, const T* x, T* y, Tap* taps, Piece p) {
   const int64_t group = side_by_side<T>(plan, p.i1 - p.i0);
   if (group == 1) return choose_rows(plan, x, y, taps, p);
   const Axis& axis = plan.axis[0];
-  const int64_t s_slab = plan.source_slab(), d_slab = plan.dest_slab(), s_item = axis.n * s_slab, d_item = axis.m * d_slab, cells = tile_cells<T>(plan, group, 2);
+  const int64_t s_slab = plan.source_slab(), d_slab = plan.dest_slab(), s_item = axis.n * s_slab,
+                d_item = axis.m * d_slab, cells = tile_cells<T>(plan, group, 2);
   for (int64_t i = p.i0; i < p.i1; i += group)
     for (int64_t h = p.h0; h < p.h1; h += cells) {
-      const int64_t valid = i + group < p.i1 ? group : p.i1 - i, end = h + cells < p.h1 ? h + cells : p.h1, s0 = axis.start[h], s1 = axis.stop[end - 1], count = (end - h) * d_slab;
+      const int64_t valid = i + group < p.i1 ? group : p.i1 - i,
+                    end = h + cells < p.h1 ? h + cells : p.h1, s0 = axis.start[h],
+                    s1 = axis.stop[end - 1], count = (end - h) * d_slab;
       Tile<T> from((s1 - s0) * s_slab, group), best(y ? count : 0, group);
       Tile<Tap> where(count, group);
       Plan local = strip(plan, h, end, s0);
       local.outer = 1;
       local.inner = plan.inner * group;
-      choose_rows(local, from.read(x + i * s_item, s_item, s0 * s_slab, (s1 - s0) * s_slab, valid), y ? best.get() : nullptr, where.get(), Piece{0, 1, 0, end - h});
+      choose_rows(local, from.read(x + i * s_item, s_item, s0 * s_slab, (s1 - s0) * s_slab, valid),
+                  y ? best.get() : nullptr, where.get(), Piece{0, 1, 0, end - h});
       if (y) best.write(y + i * d_item, d_item, h * d_slab, count, valid);
       where.write(taps + i * d_item, d_item, h * d_slab, count, valid);
     }
 }
 
-/// Calls f(Tap{}) with the lane's own tap type if it holds every tap of the plan, else with a wider one.
+/// Calls f(Tap{}) with the lane's own tap type if it holds every tap of the plan, else with a wider
+/// one.
 template <class T, class F>
 void with_tap_type(const Plan& plan, F&& f) {
   using Own = TapLane<T>;
   if constexpr (sizeof(Own) >= 4) f(Own{});
-  else if (Rows::capacity(plan) * plan.last().widest <= static_cast<int64_t>(std::numeric_limits<Own>::max())) f(Own{});
+  else if (Rows::capacity(plan) * plan.last().widest <=
+           static_cast<int64_t>(std::numeric_limits<Own>::max()))
+    f(Own{});
   else f(uint32_t{});
 }
 
@@ -279,14 +305,17 @@ void argmax_piece(const Plan& plan, const T* x, T* y, Index* index, int64_t modu
     using Tap = decltype(tag);
     TapRows<T, Tap> rows(plan);
     Places<Tap> places(plan, false, piece);
-    const int64_t size = plan.axis[0].n * plan.source_slab(), per = plan.rows_per_item(), out_row = plan.last().m * plan.inner;
+    const int64_t size = plan.axis[0].n * plan.source_slab(), per = plan.rows_per_item(),
+                  out_row = plan.last().m * plan.inner;
     Scratch<Tap> taps(out_row);
     each_row(plan, piece, [&](int64_t i, int64_t u, int64_t j0, int64_t j1) {
       const int64_t row = (i * per + u) * out_row;
       rows.find(x + i * size, u, taps.get(), y + row, j0, j1);
       Index* out = index + row;
       places.seek(u);
-      places.each(taps.get(), j0 * plan.inner, j1 * plan.inner, [&](int64_t lane, int64_t at) { out[lane] = static_cast<Index>((i * size + at) % modulo); });
+      places.each(taps.get(), j0 * plan.inner, j1 * plan.inner, [&](int64_t lane, int64_t at) {
+        out[lane] = static_cast<Index>((i * size + at) % modulo);
+      });
     });
   });
 }

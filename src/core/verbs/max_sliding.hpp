@@ -1,42 +1,53 @@
-// Maxima of long windows, and where they are: by sliding over values, or over keys that hold value and position.
+// Maxima of long windows, and where they are: by sliding over values, or over keys that hold value
+// and position.
 #pragma once
 #include "loops/sliding.hpp"
 
 namespace poolgrad::PG_ISA {
 
 /// Whether a window was cut at an edge of this axis.
-PG_INLINE bool cut(const Axis& axis, int64_t j) { return axis.span && axis.span[j] != axis.length(j); }
+PG_INLINE bool cut(const Axis& axis, int64_t j) {
+  return axis.span && axis.span[j] != axis.length(j);
+}
 
-/// Maxima by sliding. Whatever is not greater than the start value counts as the start value, NaN included; a window that was
-/// cut at an edge has seen the lowest finite value there.
+/// Maxima by sliding. Whatever is not greater than the start value counts as the start value, NaN
+/// included; a window that was cut at an edge has seen the lowest finite value there.
 template <class T>
 void select_sliding(const Plan& whole, const RowArrays<T, 1, 0>& arrays, Start start, Piece piece) {
-  in_rows_or_tiles<T>(whole, arrays, piece, [&](const Plan& plan, const RowArrays<T, 1, 0>& a, Piece p) {
-    const int64_t item = plan.axis[0].n * plan.source_slab(), d_item = plan.axis[0].m * plan.dest_slab();
-    const auto raise = [](auto read, auto write, int64_t n, Wide<T> from) {
-      for_lanes<T>(n, [&](auto lane, auto many, int64_t first) {
-        constexpr int L = decltype(lane)::count, N = decltype(many)::count;
-        for (int64_t c = first; c < first + N * L; c += L) {
-          const Vec<Wide<T>, L> v = load<L>(read + c), s = all<Wide<T>, L>(from);
-          store<L>(write + c, (s < v) ? v : s);
-        }
-      });
-    };
-    const Wide<T> from = start_value<T>(start, false);
-    Slider<Greater<Wide<T>>> slider(plan);
-    slider.run(
-        p,
-        [&](const Row& row, Wide<T>* to) {
-          row.stretch(0, row.cells, [&](int64_t place, int64_t at, int64_t n) { raise(a.source[0] + row.item * item + place, to + at, n, from); });
-        },
-        [&](const Row& row, const Wide<T>* best) {
-          bool upper = false;
-          for (int k = 0; k + 1 < plan.rank; ++k) upper |= cut(plan.axis[k], row.at[k]);
-          row.alike([&](int64_t j) { return upper || cut(plan.last(), j); }, [&](bool any, int64_t w, int64_t end) {
-            row.stretch(w, end, [&](int64_t place, int64_t at, int64_t n) { raise(best + at, a.out + row.item * d_item + place, n, start_value<T>(start, any)); });
+  in_rows_or_tiles<T>(
+      whole, arrays, piece, [&](const Plan& plan, const RowArrays<T, 1, 0>& a, Piece p) {
+        const int64_t item = plan.axis[0].n * plan.source_slab(),
+                      d_item = plan.axis[0].m * plan.dest_slab();
+        const auto raise = [](auto read, auto write, int64_t n, Wide<T> from) {
+          for_lanes<T>(n, [&](auto lane, auto many, int64_t first) {
+            constexpr int L = decltype(lane)::count, N = decltype(many)::count;
+            for (int64_t c = first; c < first + N * L; c += L) {
+              const Vec<Wide<T>, L> v = load<L>(read + c), s = all<Wide<T>, L>(from);
+              store<L>(write + c, (s < v) ? v : s);
+            }
           });
-        });
-  });
+        };
+        const Wide<T> from = start_value<T>(start, false);
+        Slider<Greater<Wide<T>>> slider(plan);
+        slider.run(
+            p,
+            [&](const Row& row, Wide<T>* to) {
+              row.stretch(0, row.cells, [&](int64_t place, int64_t at, int64_t n) {
+                raise(a.source[0] + row.item * item + place, to + at, n, from);
+              });
+            },
+            [&](const Row& row, const Wide<T>* best) {
+              bool upper = false;
+              for (int k = 0; k + 1 < plan.rank; ++k) upper |= cut(plan.axis[k], row.at[k]);
+              row.alike([&](int64_t j) { return upper || cut(plan.last(), j); },
+                        [&](bool any, int64_t w, int64_t end) {
+                          row.stretch(w, end, [&](int64_t place, int64_t at, int64_t n) {
+                            raise(best + at, a.out + row.item * d_item + place, n,
+                                  start_value<T>(start, any));
+                          });
+                        });
+            });
+      });
 }
 
 /// A number that orders cells as their values do, both zeros alike, NaN lowest.
@@ -57,9 +68,12 @@ PG_INLINE Vec<uint32_t, L> rank_of(Vec<Wide<T>, L> v) {
 template <class T>
 constexpr bool has_keys = sizeof(Wide<T>) <= 4;
 
-inline bool keyed(const Plan& plan) { return slides(plan, 12) && plan.axis[0].n * plan.source_slab() < int64_t{1} << 32; }
+inline bool keyed(const Plan& plan) {
+  return slides(plan, 12) && plan.axis[0].n * plan.source_slab() < int64_t{1} << 32;
+}
 
-/// The first maximum of each window by sliding over keys of (value, position): f(row of the destination, keys).
+/// The first maximum of each window by sliding over keys of (value, position): f(row of the
+/// destination, keys).
 template <class T, class F>
 void positions_sliding(const Plan& plan, const T* x, Piece p, bool in_order, F&& f) {
   const int64_t item = plan.axis[0].n * plan.source_slab(), cells = plan.last().n;
@@ -83,7 +97,9 @@ void positions_sliding(const Plan& plan, const T* x, Piece p, bool in_order, F&&
             constexpr int L = decltype(lane)::count, N = decltype(many)::count;
             for (int64_t c = first; c < first + N * L; c += L) {
               const Vec<uint32_t, L> low = base - load<L>(column.get() + at + c);
-              const Vec<uint64_t, L> key = (convert<uint64_t, L, uint32_t>(rank_of<T, L>(load<L>(source + c))) << 32) | convert<uint64_t, L, uint32_t>(low);
+              const Vec<uint64_t, L> key =
+                  (convert<uint64_t, L, uint32_t>(rank_of<T, L>(load<L>(source + c))) << 32) |
+                  convert<uint64_t, L, uint32_t>(low);
               std::memcpy(to + at + c, &key, sizeof key);
             }
           });
@@ -93,7 +109,9 @@ void positions_sliding(const Plan& plan, const T* x, Piece p, bool in_order, F&&
 }
 
 /// The cell that a key names.
-PG_INLINE int64_t named(uint64_t key) { return static_cast<int64_t>(0xffffffffu - static_cast<uint32_t>(key)); }
+PG_INLINE int64_t named(uint64_t key) {
+  return static_cast<int64_t>(0xffffffffu - static_cast<uint32_t>(key));
+}
 
 /// v at the first cell of one window where x equals y.
 template <class T>
@@ -115,19 +133,23 @@ T search(const Plan& plan, const T* x, const T* v, T y, const int64_t* cell, int
   }
 }
 
-/// Where keys say that the maxima are, in elements of an image. Returns whether y is the maximum of every window.
+/// Where keys say that the maxima are, in elements of an image. Returns whether y is the maximum of
+/// every window.
 template <class T>
-bool places(const uint64_t* keys, const uint32_t* lane, const T* y, int64_t n, uint32_t inner, uint32_t* to) {
+bool places(const uint64_t* keys, const uint32_t* lane, const T* y, int64_t n, uint32_t inner,
+            uint32_t* to) {
   uint32_t differs = 0;
   for_lanes<uint64_t>(n, [&](auto lanes, auto many, int64_t first) {
     constexpr int L = decltype(lanes)::count, N = decltype(many)::count;
     Vec<uint32_t, L> wrong{};
     for (int64_t c = first; c < first + N * L; c += L) {
       const Vec<uint64_t, L> key = load<L>(keys + c);
-      const Vec<uint32_t, L> want = rank_of<T, L>(load<L>(y + c)), have = convert<uint32_t, L, uint64_t>(key >> 32);
+      const Vec<uint32_t, L> want = rank_of<T, L>(load<L>(y + c)),
+                             have = convert<uint32_t, L, uint64_t>(key >> 32);
       wrong |= have ^ want;
       if constexpr (is_real<T>) wrong |= (have == 0u) ? ~have : Vec<uint32_t, L>{};
-      store<L>(to + c, (0xffffffffu - convert<uint32_t, L, uint64_t>(key)) * inner + load<L>(lane + c));
+      store<L>(to + c,
+               (0xffffffffu - convert<uint32_t, L, uint64_t>(key)) * inner + load<L>(lane + c));
     }
     for (int k = 0; k < L; ++k) differs |= wrong[k];
   });
@@ -137,35 +159,42 @@ bool places(const uint64_t* keys, const uint32_t* lane, const T* y, int64_t n, u
 /// out = v where x first equals y. Where y is not the window's maximum the window is searched.
 template <class T>
 void recall_sliding(const Plan& whole, const RowArrays<T, 2, 1>& arrays, Piece piece) {
-  in_rows_or_tiles<T>(whole, arrays, piece, [&](const Plan& plan, const RowArrays<T, 2, 1>& a, Piece p) {
-    const int64_t slab = plan.source_slab(), item = plan.axis[0].n * slab, d_item = plan.axis[0].m * plan.dest_slab(), inner = plan.inner;
-    constexpr int64_t kPart = 256;
-    uint32_t at[kPart];
-    Scratch<uint32_t> lane(kPart + inner);
-    int64_t lanes = 0;
-    positions_sliding<T>(plan, a.source[0], p, false, [&](const Row& row, const uint64_t* keys) {
-      const int64_t shift = row.item * item - plan.axis[0].origin * slab;
-      const T *x = a.source[0] + shift, *v = a.source[1] + shift + row.c0;
-      if (lanes != row.lanes) {
-        lanes = row.lanes;
-        for (int64_t k = 0; k < kPart + lanes; ++k) lane[k] = static_cast<uint32_t>(k % lanes);
-      }
-      row.stretch(0, row.cells, [&](int64_t place, int64_t begin, int64_t total) {
-        const T* y = a.partner[0] + row.item * d_item + place;
-        T* out = a.out + row.item * d_item + place;
-        for (int64_t k = 0; k < total; k += kPart) {
-          const int64_t n = total - k < kPart ? total - k : kPart;
-          const bool sure = places<T>(keys + begin + k, lane.get() + k % lanes, y + k, n, static_cast<uint32_t>(inner), at);
-          for (int64_t c = 0; c < n; ++c) out[k + c] = v[at[c]];
-          if (sure) continue;
-          for (int64_t c = 0; c < n; ++c) {
-            const int64_t cell = (begin + k + c) / lanes, l = row.c0 + (begin + k + c) % lanes;
-            if (!(load<1>(x + row.c0 + at[c])[0] == load<1>(y + k + c)[0])) out[k + c] = search(plan, x, v - row.c0, y[k + c], row.at, row.w0 + cell, l);
-          }
-        }
+  in_rows_or_tiles<T>(
+      whole, arrays, piece, [&](const Plan& plan, const RowArrays<T, 2, 1>& a, Piece p) {
+        const int64_t slab = plan.source_slab(), item = plan.axis[0].n * slab,
+                      d_item = plan.axis[0].m * plan.dest_slab(), inner = plan.inner;
+        constexpr int64_t kPart = 256;
+        uint32_t at[kPart];
+        Scratch<uint32_t> lane(kPart + inner);
+        int64_t lanes = 0;
+        positions_sliding<T>(
+            plan, a.source[0], p, false, [&](const Row& row, const uint64_t* keys) {
+              const int64_t shift = row.item * item - plan.axis[0].origin * slab;
+              const T *x = a.source[0] + shift, *v = a.source[1] + shift + row.c0;
+              if (lanes != row.lanes) {
+                lanes = row.lanes;
+                for (int64_t k = 0; k < kPart + lanes; ++k)
+                  lane[k] = static_cast<uint32_t>(k % lanes);
+              }
+              row.stretch(0, row.cells, [&](int64_t place, int64_t begin, int64_t total) {
+                const T* y = a.partner[0] + row.item * d_item + place;
+                T* out = a.out + row.item * d_item + place;
+                for (int64_t k = 0; k < total; k += kPart) {
+                  const int64_t n = total - k < kPart ? total - k : kPart;
+                  const bool sure = places<T>(keys + begin + k, lane.get() + k % lanes, y + k, n,
+                                              static_cast<uint32_t>(inner), at);
+                  for (int64_t c = 0; c < n; ++c) out[k + c] = v[at[c]];
+                  if (sure) continue;
+                  for (int64_t c = 0; c < n; ++c) {
+                    const int64_t cell = (begin + k + c) / lanes,
+                                  l = row.c0 + (begin + k + c) % lanes;
+                    if (!(load<1>(x + row.c0 + at[c])[0] == load<1>(y + k + c)[0]))
+                      out[k + c] = search(plan, x, v - row.c0, y[k + c], row.at, row.w0 + cell, l);
+                  }
+                }
+              });
+            });
       });
-    });
-  });
 }
 
 }  // namespace poolgrad::PG_ISA

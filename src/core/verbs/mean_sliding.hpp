@@ -1,7 +1,7 @@
 // Means of long windows by sliding.
 #pragma once
-#include "verbs/mean.hpp"
 #include "loops/sliding.hpp"
+#include "verbs/mean.hpp"
 
 namespace poolgrad::PG_ISA {
 
@@ -10,14 +10,15 @@ inline bool all_long(const Plan& plan) {
   int64_t least = 1;
   for (int a = 0; a < plan.rank; ++a) {
     int64_t shortest = plan.axis[a].n;
-    for (int64_t j = 0; j < plan.axis[a].m; ++j) shortest = plan.axis[a].length(j) < shortest ? plan.axis[a].length(j) : shortest;
+    for (int64_t j = 0; j < plan.axis[a].m; ++j)
+      shortest = plan.axis[a].length(j) < shortest ? plan.axis[a].length(j) : shortest;
     least *= shortest;
   }
   return least > kLongSum;
 }
 
-/// y = sums / by, rounded to T. A product comes first: where a little more and a little less than it round alike, they round
-/// as the quotient does, which takes three times as long.
+/// y = sums / by, rounded to T. A product comes first: where a little more and a little less than
+/// it round alike, they round as the quotient does, which takes three times as long.
 template <class T>
 PG_INLINE void quotients(const double* sums, T* y, int64_t n, double by) {
   const double least = 1 / by * (1 - 0x1p-50), most = 1 / by * (1 + 0x1p-50);
@@ -28,20 +29,22 @@ PG_INLINE void quotients(const double* sums, T* y, int64_t n, double by) {
     if constexpr (!std::is_same_v<T, double>)
       for (int64_t c = first; c < first + N * L; c += L) {
         const Vec<double, L> sum = load<L>(sums + c) + 0.0;
-        const Vec<float, L> a = convert<float, L, double>(sum * least), b = convert<float, L, double>(sum * most);
+        const Vec<float, L> a = convert<float, L, double>(sum * least),
+                            b = convert<float, L, double>(sum * most);
         unsure |= a != b;
         store<L>(y + c, a);
       }
     bool divide = std::is_same_v<T, double>;
     for (int k = 0; k < L; ++k) divide |= unsure[k] != 0;
     if (!divide) return;
-    for (int64_t c = first; c < first + N * L; c += L) store<L>(y + c, convert<Wide<T>, L, double>((load<L>(sums + c) + 0.0) / by));
+    for (int64_t c = first; c < first + N * L; c += L)
+      store<L>(y + c, convert<Wide<T>, L, double>((load<L>(sums + c) + 0.0) / by));
   });
 }
 
-/// Long means and their transposes: sums in a wider type, by sliding. What has few terms is left to the direct way, which comes first,
-/// since it may write to other cells of the row, too.
-/// read(row, cells) supplies the terms, each sum is divided by divisor(number of its terms).
+/// Long means and their transposes: sums in a wider type, by sliding. What has few terms is left to
+/// the direct way, which comes first, since it may write to other cells of the row, too. read(row,
+/// cells) supplies the terms, each sum is divided by divisor(number of its terms).
 template <class T, class Read, class Divisor>
 void sum_sliding(const Plan& plan, T* out, Piece p, Read&& read, Divisor&& divisor) {
   const int64_t d_item = plan.axis[0].m * plan.dest_slab();
@@ -49,18 +52,20 @@ void sum_sliding(const Plan& plan, T* out, Piece p, Read&& read, Divisor&& divis
   slider.run(p, read, [&](const Row& row, const double* sums) {
     int64_t upper = 1;
     for (int a = 0; a + 1 < plan.rank; ++a) upper *= plan.axis[a].length(row.at[a]);
-    row.alike([&](int64_t j) { return upper * plan.last().length(j); }, [&](int64_t count, int64_t w, int64_t end) {
-      if (count <= kLongSum) return;
-      const double by = divisor(count);
-      row.stretch(w, end, [&](int64_t place, int64_t at, int64_t n) {
-        T* const to = out + row.item * d_item + place;
-        if (by != 1) return quotients<T>(sums + at, to, n, by);
-        for_lanes<double>(n, [&](auto lane, auto many, int64_t first) {
-          constexpr int L = decltype(lane)::count, N = decltype(many)::count;
-          for (int64_t c = first; c < first + N * L; c += L) store<L>(to + c, convert<Wide<T>, L, double>(load<L>(sums + at + c) + 0.0));
-        });
-      });
-    });
+    row.alike([&](int64_t j) { return upper * plan.last().length(j); },
+              [&](int64_t count, int64_t w, int64_t end) {
+                if (count <= kLongSum) return;
+                const double by = divisor(count);
+                row.stretch(w, end, [&](int64_t place, int64_t at, int64_t n) {
+                  T* const to = out + row.item * d_item + place;
+                  if (by != 1) return quotients<T>(sums + at, to, n, by);
+                  for_lanes<double>(n, [&](auto lane, auto many, int64_t first) {
+                    constexpr int L = decltype(lane)::count, N = decltype(many)::count;
+                    for (int64_t c = first; c < first + N * L; c += L)
+                      store<L>(to + c, convert<Wide<T>, L, double>(load<L>(sums + at + c) + 0.0));
+                  });
+                });
+              });
   });
 }
 
@@ -79,46 +84,52 @@ PG_INLINE void terms(const T* from, double* to, int64_t n, Wide<T> q) {
 template <class T>
 void fold_sliding(const Plan& whole, const RowArrays<T, 1, 0>& arrays, Mean mean, Piece piece) {
   const bool short_too = !all_long(whole);
-  in_rows_or_tiles<T>(whole, arrays, piece, [&](const Plan& plan, const RowArrays<T, 1, 0>& a, Piece p) {
-    const int64_t item = plan.axis[0].n * plan.source_slab();
-    if (short_too) fold_piece<T>(plan, a, mean, p, true);
-    sum_sliding<T>(
-        plan, a.out, p,
-        [&](const Row& row, double* to) {
-          row.stretch(0, row.cells, [&](int64_t place, int64_t at, int64_t n) {
-            const T* const from = a.source[0] + row.item * item + place;
-            for_lanes<double>(n, [&](auto lane, auto many, int64_t first) {
-              constexpr int L = decltype(lane)::count, N = decltype(many)::count;
-              for (int64_t c = first; c < first + N * L; c += L) {
-                const Vec<double, L> v = convert<double, L, Wide<T>>(load<L>(from + c));
-                std::memcpy(to + at + c, &v, sizeof v);
-              }
-            });
-          });
-        },
-        [mean](int64_t count) { return static_cast<double>(mean == Mean::total ? 1 : count); });
-  });
+  in_rows_or_tiles<T>(
+      whole, arrays, piece, [&](const Plan& plan, const RowArrays<T, 1, 0>& a, Piece p) {
+        const int64_t item = plan.axis[0].n * plan.source_slab();
+        if (short_too) fold_piece<T>(plan, a, mean, p, true);
+        sum_sliding<T>(
+            plan, a.out, p,
+            [&](const Row& row, double* to) {
+              row.stretch(0, row.cells, [&](int64_t place, int64_t at, int64_t n) {
+                const T* const from = a.source[0] + row.item * item + place;
+                for_lanes<double>(n, [&](auto lane, auto many, int64_t first) {
+                  constexpr int L = decltype(lane)::count, N = decltype(many)::count;
+                  for (int64_t c = first; c < first + N * L; c += L) {
+                    const Vec<double, L> v = convert<double, L, Wide<T>>(load<L>(from + c));
+                    std::memcpy(to + at + c, &v, sizeof v);
+                  }
+                });
+              });
+            },
+            [mean](int64_t count) { return static_cast<double>(mean == Mean::total ? 1 : count); });
+      });
 }
 
 template <class T, bool Reversed>
 void spread_sliding(const Plan& whole, const RowArrays<T, 1, 0>& arrays, Share share, Piece piece) {
   const bool short_too = !all_long(whole);
   PerCount<Wide<T>> weight;
-  in_rows_or_tiles<T>(whole, arrays, piece, [&](const Plan& plan, const RowArrays<T, 1, 0>& a, Piece p) {
-    const int64_t item = plan.axis[0].n * plan.source_slab();
-    if (short_too) spread_piece<T, Reversed>(plan, a, share, p, true);
-    sum_sliding<T>(
-        plan, a.out, p,
-        [&](const Row& row, double* to) {
-          int64_t upper = 1;
-          for (int k = 0; k + 1 < plan.rank; ++k) upper *= plan.axis[k].count[row.at[k]];
-          row.alike([&](int64_t w) { return plan.last().count[w]; }, [&](int64_t count, int64_t w, int64_t end) {
-            const Wide<T> q = weight(upper * count, [&](int64_t n) { return reciprocal<T>(n, share); });
-            row.stretch(w, end, [&](int64_t place, int64_t at, int64_t n) { terms<T>(a.source[0] + row.item * item + place, to + at, n, q); });
-          });
-        },
-        [](int64_t) { return 1.0; });
-  });
+  in_rows_or_tiles<T>(
+      whole, arrays, piece, [&](const Plan& plan, const RowArrays<T, 1, 0>& a, Piece p) {
+        const int64_t item = plan.axis[0].n * plan.source_slab();
+        if (short_too) spread_piece<T, Reversed>(plan, a, share, p, true);
+        sum_sliding<T>(
+            plan, a.out, p,
+            [&](const Row& row, double* to) {
+              int64_t upper = 1;
+              for (int k = 0; k + 1 < plan.rank; ++k) upper *= plan.axis[k].count[row.at[k]];
+              row.alike([&](int64_t w) { return plan.last().count[w]; },
+                        [&](int64_t count, int64_t w, int64_t end) {
+                          const Wide<T> q = weight(
+                              upper * count, [&](int64_t n) { return reciprocal<T>(n, share); });
+                          row.stretch(w, end, [&](int64_t place, int64_t at, int64_t n) {
+                            terms<T>(a.source[0] + row.item * item + place, to + at, n, q);
+                          });
+                        });
+            },
+            [](int64_t) { return 1.0; });
+      });
 }
 
 }  // namespace poolgrad::PG_ISA

@@ -1,7 +1,8 @@
-// The gradient of near maxima under long windows: most cells are near to none of the windows over them, and are not asked.
+// The gradient of near maxima under long windows: most cells are near to none of the windows over
+// them, and are not asked.
 #pragma once
-#include "verbs/mean.hpp"
 #include "verbs/max_sliding.hpp"
+#include "verbs/mean.hpp"
 
 namespace poolgrad::PG_ISA {
 
@@ -12,7 +13,8 @@ PG_INLINE Vec<Wide<T>, L> turned(Vec<Wide<T>, L> v) {
   else return ~v;
 }
 
-/// Whether a cell may be near to one of the windows over it, given the least of their values, turned.
+/// Whether a cell may be near to one of the windows over it, given the least of their values,
+/// turned.
 template <class T, int L>
 PG_INLINE auto may_be_near(Vec<Wide<T>, L> x, Vec<Wide<T>, L> least, Wide<T> near) {
   // What is too far below the least value is too far below all of them.
@@ -24,7 +26,13 @@ PG_INLINE auto may_be_near(Vec<Wide<T>, L> x, Vec<Wide<T>, L> least, Wide<T> nea
 template <class T>
 class Claimant {
  public:
-  Claimant(const Plan& plan, Wide<T> near) : plan_(plan), near_(near), rows_(plan, true), runner_(plan, true), list_(plan.last().m * plan.inner), off_(taps(plan)) {}
+  Claimant(const Plan& plan, Wide<T> near)
+      : plan_(plan),
+        near_(near),
+        rows_(plan, true),
+        runner_(plan, true),
+        list_(plan.last().m * plan.inner),
+        off_(taps(plan)) {}
 
   /// x, y, g and dx belong to one image; x and dx begin at the row.
   void run(const Row& row, const Wide<T>* least, const T* x, const T* y, const T* g, T* dx) {
@@ -36,7 +44,10 @@ class Claimant {
     if (found * kFew > row.cells * row.lanes && row.lanes == row.inner) {
       const int64_t back = row.w0 * row.inner;
       return runner_.run(reach_, {{y, g}, {x - back}, dx - back}, row.w0, row.w0 + row.cells,
-                         [&](const Reach& w, const auto& a, int64_t, int64_t lanes) { near_cells<T>(w, a.partner[0], a.source[0], a.source[1], a.out, lanes, near_); });
+                         [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
+                           near_cells<T>(w, a.partner[0], a.source[0], a.source[1], a.out, lanes,
+                                         near_);
+                         });
     }
     reach_.width = -1;
     checkpoint(meter(), found * taps(plan_));
@@ -54,7 +65,8 @@ class Claimant {
   void aim(int64_t width) {
     reach_.width = width;
     int64_t k = 0;
-    each_tap<Order::columns>(reach_, [&](int64_t r, int64_t t) { off_[k++] = reach_.rows[r] + t * plan_.inner; });
+    each_tap<Order::columns>(
+        reach_, [&](int64_t r, int64_t t) { off_[k++] = reach_.rows[r] + t * plan_.inner; });
   }
 
   /// One cell and all windows over it, 64 at a time: first who is near, then the sum in order.
@@ -75,7 +87,8 @@ class Claimant {
         }
         hits |= uint64_t{hit} << k;
       }
-      for (; hits; hits &= hits - 1) sum = nearest(static_cast<Wide<T>>(sum + number(g[off[__builtin_ctzll(hits)]])));
+      for (; hits; hits &= hits - 1)
+        sum = nearest(static_cast<Wide<T>>(sum + number(g[off[__builtin_ctzll(hits)]])));
     }
     T r;
     store<1>(&r, Vec<Wide<T>, 1>{sum});
@@ -102,7 +115,8 @@ class Claimant {
       for_lanes<T>(n, [&](auto lane, auto many, int64_t first) {
         constexpr int L = decltype(lane)::count, N = decltype(many)::count;
         for (int64_t c = first; c < first + N * L; c += L) {
-          const auto hit = may_be_near<T, L>(load<L>(x + place - begin + c), load<L>(least + at + c), near_);
+          const auto hit =
+              may_be_near<T, L>(load<L>(x + place - begin + c), load<L>(least + at + c), near_);
           for (int k = 0; k < L; ++k) {
             list_[found] = at + c + k;
             found += hit[k] ? 1 : 0;
@@ -123,26 +137,30 @@ class Claimant {
 
 template <class T>
 void near_sliding(const Plan& whole, const RowArrays<T, 2, 1>& arrays, double eps, Piece piece) {
-  in_rows_or_tiles<T>(whole, arrays, piece, [&](const Plan& plan, const RowArrays<T, 2, 1>& a, Piece p) {
-    const int64_t item = plan.axis[0].n * plan.source_slab(), d_item = plan.axis[0].m * plan.dest_slab();
-    Claimant<T> claimant(plan, reaching<T>(as<T>(eps)));
-    Slider<Greater<Wide<T>>> slider(plan);
-    slider.run(
-        p,
-        [&](const Row& row, Wide<T>* to) {
-          row.stretch(0, row.cells, [&](int64_t place, int64_t at, int64_t n) {
-            const T* y = a.source[0] + row.item * item + place;
-            for_lanes<T>(n, [&](auto lane, auto many, int64_t first) {
-              constexpr int L = decltype(lane)::count, N = decltype(many)::count;
-              for (int64_t c = first; c < first + N * L; c += L) store<L>(to + at + c, turned<T, L>(load<L>(y + c)));
+  in_rows_or_tiles<T>(
+      whole, arrays, piece, [&](const Plan& plan, const RowArrays<T, 2, 1>& a, Piece p) {
+        const int64_t item = plan.axis[0].n * plan.source_slab(),
+                      d_item = plan.axis[0].m * plan.dest_slab();
+        Claimant<T> claimant(plan, reaching<T>(as<T>(eps)));
+        Slider<Greater<Wide<T>>> slider(plan);
+        slider.run(
+            p,
+            [&](const Row& row, Wide<T>* to) {
+              row.stretch(0, row.cells, [&](int64_t place, int64_t at, int64_t n) {
+                const T* y = a.source[0] + row.item * item + place;
+                for_lanes<T>(n, [&](auto lane, auto many, int64_t first) {
+                  constexpr int L = decltype(lane)::count, N = decltype(many)::count;
+                  for (int64_t c = first; c < first + N * L; c += L)
+                    store<L>(to + at + c, turned<T, L>(load<L>(y + c)));
+                });
+              });
+            },
+            [&](const Row& row, const Wide<T>* least) {
+              const int64_t at = row.item * d_item + row.place;
+              claimant.run(row, least, a.partner[0] + at, a.source[0] + row.item * item,
+                           a.source[1] + row.item * item, a.out + at);
             });
-          });
-        },
-        [&](const Row& row, const Wide<T>* least) {
-          const int64_t at = row.item * d_item + row.place;
-          claimant.run(row, least, a.partner[0] + at, a.source[0] + row.item * item, a.source[1] + row.item * item, a.out + at);
-        });
-  });
+      });
 }
 
 }  // namespace poolgrad::PG_ISA

@@ -1,10 +1,11 @@
-// The table of one ISA level. This file is compiled once per level, each time into a namespace of its own.
+// The table of one ISA level. This file is compiled once per level, each time into a namespace of
+// its own.
 #include "verbs/table.hpp"
 
-#include "verbs/near_sliding.hpp"
 #include "verbs/by_padded_band.hpp"
 #include "verbs/indices.hpp"
 #include "verbs/mean_sliding.hpp"
+#include "verbs/near_sliding.hpp"
 
 namespace poolgrad {
 namespace PG_ISA {
@@ -19,13 +20,15 @@ T* out(void* p) {
 }
 
 template <class T>
-constexpr bool folds = is_real<T> || (std::is_integral_v<T> && !std::is_same_v<T, uint32_t> && !std::is_same_v<T, uint64_t>);
+constexpr bool folds = is_real<T> || (std::is_integral_v<T> && !std::is_same_v<T, uint32_t> &&
+                                      !std::is_same_v<T, uint64_t>);
 template <class T>
 constexpr bool spreads = is_real<T> || std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>;
 
-/// Types that run along rows where channels come first. Not with the shortest vectors: there the code is not worth its room.
+/// Types that run along rows where channels come first. Not with the shortest vectors: there the
+/// code is not worth its room.
 template <class T>
-constexpr bool combs = is_real<T> && kBytes > 16;
+constexpr bool combs = is_real<T>&& kBytes > 16;
 
 /// Cells from `left` on are left of a piece: whether there are none.
 inline bool fills(Piece& p, int64_t left) {
@@ -39,7 +42,9 @@ void fold_any(const Plan& plan, const Arrays& a, Mean mean, Piece p) {
   if constexpr (is_real<T>)
     if (mean != Mean::strict && slides(plan, 16)) return fold_sliding<T>(plan, arrays, mean, p);
   if constexpr (combs<T>)
-    if (!rounds_once<T>(mean) && (fills(p, fold_flat<T>(plan, arrays, mean, p)) || fold_along<T>(plan, arrays, mean, p))) return;
+    if (!rounds_once<T>(mean) &&
+        (fills(p, fold_flat<T>(plan, arrays, mean, p)) || fold_along<T>(plan, arrays, mean, p)))
+      return;
   fold_piece<T>(plan, arrays, mean, p);
 }
 
@@ -47,24 +52,32 @@ template <class T, bool Reversed>
 void spread_any(const Plan& plan, const Arrays& a, Share share, Piece p) {
   const RowArrays<T, 1, 0> arrays{{in<T>(a.g)}, {}, out<T>(a.out), goes_far<T>(plan)};
   if constexpr (is_real<T>)
-    if (share != Share::quotient && slides(plan, 16)) return spread_sliding<T, Reversed>(plan, arrays, share, p);
+    if (share != Share::quotient && slides(plan, 16))
+      return spread_sliding<T, Reversed>(plan, arrays, share, p);
   if constexpr (combs<T>)
-    if (spread_whole<T>(plan, arrays, share, p) || fills(p, spread_flat<T>(plan, arrays, share, Reversed, p)) || spread_along<T, Reversed>(plan, arrays, share, p)) return;
+    if (spread_whole<T>(plan, arrays, share, p) ||
+        fills(p, spread_flat<T>(plan, arrays, share, Reversed, p)) ||
+        spread_along<T, Reversed>(plan, arrays, share, p))
+      return;
   spread_piece<T, Reversed>(plan, arrays, share, p);
 }
 
 template <class T>
 void select_any(const Plan& plan, const Arrays& a, Start start, Piece p) {
   const RowArrays<T, 1, 0> arrays{{in<T>(a.x)}, {}, out<T>(a.out), is_large<T>(plan)};
-  if (start != Start::first && !plan.plain && slides(plan, 12)) return select_sliding<T>(plan, arrays, start, p);
+  if (start != Start::first && !plan.plain && slides(plan, 12))
+    return select_sliding<T>(plan, arrays, start, p);
   if constexpr (combs<T>)
-    if (select_whole<T>(plan, arrays, start, p) || fills(p, select_flat<T>(plan, arrays, start, p)) || select_along<T>(plan, arrays, start, p)) return;
+    if (select_whole<T>(plan, arrays, start, p) ||
+        fills(p, select_flat<T>(plan, arrays, start, p)) || select_along<T>(plan, arrays, start, p))
+      return;
   select_piece<T>(plan, arrays, start, p);
 }
 
 template <class T>
 void recall_any(const Plan& plan, const Arrays& a, Piece p) {
-  const RowArrays<T, 2, 1> arrays{{in<T>(a.x), in<T>(a.g)}, {in<T>(a.y)}, out<T>(a.out), is_large<T>(plan)};
+  const RowArrays<T, 2, 1> arrays{
+      {in<T>(a.x), in<T>(a.g)}, {in<T>(a.y)}, out<T>(a.out), is_large<T>(plan)};
   if constexpr (has_keys<T>)
     if (!plan.plain && keyed(plan)) return recall_sliding<T>(plan, arrays, p);
   if constexpr (combs<T>)
@@ -74,7 +87,8 @@ void recall_any(const Plan& plan, const Arrays& a, Piece p) {
 
 template <class T>
 void near_any(const Plan& plan, const Arrays& a, double eps, Piece p) {
-  const RowArrays<T, 2, 1> arrays{{in<T>(a.y), in<T>(a.g)}, {in<T>(a.x)}, out<T>(a.out), goes_far<T>(plan)};
+  const RowArrays<T, 2, 1> arrays{
+      {in<T>(a.y), in<T>(a.g)}, {in<T>(a.x)}, out<T>(a.out), goes_far<T>(plan)};
   if constexpr (is_real<T>)  // integers have no gradients: the code is not worth its room
     if (!plan.plain && slides(plan, 12)) return near_sliding<T>(plan, arrays, eps, p);
   if constexpr (combs<T>)
@@ -85,8 +99,7 @@ void near_any(const Plan& plan, const Arrays& a, double eps, Piece p) {
 template <class T>
 Verbs make() {
   Verbs v{};
-  if constexpr (folds<T>)
-    v.fold = fold_any<T>;
+  if constexpr (folds<T>) v.fold = fold_any<T>;
   if constexpr (spreads<T>)
     v.spread = [](const Plan& plan, const Arrays& a, Share share, bool reversed, Piece p) {
       reversed ? spread_any<T, true>(plan, a, share, p) : spread_any<T, false>(plan, a, share, p);
@@ -94,34 +107,49 @@ Verbs make() {
   v.near = near_any<T>;
   v.select = select_any<T>;
   v.argmax = [](const Plan& plan, const Arrays& a, bool wide, int64_t modulo, Piece p) {
-    if (wide) argmax_piece<T>(plan, in<T>(a.x), out<T>(a.out), out<int64_t>(a.out_index), modulo, p);
+    if (wide)
+      argmax_piece<T>(plan, in<T>(a.x), out<T>(a.out), out<int64_t>(a.out_index), modulo, p);
     else argmax_piece<T>(plan, in<T>(a.x), out<T>(a.out), out<int32_t>(a.out_index), modulo, p);
   };
   v.route = [](const Plan& plan, const Plan& transposed, const Arrays& a, Piece p) {
     if constexpr (combs<T>)
-      if (!a.y && !a.index && crowded(plan) && !keyed(plan) && route_flat<T>(plan, transposed, in<T>(a.x), in<T>(a.g), out<T>(a.out), p)) return int64_t{-1};
-    return route_piece<T>(plan, transposed, in<T>(a.x), in<T>(a.y), in<T>(a.g), a.index, out<T>(a.out), p);
+      if (!a.y && !a.index && crowded(plan) && !keyed(plan) &&
+          route_flat<T>(plan, transposed, in<T>(a.x), in<T>(a.g), out<T>(a.out), p))
+        return int64_t{-1};
+    return route_piece<T>(plan, transposed, in<T>(a.x), in<T>(a.y), in<T>(a.g), a.index,
+                          out<T>(a.out), p);
   };
   v.recall = recall_any<T>;
   v.choose = [](const Plan& plan, const Arrays& a, Piece p) {
-    wide_taps(plan) ? choose_piece<T>(plan, in<T>(a.x), out<T>(a.out), out<uint32_t>(a.out_index), p)
-                    : choose_piece<T>(plan, in<T>(a.x), out<T>(a.out), out<uint8_t>(a.out_index), p);
+    wide_taps(plan)
+        ? choose_piece<T>(plan, in<T>(a.x), out<T>(a.out), out<uint32_t>(a.out_index), p)
+        : choose_piece<T>(plan, in<T>(a.x), out<T>(a.out), out<uint8_t>(a.out_index), p);
   };
   v.pick = [](const Plan& plan, const Arrays& a, Piece p) {
     using Bits = typename UintOf<sizeof(T)>::type;  // which are moved, whatever they mean
-    return wide_taps(plan) ? pick_piece<Bits>(plan, in<Bits>(a.g), in<uint32_t>(a.index), out<Bits>(a.out), p)
-                           : pick_piece<Bits>(plan, in<Bits>(a.g), in<uint8_t>(a.index), out<Bits>(a.out), p);
+    return wide_taps(plan)
+               ? pick_piece<Bits>(plan, in<Bits>(a.g), in<uint32_t>(a.index), out<Bits>(a.out), p)
+               : pick_piece<Bits>(plan, in<Bits>(a.g), in<uint8_t>(a.index), out<Bits>(a.out), p);
   };
-  if constexpr (is_real<T>) v.whole = [](const void* x, int64_t n) { return no_nan<T>(in<T>(x), n); };
-  v.gather = [](const Arrays& a, bool wide, int64_t n, int64_t m, int64_t total, bool absolute, int64_t k0, int64_t k1) {
+  if constexpr (is_real<T>)
+    v.whole = [](const void* x, int64_t n) { return no_nan<T>(in<T>(x), n); };
+  v.gather = [](const Arrays& a, bool wide, int64_t n, int64_t m, int64_t total, bool absolute,
+                int64_t k0, int64_t k1) {
     using Bits = typename UintOf<sizeof(T)>::type;
-    return wide ? gather_items<Bits>(in<Bits>(a.g), in<int64_t>(a.index), out<Bits>(a.out), n, m, total, absolute, k0, k1)
-                : gather_items<Bits>(in<Bits>(a.g), in<int32_t>(a.index), out<Bits>(a.out), n, m, total, absolute, k0, k1);
+    return wide ? gather_items<Bits>(in<Bits>(a.g), in<int64_t>(a.index), out<Bits>(a.out), n, m,
+                                     total, absolute, k0, k1)
+                : gather_items<Bits>(in<Bits>(a.g), in<int32_t>(a.index), out<Bits>(a.out), n, m,
+                                     total, absolute, k0, k1);
   };
-  v.scatter = [](const Arrays& a, bool wide, int64_t n, int64_t m, int64_t total, bool absolute, Reached r) {
-    using Cell = std::conditional_t<is_real<T>, T, typename UintOf<sizeof(T)>::type>;  // integers wrap around alike
-    return wide ? scatter_items<Cell>(in<Cell>(a.g), in<int64_t>(a.index), out<Cell>(a.out), n, m, total, absolute, r)
-                : scatter_items<Cell>(in<Cell>(a.g), in<int32_t>(a.index), out<Cell>(a.out), n, m, total, absolute, r);
+  v.scatter = [](const Arrays& a, bool wide, int64_t n, int64_t m, int64_t total, bool absolute,
+                 Reached r) {
+    using Cell =
+        std::conditional_t<is_real<T>, T,
+                           typename UintOf<sizeof(T)>::type>;  // integers wrap around alike
+    return wide ? scatter_items<Cell>(in<Cell>(a.g), in<int64_t>(a.index), out<Cell>(a.out), n, m,
+                                      total, absolute, r)
+                : scatter_items<Cell>(in<Cell>(a.g), in<int32_t>(a.index), out<Cell>(a.out), n, m,
+                                      total, absolute, r);
   };
   return v;
 }
@@ -136,8 +164,10 @@ PG_OTHER template Verbs make<uint64_t>();
 
 #if !defined(PG_SECOND)
 const Verbs* table(Dtype dtype) {
-  static const Verbs verbs[] = {make<f16>(),     make<bf16>(),     make<float>(),   make<double>(),   make<int8_t>(),  make<uint8_t>(),
-                                make<int16_t>(), make<uint16_t>(), make<int32_t>(), make<uint32_t>(), make<int64_t>(), make<uint64_t>()};
+  static const Verbs verbs[] = {make<f16>(),      make<bf16>(),     make<float>(),
+                                make<double>(),   make<int8_t>(),   make<uint8_t>(),
+                                make<int16_t>(),  make<uint16_t>(), make<int32_t>(),
+                                make<uint32_t>(), make<int64_t>(),  make<uint64_t>()};
   return &verbs[static_cast<int>(dtype)];
 }
 #endif
