@@ -93,9 +93,9 @@ int main(int argc, char** argv) {
   const int callers = argc > 2 ? std::atoi(argv[2]) : 4;
   if (argc > 3 && std::strcmp(argv[3], "--race") == 0) race();
   if (argc > 3 && std::strcmp(argv[3], "--unwritten") == 0) unwritten();
-  keep_at_most(size_t{8} << 20);
+  set_cache_limit(size_t{8} << 20);
   start_threads();
-  far_from = 0;
+  stream_threshold = 0;
   const OwnedPlan plan(
       4, 3, {{33, {0, 8, 16, 24}, {12, 20, 28, 33}, {}}, {17, {0, 3, 6, 9}, {5, 8, 11, 17}, {}}},
       false);
@@ -118,7 +118,7 @@ int main(int argc, char** argv) {
 #endif
   }
   for (std::thread& t : threads) t.join();
-  keep_at_most(0);
+  set_cache_limit(0);
   fuzz::report();
   return 0;
 }

@@ -79,14 +79,14 @@ void same_type(const Checked& a, const Checked& b, const char* name) {
         (std::string(name) + ": its dtype differs from the other arrays'").c_str());
 }
 
-void apart(const Checked& out, const Checked& other) {
+void reject_overlap(const Checked& out, const Checked& other) {
   if (out.bytes && other.bytes && out.data < other.data + other.bytes &&
       other.data < out.data + out.bytes)
     throw nb::value_error("out: shares memory with another array");
 }
 
 /// MemoryError, which says what there is no memory for.
-[[noreturn]] void scarce(const std::string& what) {
+[[noreturn]] void raise_memory_error(const std::string& what) {
   PyErr_SetString(PyExc_MemoryError, (what + ", wanted no more than the memory there is").c_str());
   throw nb::python_error();
 }
@@ -98,7 +98,7 @@ nb::object new_array(const std::vector<int64_t>& shape, PyArray_Descr* descr) {
   for (size_t i = 0; i < shape.size(); ++i) {
     dims[i] = static_cast<npy_intp>(shape[i]);
     if (__builtin_mul_overflow(bytes, shape[i], &bytes))
-      scarce("out: got a result whose bytes 64 bits cannot count");
+      raise_memory_error("out: got a result whose bytes 64 bits cannot count");
   }
   const int rank = static_cast<int>(shape.size());
   Py_INCREF(reinterpret_cast<PyObject*>(descr));
@@ -113,7 +113,7 @@ nb::object new_array(const std::vector<int64_t>& shape, PyArray_Descr* descr) {
     block = take_block(static_cast<size_t>(bytes));
   } catch (const std::bad_alloc&) {
     Py_DECREF(reinterpret_cast<PyObject*>(descr));
-    scarce("out: got a result of " + std::to_string(bytes) + " bytes");
+    raise_memory_error("out: got a result of " + std::to_string(bytes) + " bytes");
   }
   nb::object array = nb::steal(PyArray_NewFromDescr(&PyArray_Type, descr, rank, dims, nullptr,
                                                     block, NPY_ARRAY_CARRAY, nullptr));
@@ -165,7 +165,7 @@ Table copied(const Borrowed& b) {
   constexpr int64_t kStep = 1 << 16;
   Table v(static_cast<size_t>(b.size));
   for (int64_t i = 0; i < b.size; i += kStep) {
-    checkpoint(meter(), kStep);
+    checkpoint(step_budget(), kStep);
     std::copy(b.data + i, b.data + std::min(i + kStep, b.size), v.data() + i);
   }
   return v;

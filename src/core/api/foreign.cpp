@@ -19,7 +19,7 @@ constexpr int64_t kWidth[] = {2, 2, 4, 8, 1, 1, 2, 2, 4, 4, 8, 8};  // bytes, by
 
 /// f(), with what it throws as a reason.
 template <class F>
-bool tried(Reason* reason, F&& f) {
+bool guarded(Reason* reason, F&& f) {
   reason->text[0] = 0;
   try {
     f();
@@ -54,14 +54,14 @@ int64_t tap_bytes(const OwnedPlan& plan) {
 }
 
 template <class F>
-void run(const Plan& plan, int64_t bytes, F&& f, bool apart = false) {
-  if (work_of(plan)) piecewise(plan, bytes, nullptr, f, apart);
+void run(const Plan& plan, int64_t bytes, F&& f, bool item_by_item = false) {
+  if (work_of(plan)) piecewise(plan, bytes, nullptr, f, item_by_item);
 }
 
 void* make_plan(int64_t outer, int64_t inner, int rank, const int64_t* n, const int64_t* m,
                 const int64_t* start, const int64_t* stop, Reason* reason) {
   OwnedPlan* made = nullptr;
-  tried(reason, [&] {
+  guarded(reason, [&] {
     if (rank < 1 || rank > kMaxRank)
       throw std::invalid_argument("x: got " + std::to_string(rank) +
                                   " pooled axes and axes between them, wanted 1 to " +
@@ -81,7 +81,7 @@ void* make_plan(int64_t outer, int64_t inner, int rank, const int64_t* n, const 
 
 bool fold(const void* plan, int dtype, int mean, const void* x, void* y, Reason* reason) {
   const OwnedPlan& p = plan_of(plan);
-  return tried(reason, [&] {
+  return guarded(reason, [&] {
     Arrays a;
     a.x = x;
     a.out = y;
@@ -93,7 +93,7 @@ bool fold(const void* plan, int dtype, int mean, const void* x, void* y, Reason*
 
 bool spread(const void* plan, int dtype, int share, const void* g, void* dx, Reason* reason) {
   const OwnedPlan& p = plan_of(plan);
-  return tried(reason, [&] {
+  return guarded(reason, [&] {
     Arrays a;
     a.g = g;
     a.out = dx;
@@ -106,7 +106,7 @@ bool spread(const void* plan, int dtype, int share, const void* g, void* dx, Rea
 bool follow(const void* plan, int dtype, const void* v, const void* taps, void* out, bool back,
             Reason* reason) {
   const OwnedPlan& p = plan_of(plan);
-  return tried(reason, [&] {
+  return guarded(reason, [&] {
     Arrays a;
     a.g = v;
     a.index = taps;
@@ -121,7 +121,7 @@ bool follow(const void* plan, int dtype, const void* v, const void* taps, void* 
           wrong.report(back ? verbs->route(p.forward(), p.transposed(), a, piece)
                             : verbs->pick(p.forward(), a, piece));
         },
-        follows_each(p.forward()));
+        follows_single_taps(p.forward()));
     if (wrong.get() >= 0)
       throw std::invalid_argument("taps: got a tap outside its window at flat position " +
                                   std::to_string(wrong.get()));
@@ -137,11 +137,12 @@ bool place(const void* plan, int dtype, const void* g, const void* taps, void* d
 }
 
 /// Working memory for as long as a call.
-class Block {
+class WorkBlock {
  public:
-  explicit Block(int64_t bytes) : bytes_(static_cast<size_t>(bytes)), data_(take_any(bytes_)) {}
-  Block(const Block&) = delete;
-  ~Block() { return_any(data_, bytes_); }
+  explicit WorkBlock(int64_t bytes)
+      : bytes_(static_cast<size_t>(bytes)), data_(allocate_bytes(bytes_)) {}
+  WorkBlock(const WorkBlock&) = delete;
+  ~WorkBlock() { free_bytes(data_, bytes_); }
   void* data() const { return data_; }
 
  private:
@@ -151,7 +152,7 @@ class Block {
 
 /// f(from, to) over stretches of n cells, on as many threads as that is worth.
 template <class F>
-void stretches(int64_t n, int64_t width, F&& f) {
+void for_stretches(int64_t n, int64_t width, F&& f) {
   constexpr int64_t kCells = 1 << 16;
   const int threads = n * width < kWorthThreads ? 1 : thread_limit.load();
   parallel_for((n + kCells - 1) / kCells, threads, nullptr,
@@ -173,7 +174,7 @@ void rank_all(const Bits* x, std::make_signed_t<Bits>* ranks, int64_t n, Choice 
   constexpr Bits kMagnitude = static_cast<Bits>(~Bits{0}) >> 1;
   const Signed nan =
       choice.nan_wins ? static_cast<Signed>(kMagnitude) : static_cast<Signed>(~kMagnitude);
-  stretches(n, sizeof(Bits), [&](int64_t from, int64_t to) {
+  for_stretches(n, sizeof(Bits), [&](int64_t from, int64_t to) {
     for (int64_t i = from; i < to; ++i) {
       const Bits magnitude = x[i] & kMagnitude;
       const Bits bits = magnitude ? x[i] : Bits{0};  // -0 equals 0
@@ -194,11 +195,11 @@ bool choose_largest(const OwnedPlan& p, Dtype dtype, const void* x, void* y, voi
   a.out_index = taps;
   const Verbs* verbs = chosen_verbs(dtype);
   const int64_t bytes = p.source_size() * kWidth[static_cast<int>(dtype)];
-  Wary wary(p.forward(), verbs, x, bytes);
+  NanGuard guard(p.forward(), verbs, x, bytes);
   run(p.forward(), bytes, [&](Piece piece) {
-    wary.run(piece, [&](Piece part) { verbs->choose(p.forward(), a, part); });
+    guard.run(piece, [&](Piece part) { verbs->choose(p.forward(), a, part); });
   });
-  return !wary.met();
+  return !guard.found_nan();
 }
 
 /// As the largest of other numbers, `ranks`, whose order is the wanted one; the taps then pick from
@@ -217,29 +218,29 @@ void choose_float(const OwnedPlan& p, Dtype dtype, Dtype rank_type, Choice choic
   const int64_t n = p.source_size();
   const Bits* cells = static_cast<const Bits*>(x);
   if (!choice.least && choose_largest(p, dtype, x, y, taps)) return;
-  const Block ranks(n * static_cast<int64_t>(sizeof(Bits)));
+  const WorkBlock ranks(n * static_cast<int64_t>(sizeof(Bits)));
   rank_all(cells, static_cast<std::make_signed_t<Bits>*>(ranks.data()), n, choice, format);
   choose_by(p, dtype, ranks.data(), rank_type, x, y, taps);
 }
 
-void choose_whole(const OwnedPlan& p, Dtype dtype, Choice choice, const void* x, void* y,
-                  void* taps) {
+void choose_integer(const OwnedPlan& p, Dtype dtype, Choice choice, const void* x, void* y,
+                    void* taps) {
   if (!choice.least && choose_largest(p, dtype, x, y, taps)) return;
   const int64_t bytes = p.source_size() * kWidth[static_cast<int>(dtype)];
-  const Block turned(bytes);
+  const WorkBlock reverse_order(bytes);
   const auto* from = static_cast<const uint8_t*>(x);
-  auto* to = static_cast<uint8_t*>(turned.data());
-  stretches(bytes, 1, [&](int64_t i0, int64_t i1) {
+  auto* to = static_cast<uint8_t*>(reverse_order.data());
+  for_stretches(bytes, 1, [&](int64_t i0, int64_t i1) {
     for (int64_t i = i0; i < i1; ++i) to[i] = static_cast<uint8_t>(~from[i]);
   });
-  choose_by(p, dtype, turned.data(), dtype, x, y, taps);
+  choose_by(p, dtype, reverse_order.data(), dtype, x, y, taps);
 }
 
 bool choose(const void* plan, int dtype, Choice choice, const void* x, void* y, void* taps,
             Reason* reason) {
   const OwnedPlan& p = plan_of(plan);
   const auto type = Dtype(dtype);
-  return tried(reason, [&] {
+  return guarded(reason, [&] {
     check_taps(p);
     switch (type) {
       case Dtype::f16:
@@ -251,7 +252,7 @@ bool choose(const void* plan, int dtype, Choice choice, const void* x, void* y, 
       case Dtype::f64:
         return choose_float<uint64_t>(p, type, Dtype::i64, choice, x, y, taps,
                                       {0x7FF0000000000000});
-      default: return choose_whole(p, type, choice, x, y, taps);
+      default: return choose_integer(p, type, choice, x, y, taps);
     }
   });
 }

@@ -54,11 +54,11 @@ void take_lock(PyThreadState* state) {
 /// f(ask) without the lock. If a signal handler raises meanwhile, its exception is what leaves.
 template <class F>
 void unlocked(F&& f) {
-  const Ask ask = PyThread_get_thread_ident() == main_thread ? interrupted : nullptr;
+  const StopCheck should_stop = PyThread_get_thread_ident() == main_thread ? interrupted : nullptr;
   PyThreadState* const state = PyEval_SaveThread();
   std::exception_ptr failure;
   try {
-    f(ask);
+    f(should_stop);
   } catch (...) {
     failure = std::current_exception();
   }

@@ -21,20 +21,22 @@ const Level* level = nullptr;
 
 /// Cuts the destination into pieces and runs them without the GIL.
 template <class F>
-void in_pieces(const Plan& plan, int64_t bytes, F&& f, bool apart = false) {
-  if (work_of(plan)) unlocked([&](Ask ask) { piecewise(plan, bytes, ask, f, apart); });
+void in_pieces(const Plan& plan, int64_t bytes, F&& f, bool reject_overlap = false) {
+  if (work_of(plan))
+    unlocked(
+        [&](StopCheck should_stop) { piecewise(plan, bytes, should_stop, f, reject_overlap); });
 }
 
 /// As in_pieces. If x must be whole and some cell of it is NaN, it gives up and is false.
 template <class F>
-bool in_pieces_of(const Plan& plan, const Verbs* verbs, const Checked& x, bool whole, F&& f) {
-  if (!whole) return in_pieces(plan, x.bytes, f), true;
-  Wary wary(plan, verbs, x.data, x.bytes);
-  in_pieces(plan, x.bytes, [&](Piece p) { wary.run(p, f); });
-  return !wary.met();
+bool in_pieces_of(const Plan& plan, const Verbs* verbs, const Checked& x, bool nan_free, F&& f) {
+  if (!nan_free) return in_pieces(plan, x.bytes, f), true;
+  NanGuard guard(plan, verbs, x.data, x.bytes);
+  in_pieces(plan, x.bytes, [&](Piece p) { guard.run(p, f); });
+  return !guard.found_nan();
 }
 
-void need(const void* verb) {
+void require_verb(const void* verb) {
   if (!verb) throw nb::type_error("x: this verb does not exist for its dtype");
 }
 
@@ -43,9 +45,9 @@ nb::object fold(const OwnedPlan& plan, int mean, nb::handle x, nb::handle given)
   const Checked in = check(x, "x", plan.source_size(), false),
                 out = check(y, "y", plan.dest_size(), true);
   same_type(in, out, "y");
-  apart(out, in);
+  reject_overlap(out, in);
   const Verbs* verbs = level->verbs(in.dtype);
-  need(reinterpret_cast<const void*>(verbs->fold));
+  require_verb(reinterpret_cast<const void*>(verbs->fold));
   if (mean < 0 || mean > 5) throw nb::value_error("mean: unknown");
   Arrays a;
   a.x = in.data;
@@ -60,9 +62,9 @@ nb::object spread(const OwnedPlan& plan, int share, bool reversed, nb::handle g,
   const Checked in = check(g, "g", plan.dest_size(), false),
                 out = check(dx, "dx", plan.source_size(), true);
   same_type(in, out, "dx");
-  apart(out, in);
+  reject_overlap(out, in);
   const Verbs* verbs = level->verbs(in.dtype);
-  need(reinterpret_cast<const void*>(verbs->spread));
+  require_verb(reinterpret_cast<const void*>(verbs->spread));
   if (share < 0 || share > 3) throw nb::value_error("share: unknown");
   if (in.dtype > Dtype::f64 && Share(share) != Share::quotient)
     throw nb::type_error("g: integers can only be spread as quotients");
@@ -75,30 +77,30 @@ nb::object spread(const OwnedPlan& plan, int share, bool reversed, nb::handle g,
 }
 
 /// The arrays of the verbs that see x, y and a third one.
-struct Three {
+struct ThreeArrays {
   Arrays arrays;
   const Verbs* verbs;
   int64_t bytes;
 };
 
-Three three(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle g, nb::handle out,
-            bool g_is_dest, bool out_is_dest) {
+ThreeArrays three_arrays(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle g,
+                         nb::handle out, bool g_is_dest, bool out_is_dest) {
   const int64_t n = plan.source_size(), m = plan.dest_size();
   const Checked cx = check(x, "x", n, false),
                 cg = check(g, g_is_dest ? "g" : "v", g_is_dest ? m : n, false),
                 co = check(out, "out", out_is_dest ? m : n, true);
   same_type(cx, cg, "g");
   same_type(cx, co, "out");
-  apart(co, cx);
-  apart(co, cg);
-  Three r{{}, level->verbs(cx.dtype), cx.bytes};
+  reject_overlap(co, cx);
+  reject_overlap(co, cg);
+  ThreeArrays r{{}, level->verbs(cx.dtype), cx.bytes};
   r.arrays.x = cx.data;
   r.arrays.g = cg.data;
   r.arrays.out = co.data;
   if (!y.is_none()) {
     const Checked cy = check(y, "y", m, false);
     same_type(cx, cy, "y");
-    apart(co, cy);
+    reject_overlap(co, cy);
     r.arrays.y = cy.data;
   }
   return r;
@@ -108,7 +110,7 @@ nb::object near(const OwnedPlan& plan, double eps, nb::handle x, nb::handle y, n
                 nb::handle given) {
   const nb::object dx = given_or_new(given, plan.source_shape, x, "x");
   if (y.is_none()) throw nb::type_error("y: not a NumPy array");
-  const Three t = three(plan, x, y, g, dx, true, false);
+  const ThreeArrays t = three_arrays(plan, x, y, g, dx, true, false);
   in_pieces(plan.transposed(), t.bytes,
             [&](Piece p) { t.verbs->near(plan.transposed(), t.arrays, eps, p); });
   return dx;
@@ -118,7 +120,7 @@ nb::object recall(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle 
                   nb::handle given) {
   const nb::object out = given_or_new(given, plan.dest_shape, x, "x");
   if (y.is_none()) throw nb::type_error("y: not a NumPy array");
-  const Three t = three(plan, x, y, v, out, false, true);
+  const ThreeArrays t = three_arrays(plan, x, y, v, out, false, true);
   in_pieces(plan.forward(), t.bytes,
             [&](Piece p) { t.verbs->recall(plan.forward(), t.arrays, p); });
   return out;
@@ -128,7 +130,7 @@ nb::object recall(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle 
 nb::object route(const OwnedPlan& owned, nb::handle x, nb::handle y, nb::handle g,
                  nb::handle given) {
   const nb::object dx = given_or_new(given, owned.source_shape, x, "x");
-  const Three t = three(owned, x, y, g, dx, true, false);
+  const ThreeArrays t = three_arrays(owned, x, y, g, dx, true, false);
   FirstWrong wrong;
   in_pieces(owned.transposed(), t.bytes, [&](Piece p) {
     wrong.report(t.verbs->route(owned.forward(), owned.transposed(), t.arrays, p));
@@ -138,34 +140,34 @@ nb::object route(const OwnedPlan& owned, nb::handle x, nb::handle y, nb::handle 
 
 /// None, and nothing to rely on in y, if x must be whole and has NaN.
 nb::object select_best(const OwnedPlan& plan, int start, nb::handle x, nb::handle given,
-                       bool whole) {
+                       bool nan_free) {
   const nb::object y = given_or_new(given, plan.dest_shape, x, "x");
   const Checked in = check(x, "x", plan.source_size(), false),
                 out = check(y, "y", plan.dest_size(), true);
   same_type(in, out, "y");
-  apart(out, in);
+  reject_overlap(out, in);
   if (start < 0 || start > 2) throw nb::value_error("start: unknown");
   const Verbs* verbs = level->verbs(in.dtype);
   Arrays a;
   a.x = in.data;
   a.out = out.data;
   const auto run = [&](Piece p) { verbs->select(plan.forward(), a, Start(start), p); };
-  return in_pieces_of(plan.forward(), verbs, in, whole, run) ? y : nb::none();
+  return in_pieces_of(plan.forward(), verbs, in, nan_free, run) ? y : nb::none();
 }
 
-bool is_whole(nb::handle x) {
+bool is_nan_free(nb::handle x) {
   const Checked in = check(x, "x", -1, false);
   const Verbs* verbs = level->verbs(in.dtype);
-  if (!verbs->whole || !in.bytes) return true;
+  if (!verbs->nan_free || !in.bytes) return true;
   constexpr int64_t kBytes = 1 << 18;
   const int64_t width = in.bytes / in.elements;
   const int threads = in.bytes < kWorthThreads ? 1 : thread_limit.load();
   std::atomic<bool> nan{false};
-  unlocked([&](Ask ask) {
-    parallel_for((in.bytes + kBytes - 1) / kBytes, threads, ask, [&](int64_t task) {
+  unlocked([&](StopCheck should_stop) {
+    parallel_for((in.bytes + kBytes - 1) / kBytes, threads, should_stop, [&](int64_t task) {
       const int64_t from = task * kBytes, bytes = std::min(kBytes, in.bytes - from);
-      checkpoint(meter(), bytes / width);
-      if (!nan && !verbs->whole(in.data + from, bytes / width)) nan = true;
+      checkpoint(step_budget(), bytes / width);
+      if (!nan && !verbs->nan_free(in.data + from, bytes / width)) nan = true;
     });
   });
   return !nan;
@@ -182,9 +184,9 @@ void argmax(const OwnedPlan& plan, int64_t modulo, nb::handle x, nb::handle y, n
                 out = check(y, "y", plan.dest_size(), true);
   const Checked where = check(index, "index", plan.dest_size(), true);
   same_type(in, out, "y");
-  apart(out, in);
-  apart(where, in);
-  apart(where, out);
+  reject_overlap(out, in);
+  reject_overlap(where, in);
+  reject_overlap(where, out);
   const bool wide = is_wide(where, "index");
   if (modulo <= 0) throw nb::value_error("modulo: must be positive");
   if (!wide && modulo - 1 > std::numeric_limits<int32_t>::max())
@@ -217,19 +219,19 @@ Checked check_taps(const OwnedPlan& plan, nb::handle taps, bool written) {
 }
 
 /// False, and nothing to rely on in y and taps, if x must be whole and has NaN.
-bool choose(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle taps, bool whole) {
+bool choose(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle taps, bool nan_free) {
   const Checked in = check(x, "x", plan.source_size(), false),
                 out = check(y, "y", plan.dest_size(), true), where = check_taps(plan, taps, true);
   same_type(in, out, "y");
-  apart(out, in);
-  apart(where, in);
-  apart(where, out);
+  reject_overlap(out, in);
+  reject_overlap(where, in);
+  reject_overlap(where, out);
   const Verbs* verbs = level->verbs(in.dtype);
   Arrays a;
   a.x = in.data;
   a.out = out.data;
   a.out_index = where.data;
-  return in_pieces_of(plan.forward(), verbs, in, whole,
+  return in_pieces_of(plan.forward(), verbs, in, nan_free,
                       [&](Piece p) { verbs->choose(plan.forward(), a, p); });
 }
 
@@ -244,8 +246,8 @@ nb::object follow(const OwnedPlan& plan, nb::handle v, nb::handle taps, nb::hand
                 out = check(result, "out", back ? n : m, true),
                 where = check_taps(plan, taps, false);
   same_type(in, out, "out");
-  apart(out, in);
-  apart(out, where);
+  reject_overlap(out, in);
+  reject_overlap(out, where);
   const Verbs* verbs = level->verbs(in.dtype);
   Arrays a;
   a.g = in.data;
@@ -258,7 +260,7 @@ nb::object follow(const OwnedPlan& plan, nb::handle v, nb::handle taps, nb::hand
         wrong.report(back ? verbs->route(plan.forward(), plan.transposed(), a, p)
                           : verbs->pick(plan.forward(), a, p));
       },
-      follows_each(plan.forward()));
+      follows_single_taps(plan.forward()));
   return wrong.get() < 0 ? result : nb::cast(wrong.get());
 }
 
@@ -273,8 +275,8 @@ Indexed indexed(int64_t items, nb::handle v, nb::handle index, nb::handle out, b
   const Checked cv = check(v, "v", -1, false), co = check(out, "out", -1, true),
                 ci = check(index, "index", -1, false);
   same_type(cv, co, "out");
-  apart(co, cv);
-  apart(co, ci);
+  reject_overlap(co, cv);
+  reject_overlap(co, ci);
   const int64_t source = (index_like_v ? co : cv).elements, dest = ci.elements;
   if (dest != (index_like_v ? cv : co).elements)
     throw nb::value_error("index: must have one position per cell");
@@ -301,8 +303,8 @@ int64_t gather(int64_t items, bool absolute, nb::handle v, nb::handle index, nb:
   const int64_t cells = items * k.m;
   const int threads = k.bytes < kWorthThreads ? 1 : thread_limit.load();
   FirstWrong wrong;
-  unlocked([&](Ask ask) {
-    parallel_for((cells + kCells - 1) / kCells, threads, ask, [&](int64_t task) {
+  unlocked([&](StopCheck should_stop) {
+    parallel_for((cells + kCells - 1) / kCells, threads, should_stop, [&](int64_t task) {
       wrong.report(k.verbs->gather(k.arrays, k.wide, k.n, k.m, k.total, absolute, task * kCells,
                                    std::min(cells, (task + 1) * kCells)));
     });
@@ -320,7 +322,7 @@ int64_t scatter(int64_t items, bool absolute, nb::handle g, nb::handle index, nb
   if (k.total == 0 && k.m == 0) return -1;
   const int threads = k.bytes < kWorthThreads ? 1 : thread_limit.load();
   once = once && k.half;
-  const auto run = [&](Reached r) {
+  const auto run = [&](ScatterRange r) {
     return k.verbs->scatter(k.arrays, k.wide, k.n, k.m, k.total, absolute, r);
   };
   const bool by_items =
@@ -328,15 +330,15 @@ int64_t scatter(int64_t items, bool absolute, nb::handle g, nb::handle index, nb
   const int64_t parts =
       once ? std::max<int64_t>(threads, (k.total + kMostSums - 1) / kMostSums) : threads;
   FirstWrong wrong;
-  unlocked([&](Ask ask) {
+  unlocked([&](StopCheck should_stop) {
     if (by_items) {
-      FirstWrong astray;
-      parallel_for(items, threads, ask, [&](int64_t i) {
-        astray.report(run({i, i + 1, i * k.n, (i + 1) * k.n, false, once}));
+      FirstWrong outside;
+      parallel_for(items, threads, should_stop, [&](int64_t i) {
+        outside.report(run({i, i + 1, i * k.n, (i + 1) * k.n, false, once}));
       });
-      if (astray.get() < 0) return;
+      if (outside.get() < 0) return;
     }
-    parallel_for(parts, threads, ask, [&](int64_t p) {
+    parallel_for(parts, threads, should_stop, [&](int64_t p) {
       wrong.report(run({0, items, k.total / parts * p,
                         p + 1 < parts ? k.total / parts * (p + 1) : k.total, true, once}));
     });
@@ -364,8 +366,8 @@ nb::object make_plan(nb::handle source, nb::handle dest, int64_t outer, int64_t 
   }
   std::unique_ptr<OwnedPlan> plan;
   try {
-    unlocked([&](Ask ask) {
-      parallel_for(1, 1, ask, [&](int64_t) {
+    unlocked([&](StopCheck should_stop) {
+      parallel_for(1, 1, should_stop, [&](int64_t) {
         std::vector<AxisData> data;
         for (const Given& g : list)
           data.push_back({g.n, copied(g.start), copied(g.stop), copied(g.span)});
@@ -373,7 +375,7 @@ nb::object make_plan(nb::handle source, nb::handle dest, int64_t outer, int64_t 
       });
     });
   } catch (const std::bad_alloc&) {
-    scarce("axes: got windows whose tables need too much");
+    raise_memory_error("axes: got windows whose tables need too much");
   }
   plan->source_shape = shape_of(source, "source", plan->source_size());
   plan->dest_shape = shape_of(dest, "dest", plan->dest_size());
@@ -432,13 +434,13 @@ NB_MODULE(_inner, m) {
   m.def("fold", &fold, nb::arg(), nb::arg(), nb::arg(), out);
   m.def("spread", &spread, nb::arg(), nb::arg(), nb::arg(), nb::arg(), out);
   m.def("near", &near, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), out);
-  const auto whole = nb::arg("whole") = false;
-  m.def("select", &select_best, nb::arg(), nb::arg(), nb::arg(), out, whole);
+  const auto nan_free = nb::arg("whole") = false;
+  m.def("select", &select_best, nb::arg(), nb::arg(), nb::arg(), out, nan_free);
   m.def("argmax", &argmax);
   m.def("route", &route, nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), out);
   m.def("recall", &recall, nb::arg(), nb::arg(), nb::arg(), nb::arg(), out);
-  m.def("whole", &is_whole);
-  m.def("choose", &choose, nb::arg(), nb::arg(), nb::arg(), nb::arg(), whole);
+  m.def("whole", &is_nan_free);
+  m.def("choose", &choose, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nan_free);
   m.def(
       "pick",
       [](const OwnedPlan& plan, nb::handle v, nb::handle taps, nb::handle given) {
@@ -452,8 +454,9 @@ NB_MODULE(_inner, m) {
       },
       nb::arg(), nb::arg(), nb::arg(), out);
   m.def("keep_at_most",
-        [](int64_t bytes) { keep_at_most(static_cast<size_t>(std::max<int64_t>(bytes, 0))); });
-  m.def("go_far_from", [](int64_t bytes) { far_from = bytes < 0 ? usually_far() : bytes; });
+        [](int64_t bytes) { set_cache_limit(static_cast<size_t>(std::max<int64_t>(bytes, 0))); });
+  m.def("go_far_from",
+        [](int64_t bytes) { stream_threshold = bytes < 0 ? default_stream_threshold() : bytes; });
   m.def("empty", [](nb::handle shape, nb::handle like) {
     return given_or_new(nb::none(), any_shape(shape, "shape"), like, "like");
   });

@@ -26,20 +26,22 @@ inline int64_t work_of(const Plan& plan) {
 /// Runs f(piece) for all pieces of a destination that is not empty. Apart: f computes items one by
 /// one.
 template <class F>
-void piecewise(const Plan& plan, int64_t bytes, Ask ask, F&& f, bool apart = false) {
+void piecewise(const Plan& plan, int64_t bytes, StopCheck should_stop, F&& f,
+               bool item_by_item = false) {
   const int64_t cells = plan.axis[0].m;
   const int threads = bytes < kWorthThreads ? 1 : thread_limit.load();
   // Items are kept together, 32 at least, since neighbours may be computed side by side; then each
   // is cut into stretches of rows. Not so under long windows, whose rows both sides of a cut
   // compute: those are cut between items, or once per thread.
   const int64_t wanted = threads == 1 ? 1 : int64_t{threads} * 4,
-                reach = std::max<int64_t>(plan.axis[0].widest, 1);
-  const bool far = reach > 4 && 16 * reach > cells;
-  apart |= plan.inner >= 64 || (far && plan.last().m * plan.inner >= 64);
-  const int64_t blocks = std::clamp<int64_t>(apart ? plan.outer : plan.outer / 32, 1, wanted);
-  const int64_t cuts =
-      std::clamp<int64_t>(cells / (2 * reach), 1, ((far ? threads : wanted) + blocks - 1) / blocks);
-  parallel_for(blocks * cuts, threads, ask, [&](int64_t task) {
+                longest = std::max<int64_t>(plan.axis[0].widest, 1);
+  const bool long_windows = longest > 4 && 16 * longest > cells;
+  item_by_item |= plan.inner >= 64 || (long_windows && plan.last().m * plan.inner >= 64);
+  const int64_t blocks =
+      std::clamp<int64_t>(item_by_item ? plan.outer : plan.outer / 32, 1, wanted);
+  const int64_t cuts = std::clamp<int64_t>(
+      cells / (2 * longest), 1, ((long_windows ? threads : wanted) + blocks - 1) / blocks);
+  parallel_for(blocks * cuts, threads, should_stop, [&](int64_t task) {
     const int64_t b = task / cuts, c = task % cuts;
     f(Piece{plan.outer * b / blocks, plan.outer * (b + 1) / blocks, cells * c / cuts,
             cells * (c + 1) / cuts});
@@ -47,23 +49,24 @@ void piecewise(const Plan& plan, int64_t bytes, Ask ask, F&& f, bool apart = fal
 }
 
 /// Whether none of n cells is NaN, with checkpoints.
-inline bool looked(bool (*whole)(const void*, int64_t), const char* x, int64_t n, int64_t width) {
+inline bool scan_nan_free(bool (*nan_free)(const void*, int64_t), const char* x, int64_t n,
+                          int64_t width) {
   constexpr int64_t kCells = 1 << 18;
   for (int64_t c = 0; c < n; c += kCells) {
     const int64_t here = std::min(kCells, n - c);
-    checkpoint(meter(), here);
-    if (!whole(x + c * width, here)) return false;
+    checkpoint(step_budget(), here);
+    if (!nan_free(x + c * width, here)) return false;
   }
   return true;
 }
 
 /// A call that gives up where it meets NaN. What a task reads is looked at first, so much at a time
 /// that it is still near when it is read again.
-class Wary {
+class NanGuard {
  public:
-  Wary(const Plan& plan, const Verbs* verbs, const void* x, int64_t bytes)
+  NanGuard(const Plan& plan, const Verbs* verbs, const void* x, int64_t bytes)
       : plan_(plan),
-        whole_(verbs->whole),
+        nan_free_(verbs->nan_free),
         x_(static_cast<const char*>(x)),
         slab_(plan.source_slab()),
         width_(bytes / std::max<int64_t>(plan.outer * plan.axis[0].n * slab_, 1)) {}
@@ -71,34 +74,35 @@ class Wary {
   /// Runs f(piece) over parts of a piece until one has met NaN.
   template <class F>
   void run(Piece p, F&& f) {
-    if (!whole_) return f(p);
+    if (!nan_free_) return f(p);
     const Axis& axis = plan_.axis[0];
     const int64_t least = plan_.inner >= 64 ? 1 : 64, per = axis.n / axis.m + 1,
                   row = slab_ * width_ + 1;
-    const int64_t items = std::max(kNear / (row * axis.n + 1) / least * least, least);
-    const int64_t rows = std::max(kNear / (row * per * items), 8 * axis.widest + 1);
+    const int64_t items = std::max(kScanBytes / (row * axis.n + 1) / least * least, least);
+    const int64_t rows = std::max(kScanBytes / (row * per * items), 8 * axis.widest + 1);
     for (int64_t i = p.i0; i < p.i1; i += items)
       for (int64_t h = p.h0; h < p.h1; h += rows) {
         const Piece part{i, std::min(i + items, p.i1), h, std::min(h + rows, p.h1)};
-        if (nan_ || !look(part)) return;
+        if (nan_ || !scan(part)) return;
         f(part);
       }
   }
-  bool met() const { return nan_; }
+  bool found_nan() const { return nan_; }
 
  private:
-  static constexpr int64_t kNear = 768 << 10;
+  static constexpr int64_t kScanBytes = 768 << 10;
 
-  bool look(Piece p) {
+  bool scan(Piece p) {
     const Axis& axis = plan_.axis[0];
     const int64_t from = axis.start[p.h0], cells = (axis.stop[p.h1 - 1] - from) * slab_;
     for (int64_t i = p.i0; i < p.i1 && !nan_; ++i)
-      if (!looked(whole_, x_ + (i * axis.n + from) * slab_ * width_, cells, width_)) nan_ = true;
+      if (!scan_nan_free(nan_free_, x_ + (i * axis.n + from) * slab_ * width_, cells, width_))
+        nan_ = true;
     return !nan_;
   }
 
   const Plan& plan_;
-  bool (*const whole_)(const void*, int64_t);
+  bool (*const nan_free_)(const void*, int64_t);
   const char* const x_;
   const int64_t slab_, width_;
   std::atomic<bool> nan_{false};

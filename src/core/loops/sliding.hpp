@@ -13,7 +13,7 @@ namespace poolgrad::PG_ISA {
 
 /// The greater of two values, the earlier of equals.
 template <class W>
-struct Greater {
+struct MaxOp {
   using Cell = W;
   static constexpr bool idempotent = true;
   static W neutral() { return minus_infinity<W>(); }
@@ -23,7 +23,7 @@ struct Greater {
   }
 };
 
-struct Sum {
+struct SumOp {
   using Cell = double;
   static constexpr bool idempotent = false;
   static double neutral() { return 0; }
@@ -35,7 +35,7 @@ struct Sum {
 
 /// A row of a tile, in the source or in the destination: cells [w0, w0 + cells) of the last axis,
 /// lanes [c0, c0 + lanes) of each.
-struct Row {
+struct TileRow {
   const int64_t* at;  ///< its cell along each axis but the last
   int64_t item;       ///< which image
   int64_t place;      ///< where its first lane is in the image
@@ -44,13 +44,13 @@ struct Row {
   /// Calls f(place in the image, place in the tile's row, lanes) for stretches [w, end) of cells of
   /// the row.
   template <class F>
-  PG_INLINE void stretch(int64_t w, int64_t end, F&& f) const {
+  PG_INLINE void for_spans(int64_t w, int64_t end, F&& f) const {
     if (lanes == inner) return f(place + w * inner, w * lanes, (end - w) * lanes);
     for (; w < end; ++w) f(place + w * inner, w * lanes, lanes);
   }
   /// Calls f(number, w, end) for stretches of cells that have the same number.
   template <class Number, class F>
-  PG_INLINE void alike(Number&& number, F&& f) const {
+  PG_INLINE void for_equal_runs(Number&& number, F&& f) const {
     for (int64_t w = 0, end; w < cells; w = end) {
       const auto n = number(w0 + w);
       for (end = w + 1; end < cells && number(w0 + end) == n;) ++end;
@@ -71,24 +71,24 @@ PG_INLINE void join_rows(const typename Op::Cell* a, const typename Op::Cell* b,
 /// One line: out[j] = op over the cells of window j. Windows that are cut at the edges are
 /// completed by neutral cells.
 template <class Op>
-class Line {
+class LineReducer {
  public:
   using Cell = typename Op::Cell;
   static constexpr int L = kLanes<Cell>;
-  static constexpr int64_t kDirect = 6;  ///< windows up to this length are joined cell by cell
+  static constexpr int64_t kShort = 6;  ///< windows up to this length are joined cell by cell
 
-  explicit Line(const Axis& axis)
+  explicit LineReducer(const Axis& axis)
       : axis_(axis), base_(axis.m ? axis.start[axis.lo] - axis.lo * axis.step : 0) {
-    whole_ = axis.hi > axis.lo && axis.period == 1 && axis.length(axis.lo) == axis.widest;
-    for (int64_t j = 0; j < axis.m && whole_; ++j) {
+    regular_ = axis.hi > axis.lo && axis.period == 1 && axis.length(axis.lo) == axis.widest;
+    for (int64_t j = 0; j < axis.m && regular_; ++j) {
       const int64_t s = base_ + j * axis.step, e = s + axis.widest;
-      whole_ = axis.start[j] == (s > 0 ? s : 0) && axis.stop[j] == (e < axis.n ? e : axis.n);
+      regular_ = axis.start[j] == (s > 0 ? s : 0) && axis.stop[j] == (e < axis.n ? e : axis.n);
     }
   }
 
   /// Where window j begins, and where it ends, neutral cells included.
-  int64_t begin(int64_t j) const { return whole_ ? base_ + j * axis_.step : axis_.start[j]; }
-  int64_t end(int64_t j) const { return whole_ ? begin(j) + axis_.widest : axis_.stop[j]; }
+  int64_t begin(int64_t j) const { return regular_ ? base_ + j * axis_.step : axis_.start[j]; }
+  int64_t end(int64_t j) const { return regular_ ? begin(j) + axis_.widest : axis_.stop[j]; }
 
   /// The elements that a line of windows [j0, j1) needs, with room for vectors that reach over its
   /// end.
@@ -102,21 +102,21 @@ class Line {
                   lead = axis_.start[j0] - begin(j0), tail = axis_.stop[j1 - 1] - begin(j0);
     for (int64_t c = 0; c < lead * lanes; ++c) line[c] = Op::neutral();
     for (int64_t c = tail * lanes; c < cells * lanes; ++c) line[c] = Op::neutral();
-    const bool even = whole_ && axis_.step == 1;
-    if (even && B <= kDirect) return direct(line, lanes, (j1 - j0) * lanes, out);
+    const bool unit_step = regular_ && axis_.step == 1;
+    if (unit_step && B <= kShort) return reduce_short(line, lanes, (j1 - j0) * lanes, out);
     for (int64_t span = 1;; span *= 2) {
-      if (even) put(line, span, B, lanes, (j1 - j0) * lanes, out);
+      if (unit_step) combine_span(line, span, B, lanes, (j1 - j0) * lanes, out);
       else
         for (int64_t j = j0; j < j1; ++j)
-          put_cell(line + (begin(j) - begin(j0)) * lanes, span, end(j) - begin(j), lanes,
-                   out + (j - j0) * lanes);
+          combine_span_of(line + (begin(j) - begin(j0)) * lanes, span, end(j) - begin(j), lanes,
+                          out + (j - j0) * lanes);
       if (2 * span > B) return;
       join_rows<Op>(line, line + span * lanes, line, (cells - 2 * span + 1) * lanes);
     }
   }
 
  private:
-  void direct(const Cell* line, int64_t lanes, int64_t n, Cell* out) const {
+  void reduce_short(const Cell* line, int64_t lanes, int64_t n, Cell* out) const {
     const int64_t B = axis_.widest;
     for (int64_t c = 0; c < n; c += L) {
       auto v = load<L>(line + c);
@@ -127,8 +127,8 @@ class Line {
 
   /// Each cell of the line spans `span` cells: what that gives to windows of `length` cells that
   /// begin one cell after the other.
-  static void put(const Cell* line, int64_t span, int64_t length, int64_t lanes, int64_t n,
-                  Cell* out) {
+  static void combine_span(const Cell* line, int64_t span, int64_t length, int64_t lanes, int64_t n,
+                           Cell* out) {
     if constexpr (Op::idempotent) {
       if (span <= length && length < 2 * span)
         join_rows<Op>(line, line + (length - span) * lanes, out, n);
@@ -139,7 +139,8 @@ class Line {
     }
   }
   /// The same for one window, whose neighbours in `out` are not to be touched.
-  static void put_cell(const Cell* line, int64_t span, int64_t length, int64_t lanes, Cell* out) {
+  static void combine_span_of(const Cell* line, int64_t span, int64_t length, int64_t lanes,
+                              Cell* out) {
     const int64_t done = Op::idempotent ? length - span : length & (span - 1);
     if (Op::idempotent ? length < span || length >= 2 * span : !(length & span)) return;
     const Cell* earlier = Op::idempotent ? line : out;
@@ -155,7 +156,7 @@ class Line {
 
   const Axis& axis_;
   int64_t base_;
-  bool whole_;
+  bool regular_;
 };
 
 /// Bytes of working memory for sliding.
@@ -165,11 +166,11 @@ constexpr int64_t kSlideBytes = 448 << 10;
 /// write(row, cells) takes one of the destination. Rows of the destination come in order, for each
 /// lane, if slabs must stay whole.
 template <class Op>
-class Slider {
+class SlidingReducer {
  public:
   using Cell = typename Op::Cell;
-  explicit Slider(const Plan& plan, bool whole_slabs = false)
-      : plan_(plan), top_(plan.rank - 1), line_(plan.last()), memory_(measure(whole_slabs)) {
+  explicit SlidingReducer(const Plan& plan, bool keep_order = false)
+      : plan_(plan), top_(plan.rank - 1), line_(plan.last()), memory_(measure(keep_order)) {
     std::memset(memory_.get(), 0, static_cast<size_t>(total_) * sizeof(Cell));
     Cell* p = memory_.get();
     for (int a = 0; a < top_; ++a) {
@@ -188,9 +189,9 @@ class Slider {
       for (int64_t c = 0; c < plan_.inner; c += lanes_) {
         do {
           for (int a = 1; a <= top_; ++a) to_[a] = least(from_[a] + tile_[a], plan_.axis[a].m);
-          row_of_ = Row{at_, i, 0, 0, 0, c, least(lanes_, plan_.inner - c), plan_.inner};
+          row_of_ = TileRow{at_, i, 0, 0, 0, c, least(lanes_, plan_.inner - c), plan_.inner};
           from_[0] = p.h0, to_[0] = p.h1;
-          down(0, slab_, read, [&](int64_t j) { finish(j, write); });
+          reduce_axis(0, slab_, read, [&](int64_t j) { emit_rows(j, write); });
         } while (next_tile());
       }
     }
@@ -204,16 +205,16 @@ class Slider {
 
   /// Chooses tiles that fit the memory, as far as they can be cut: lanes first, which costs
   /// nothing, then the axis whose windows overlap the cut least.
-  int64_t measure(bool whole_slabs) {
+  int64_t measure(bool keep_order) {
     lanes_ = plan_.inner;
     for (int a = 1; a <= top_; ++a) tile_[a] = plan_.axis[a].m;
     while (size() * static_cast<int64_t>(sizeof(Cell)) > kSlideBytes) {
-      if (lanes_ > (whole_slabs ? 4 : 16)) {
+      if (lanes_ > (keep_order ? 4 : 16)) {
         lanes_ = (lanes_ + 1) / 2;
         continue;
       }
       int longest = 0;
-      for (int a = 1; a <= top_ && !whole_slabs; ++a)
+      for (int a = 1; a <= top_ && !keep_order; ++a)
         if (tile_[a] >= 2 * plan_.axis[a].widest &&
             (!longest ||
              tile_[a] * plan_.axis[longest].widest > tile_[longest] * plan_.axis[a].widest))
@@ -247,10 +248,10 @@ class Slider {
 
   /// The tile's cells of axes `a` and on, at the source cell where the axes before stand.
   template <class Read>
-  void make(int a, Cell* to, Read&& read) {
-    if (a < top_) return down(a, to, read, [](int64_t) {});
+  void reduce_slab(int a, Cell* to, Read&& read) {
+    if (a < top_) return reduce_axis(a, to, read, [](int64_t) {});
     const int64_t j0 = from_[a], j1 = to_[a];
-    Row row = row_of_;
+    TileRow row = row_of_;
     row.w0 = plan_.axis[a].start[j0];
     row.cells = plan_.axis[a].stop[j1 - 1] - row.w0;
     checkpoint(steps_, 8 * row.cells * row.lanes);
@@ -264,7 +265,7 @@ class Slider {
   /// Axis a of the tile: out receives its destination cells, one after the other, or all in one
   /// place if a is the first.
   template <class Read, class Done>
-  void down(int a, Cell* out, Read&& read, Done&& done) {
+  void reduce_axis(int a, Cell* out, Read&& read, Done&& done) {
     const Axis& axis = plan_.axis[a];
     const int64_t B = axis.widest, n = size_[a + 1], j1 = to_[a], s0 = axis.start[from_[a]],
                   s1 = axis.stop[j1 - 1], step = a ? n : 0;
@@ -273,7 +274,7 @@ class Slider {
     for (int64_t s = s0, r = s0 % B; s < s1; ++s, r = r + 1 == B ? 0 : r + 1) {
       Cell* const slab = ring + r * n;
       at_[a] = s;
-      make(a + 1, slab, read);
+      reduce_slab(a + 1, slab, read);
       const bool fresh = s == s0 || r == 0,
                  both = !fresh && j < j1 && axis.stop[j] == s + 1 && axis.blocks[j] == 0;
       if (both) extend_and_join(run, slab, begin_[a], ring + axis.start[j] % B * n, out, n);
@@ -304,10 +305,10 @@ class Slider {
 
   /// Hands out the rows of the slab of destination cell j.
   template <class Write>
-  void finish(int64_t j, Write&& write) {
+  void emit_rows(int64_t j, Write&& write) {
     int64_t rows = 1, at[kMaxRank] = {j};
     for (int a = 1; a < top_; ++a) rows *= to_[a] - from_[a];
-    Row row = row_of_;
+    TileRow row = row_of_;
     row.at = at;
     row.w0 = from_[top_];
     row.cells = to_[top_] - row.w0;
@@ -324,42 +325,42 @@ class Slider {
   }
 
   const Plan& plan_;
-  Meter& steps_ = meter();
+  StepBudget& steps_ = step_budget();
   const int top_;  // the last axis
-  Line<Op> line_;
+  LineReducer<Op> line_;
   int64_t lanes_ = 1, total_ = 0, tile_[kMaxRank], size_[kMaxRank], from_[kMaxRank], to_[kMaxRank],
           at_[kMaxRank];
-  Row row_of_{};
+  TileRow row_of_{};
   Scratch<Cell> memory_;
   Cell *ring_[kMaxRank], *begin_[kMaxRank], *slab_, *row_;
 };
 
 /// Whether sliding is possible, and saves work: a step of it costs as much as `step` visits to a
 /// cell. The same at every ISA level, since sums depend on it.
-inline bool slides(const Plan& plan, double step) {
-  double direct = 1, passes = 0;
+inline bool worth_sliding(const Plan& plan, double step) {
+  double reduce_short = 1, passes = 0;
   if (plan.rank < 2 || plan.outer * plan.inner == 0) return false;
   for (int k = 0; k < plan.rank; ++k) {
     const Axis& axis = plan.axis[k];
     if (!axis.blocks) return false;
-    direct *= static_cast<double>(axis.m * axis.widest);
+    reduce_short *= static_cast<double>(axis.m * axis.widest);
     double size = 1;
     for (int a = 0; a < plan.rank; ++a)
       size *= static_cast<double>(a <= k ? plan.axis[a].n : plan.axis[a].m);
     passes += size;
   }
-  return direct > step * passes;
+  return reduce_short > step * passes;
 }
 
 /// Rows that fill vectors by themselves; where they are shorter, images go side by side.
 inline bool long_rows(const Plan& plan) { return plan.last().m * plan.inner >= 64; }
 
 template <class T, int Sources, int Partners, class Run>
-void in_rows_or_tiles(const Plan& plan, const RowArrays<T, Sources, Partners>& a, Piece p,
-                      Run&& run) {
+void for_rows_or_tiles(const Plan& plan, const RowArrays<T, Sources, Partners>& a, Piece p,
+                       Run&& run) {
   if (p.h0 == p.h1) return;
   if (long_rows(plan)) run(plan, a, p);
-  else in_tiles<T>(plan, a, p, run);
+  else for_tiles<T>(plan, a, p, run);
 }
 
 }  // namespace poolgrad::PG_ISA

@@ -6,35 +6,36 @@
 namespace poolgrad::PG_ISA {
 
 /// Whether some window [j0, j1) along an axis has no cells.
-inline bool has_empty(const Axis& axis, int64_t j0, int64_t j1) {
+inline bool has_empty_window(const Axis& axis, int64_t j0, int64_t j1) {
   for (int64_t j = j0; j < j1; ++j)
     if (axis.length(j) == 0) return true;
   return false;
 }
-inline bool has_empty(const Axis& axis) { return has_empty(axis, 0, axis.m); }
+inline bool has_empty_window(const Axis& axis) { return has_empty_window(axis, 0, axis.m); }
 
 /// The places of taps: those of one destination row after the other, or, where items are small, of
 /// some whole items at once. Taps may be anybody's: each is read once, and checked.
 template <class Tap>
-class Places {
+class TapPlaces {
  public:
-  explicit Places(const Plan& plan) : Places(plan, false, Piece{0, 0, 0, plan.axis[0].m}) {}
+  explicit TapPlaces(const Plan& plan) : TapPlaces(plan, false, Piece{0, 0, 0, plan.axis[0].m}) {}
   /// Of whole items only if nothing but whole items is asked for; of rows that are items, nothing
   /// but the piece's cells.
-  Places(const Plan& plan, bool whole, Piece p)
+  TapPlaces(const Plan& plan, bool entire_items, Piece p)
       : plan_(plan),
         j0_(plan.rank == 1 ? p.h0 : 0),
         j1_(plan.rank == 1 ? p.h1 : plan.last().m),
-        meter_(meter()),
+        budget_(step_budget()),
         row_lanes_(plan.last().m * plan.inner),
         item_lanes_(row_lanes_ * plan.rows_per_item()),
         size_(plan.axis[0].n * plan.source_slab()),
-        quick_(quick()),
+        fast_(divides_fast()),
         by_lane_(plan.inner < kByLane),
-        items_(whole && quick_ && by_lane_ && item_lanes_ <= kWhole && size_ <= INT32_MAX / kRun
+        items_(entire_items && fast_ && by_lane_ && item_lanes_ <= kWhole &&
+                       size_ <= INT32_MAX / kRun
                    ? at_once()
                    : 0),
-        lanes_(!quick_    ? 0
+        lanes_(!fast_     ? 0
                : items_   ? items_ * item_lanes_
                : by_lane_ ? (j1_ - j0_) * plan.inner
                           : j1_ - j0_),
@@ -54,13 +55,13 @@ class Places {
         seek(u);
         k = tabulate(k, i * size_ + base_);
       }
-    if (!items_ && quick_) tabulate(0, 0);
+    if (!items_ && fast_) tabulate(0, 0);
   }
 
   /// Items whose places are found at once; 0 if they are found row by row.
   int64_t items() const { return items_; }
   /// Whether windows have cells, as far as is known.
-  bool full() const { return quick_; }
+  bool no_window_is_empty() const { return fast_; }
 
   /// Moves to destination row u of an item.
   [[gnu::noinline]] void seek(int64_t u) {
@@ -73,8 +74,8 @@ class Places {
       u /= axis.m;
       base_ += axis.from(j) * stride;
       count_ *= length;
-      level_[a] = {length, stride, quick_ ? static_cast<int32_t>((axis.n - length) * stride) : 0,
-                   quick_ && a > 0 ? factor(length) : 0};
+      level_[a] = {length, stride, fast_ ? static_cast<int32_t>((axis.n - length) * stride) : 0,
+                   fast_ && a > 0 ? factor(length) : 0};
       stride *= axis.n;
     }
     if (!items_) rows_[0] = static_cast<Number>(count_);
@@ -87,10 +88,10 @@ class Places {
   PG_INLINE int64_t each(const Tap* taps, int64_t begin, int64_t end, F&& f) {
     const int64_t base = items_ ? 0 : base_;
     for (int64_t lane = begin; lane < end; lane += kRun) {
-      const int64_t count = take(taps, lane, end);
-      if (quick_ && find(lane, count))
+      const int64_t count = read_taps(taps, lane, end);
+      if (fast_ && find(lane, count))
         for (int64_t k = 0; k < count; ++k) f(lane + k, base + place_[k]);
-      else if (const int64_t wrong = items_ ? lane : check(lane, count, f); wrong >= 0)
+      else if (const int64_t wrong = items_ ? lane : follow_checked(lane, count, f); wrong >= 0)
         return wrong;
     }
     return -1;
@@ -101,7 +102,7 @@ class Places {
   int64_t each_slowly(const Tap* taps, int64_t begin, int64_t end, F&& f) {
     int64_t wrong = -1;
     for (int64_t lane = begin; lane < end && wrong < 0; lane += kRun)
-      wrong = check(lane, take(taps, lane, end), f);
+      wrong = follow_checked(lane, read_taps(taps, lane, end), f);
     return wrong;
   }
 
@@ -124,11 +125,11 @@ class Places {
   }
 
   /// No window is empty, none is too large, and offsets fit 32 bits.
-  bool quick() const {
-    bool may = !plan_.plain && Rows::capacity(plan_) * plan_.last().widest <= kMost &&
+  bool divides_fast() const {
+    bool may = !plan_.plain && SourceRows::capacity(plan_) * plan_.last().widest <= kMost &&
                size_ <= INT32_MAX && item_lanes_ > 0;
-    for (int a = 0; may && a + 1 < plan_.rank; ++a) may = !has_empty(plan_.axis[a]);
-    return may && !has_empty(plan_.last(), j0_, j1_);
+    for (int a = 0; may && a + 1 < plan_.rank; ++a) may = !has_empty_window(plan_.axis[a]);
+    return may && !has_empty_window(plan_.last(), j0_, j1_);
   }
   int64_t at_once() const {
     const int64_t some = (kRun + item_lanes_ - 1) / item_lanes_;
@@ -156,48 +157,48 @@ class Places {
   [[gnu::noinline]] bool find(int64_t lane, int64_t taps) {
     const int64_t count = (taps + kBlock - 1) / kBlock * kBlock;
     if (items_)
-      return divide<true, true>(taps_, count, &from_[lane], &skip_[lane], &factor_[lane],
-                                &rows_[lane], place_, row_) &&
-             climb<true>(lane, count);
+      return divide_last_axis<true, true>(taps_, count, &from_[lane], &skip_[lane], &factor_[lane],
+                                          &rows_[lane], place_, row_) &&
+             divide_outer_axes<true>(lane, count);
     bool inside = true;
     lane -= j0_ * plan_.inner;
     if (by_lane_)
-      inside = divide<true, false>(taps_, count, &from_[lane], &skip_[lane], &factor_[lane],
-                                   &rows_[0], place_, row_);
+      inside = divide_last_axis<true, false>(taps_, count, &from_[lane], &skip_[lane],
+                                             &factor_[lane], &rows_[0], place_, row_);
     else
       for (int64_t k = 0, now; k < taps; k += now) {
         const int64_t j = (lane + k) / plan_.inner, c = (lane + k) % plan_.inner;
         const int32_t from = static_cast<int32_t>(from_[j] + c);
         now = plan_.inner - c < taps - k ? plan_.inner - c : taps - k;
-        inside &= divide<false, false>(taps_ + k, now, &from, &skip_[j], &factor_[j], &rows_[0],
-                                       place_ + k, row_ + k);
+        inside &= divide_last_axis<false, false>(taps_ + k, now, &from, &skip_[j], &factor_[j],
+                                                 &rows_[0], place_ + k, row_ + k);
       }
-    return inside && climb<false>(0, by_lane_ ? count : taps);
+    return inside && divide_outer_axes<false>(0, by_lane_ ? count : taps);
   }
 
   /// Along the last axis: places of taps, and which of its window's rows each is in. The lanes are
   /// of any cells, or of one.
   template <bool Lanes, bool Items>
-  PG_INLINE bool divide(const Tap* __restrict taps, int64_t count, const int32_t* __restrict from,
-                        const int32_t* __restrict skip, const Number* __restrict by,
-                        const Number* __restrict rows, int32_t* __restrict place,
-                        Number* __restrict row) const {
+  PG_INLINE bool divide_last_axis(const Tap* __restrict taps, int64_t count,
+                                  const int32_t* __restrict from, const int32_t* __restrict skip,
+                                  const Number* __restrict by, const Number* __restrict rows,
+                                  int32_t* __restrict place, Number* __restrict row) const {
     const int32_t inner = static_cast<int32_t>(plan_.inner);
-    int astray = 0;
+    int outside = 0;
     for (int64_t k = 0; k < count; ++k) {
       const int64_t t = Lanes ? k : 0;
       const Number tap = taps[k], r = tap * by[t] >> kShift;
       place[k] = from[t] + static_cast<int32_t>(k - t) + static_cast<int32_t>(tap) * inner +
                  static_cast<int32_t>(r) * skip[t];
       row[k] = r;
-      astray |= r >= rows[Items ? k : 0];
+      outside |= r >= rows[Items ? k : 0];
     }
-    return !astray;
+    return !outside;
   }
 
   /// Along the axes between the last and the first.
   template <bool Items>
-  PG_INLINE bool climb(int64_t lane, int64_t count) {
+  PG_INLINE bool divide_outer_axes(int64_t lane, int64_t count) {
     for (int a = plan_.rank - 2; a > 0; --a) {
       const Number* const by = Items ? &factor_[a * lanes_ + lane] : &level_[a].factor;
       const int32_t* const skip = Items ? &skip_[a * lanes_ + lane] : &level_[a].skip;
@@ -210,16 +211,16 @@ class Places {
   }
 
   /// Reads some taps.
-  [[gnu::noinline]] int64_t take(const Tap* taps, int64_t lane, int64_t end) {
+  [[gnu::noinline]] int64_t read_taps(const Tap* taps, int64_t lane, int64_t end) {
     const int64_t count = end - lane < kRun ? end - lane : kRun;
-    checkpoint(meter_, count);
+    checkpoint(budget_, count);
     std::memcpy(taps_, taps + lane, static_cast<size_t>(count) * sizeof(Tap));
     std::memset(taps_ + count, 0, kBlock * sizeof(Tap));
     return count;
   }
 
   template <class F>
-  [[gnu::noinline]] int64_t check(int64_t lane, int64_t count, F& f) const {
+  [[gnu::noinline]] int64_t follow_checked(int64_t lane, int64_t count, F& f) const {
     for (int64_t k = 0; k < count; ++k) {
       const int64_t at = lane + k, j = at / plan_.inner, width = plan_.last().length(j);
       if (count_ * width == 0) continue;
@@ -238,9 +239,9 @@ class Places {
 
   const Plan& plan_;
   const int64_t j0_, j1_;  // the cells of the last axis that are asked for
-  Meter& meter_;
+  StepBudget& budget_;
   const int64_t row_lanes_, item_lanes_, size_;
-  const bool quick_, by_lane_;
+  const bool fast_, by_lane_;
   const int64_t items_, lanes_;  // items at once, or 0; lanes or cells in a table
   Scratch<int32_t> from_, skip_;
   Scratch<Number> factor_, rows_;
@@ -254,7 +255,8 @@ class Places {
 /// Calls f(flat position of the tap, element offset in the source, the same in its item) for all
 /// taps of a piece. Returns the first position whose tap is outside its window, or -1.
 template <class Tap, class F>
-PG_INLINE int64_t follow(Places<Tap>& places, const Plan& plan, const Tap* taps, Piece p, F&& f) {
+PG_INLINE int64_t follow(TapPlaces<Tap>& places, const Plan& plan, const Tap* taps, Piece p,
+                         F&& f) {
   const int64_t per = plan.rows_per_slab(), row = plan.last().m * plan.inner,
                 item = plan.rows_per_item() * row, size = plan.axis[0].n * plan.source_slab();
   const bool line = plan.rank == 1;

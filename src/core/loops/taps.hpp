@@ -13,11 +13,11 @@ template <class T, int Small = 64>
 class Scratch {
  public:
   explicit Scratch(int64_t count)
-      : count_(count), p_(count <= Small ? small_ : static_cast<T*>(borrow(bytes()))) {}
+      : count_(count), p_(count <= Small ? small_ : static_cast<T*>(push_scratch(bytes()))) {}
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
   ~Scratch() {
-    if (p_ != small_) give_back(p_, bytes());
+    if (p_ != small_) pop_scratch(p_, bytes());
   }
   T* get() { return p_; }
   T& operator[](int64_t i) { return p_[i]; }
@@ -31,29 +31,29 @@ class Scratch {
 };
 
 /// Steps of a task after which it must have passed a checkpoint: a millisecond or so.
-constexpr int64_t kManySteps = 1 << 20;
+constexpr int64_t kStepsPerCheckpoint = 1 << 20;
 
 /// Zeros, however many.
 template <class T>
 void clear(T* p, int64_t count) {
-  for (int64_t i = 0; i < count; i += kManySteps) {
-    const int64_t here = count - i < kManySteps ? count - i : kManySteps;
+  for (int64_t i = 0; i < count; i += kStepsPerCheckpoint) {
+    const int64_t here = count - i < kStepsPerCheckpoint ? count - i : kStepsPerCheckpoint;
     std::memset(static_cast<void*>(p + i), 0, static_cast<size_t>(here) * sizeof(T));
-    checkpoint(meter(), here);
+    checkpoint(step_budget(), here);
   }
 }
 
 /// float32 sums, each rounded to a half type.
 template <class T>
 void round_sums(const float* sums, T* to, int64_t count) {
-  for (int64_t i = 0; i < count; i += kManySteps) {
-    const int64_t here = count - i < kManySteps ? count - i : kManySteps;
+  for (int64_t i = 0; i < count; i += kStepsPerCheckpoint) {
+    const int64_t here = count - i < kStepsPerCheckpoint ? count - i : kStepsPerCheckpoint;
     for_lanes<float>(here, [&](auto lane, auto many, int64_t first) {
       constexpr int L = decltype(lane)::count, N = decltype(many)::count;
       for (int64_t c = i + first; c < i + first + N * L; c += L)
         store<L>(to + c, load<L>(sums + c));
     });
-    checkpoint(meter(), here);
+    checkpoint(step_budget(), here);
   }
 }
 
@@ -65,7 +65,7 @@ struct Offsets {
 };
 
 /// What one run of lanes reads: tap t of row r is at rows[r] + off[t].
-struct Reach {
+struct WindowTaps {
   const int64_t* rows = nullptr;
   int64_t nrows = 0;
   Offsets off;
@@ -91,12 +91,12 @@ struct Reach {
 };
 
 /// The source rows of one destination row after the other.
-class Rows {
+class SourceRows {
  public:
-  Rows(const Plan& plan, bool reversed)
+  SourceRows(const Plan& plan, bool reversed)
       : plan_(plan),
         reversed_(reversed),
-        meter_(meter()),
+        budget_(step_budget()),
         steps_(row_steps(plan)),
         rows_(capacity(plan)),
         counts_(capacity(plan)),
@@ -116,12 +116,12 @@ class Rows {
   }
 
   /// Moves to destination row u of an item.
-  void seek(int64_t u, Reach& reach) {
-    checkpoint(meter_, steps_);
+  void seek(int64_t u, WindowTaps& window) {
+    checkpoint(budget_, steps_);
     int64_t at[kMaxRank], digit[kMaxRank], len[kMaxRank], cell[kMaxRank];
     const int upper = plan_.rank - 1;
     int64_t total = 1;
-    reach.cut = false;
+    window.cut = false;
     for (int a = upper - 1; a >= 0; --a) {
       const Axis& axis = plan_.axis[a];
       const int64_t j = u % axis.m;
@@ -131,7 +131,7 @@ class Rows {
       len[a] = axis.length(j);
       digit[a] = 0;
       total *= len[a];
-      if (axis.span) reach.cut |= axis.span[j] != len[a];
+      if (axis.span) window.cut |= axis.span[j] != len[a];
     }
     for (int64_t i = 0; i < total; ++i) {
       int64_t offset = 0, count = 1, tap = 0;
@@ -148,10 +148,10 @@ class Rows {
       taps_[i] = tap;
       advance(digit, len, upper);
     }
-    reach.rows = rows_.get();
-    reach.row_count = counts_.get();
-    reach.row_tap = taps_.get();
-    reach.nrows = total;
+    window.rows = rows_.get();
+    window.row_count = counts_.get();
+    window.row_tap = taps_.get();
+    window.nrows = total;
   }
 
  private:
@@ -168,14 +168,14 @@ class Rows {
     int64_t steps;
     if (__builtin_mul_overflow(plan.last().m * plan.inner, capacity(plan) * plan.last().widest,
                                &steps) ||
-        steps > kManySteps)
-      return kManySteps;
+        steps > kStepsPerCheckpoint)
+      return kStepsPerCheckpoint;
     return steps;
   }
 
   const Plan& plan_;
   bool reversed_;
-  Meter& meter_;
+  StepBudget& budget_;
   int64_t steps_;
   Scratch<int64_t> rows_, counts_, taps_;
   int64_t stride_[kMaxRank];
@@ -186,8 +186,8 @@ enum class Order { rows, columns, backwards };
 
 /// Calls f(row, tap) over a reach.
 template <Order order, class F>
-PG_INLINE void each_tap(const Reach& reach, F&& f) {
-  const int64_t rows = reach.nrows, width = reach.width;
+PG_INLINE void each_tap(const WindowTaps& window, F&& f) {
+  const int64_t rows = window.nrows, width = window.width;
   if constexpr (order == Order::rows) {
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t t = 0; t < width; ++t) f(r, t);
@@ -215,7 +215,7 @@ PG_INLINE void each_listed(const int64_t* place, int64_t taps, F&& f) {
 /// together, since each step waits for the one before. Lanes may be computed twice: ends must
 /// store, never add.
 template <class T, Order order, class Begin, class Step, class End>
-PG_INLINE void reduce(const Reach& w, int64_t lanes, Begin&& begin, Step&& step, End&& end) {
+PG_INLINE void reduce(const WindowTaps& w, int64_t lanes, Begin&& begin, Step&& step, End&& end) {
   const int64_t* const rows = w.rows;
   const Offsets off = w.off;
   const int64_t taps = w.width;
@@ -253,10 +253,10 @@ PG_INLINE void reduce(const Reach& w, int64_t lanes, Begin&& begin, Step&& step,
 /// Adds up term(lane, place of the tap, number of the tap), rounding to T at each step but the
 /// first, which is exact.
 template <class T, Order order, class Term, class End>
-PG_INLINE void add_up(const Reach& w, int64_t lanes, Term&& term, End&& end) {
+PG_INLINE void add_up(const WindowTaps& w, int64_t lanes, Term&& term, End&& end) {
   if constexpr (is_half<T>)
     if (w.slot >= 0 && w.width > 0) {
-      Reach rest = w;
+      WindowTaps rest = w;
       ++rest.off.table;
       --rest.width;
       const int64_t first = w.off[0];

@@ -10,21 +10,21 @@ namespace poolgrad::PG_ISA {
 
 /// Side of the square that is turned in registers.
 template <class T>
-constexpr int kSide = kBytes / static_cast<int>(sizeof(T)) < 16
-                          ? kBytes / static_cast<int>(sizeof(T))
-                          : 16;
+constexpr int kSquare = kBytes / static_cast<int>(sizeof(T)) < 16
+                            ? kBytes / static_cast<int>(sizeof(T))
+                            : 16;
 
 template <int High, class V, int... I>
-PG_INLINE V interleave(V a, V b, std::integer_sequence<int, I...>) {
+PG_INLINE V interleave_halves(V a, V b, std::integer_sequence<int, I...>) {
   constexpr int L = sizeof...(I);
   return __builtin_shufflevector(a, b, (I % 2 * L + I / 2 + High * L / 2)...);
 }
 
 /// out[i][j] = in[j][i] for a square of L by L elements, rows `from` and `to` elements apart.
 template <class T>
-PG_INLINE void turn_square(const T* in, int64_t from, T* out, int64_t to) {
+PG_INLINE void transpose_square(const T* in, int64_t from, T* out, int64_t to) {
   using U = typename UintOf<sizeof(T)>::type;
-  constexpr int L = kSide<T>;
+  constexpr int L = kSquare<T>;
   using V = Vec<U, L>;
   using Order = std::make_integer_sequence<int, L>;
   V a[L], b[L];
@@ -32,8 +32,8 @@ PG_INLINE void turn_square(const T* in, int64_t from, T* out, int64_t to) {
 #pragma GCC unroll 8
   for (int step = 1; step < L; step *= 2) {
     for (int i = 0; i < L / 2; ++i) {
-      b[2 * i] = interleave<0>(a[i], a[i + L / 2], Order{});
-      b[2 * i + 1] = interleave<1>(a[i], a[i + L / 2], Order{});
+      b[2 * i] = interleave_halves<0>(a[i], a[i + L / 2], Order{});
+      b[2 * i + 1] = interleave_halves<1>(a[i], a[i + L / 2], Order{});
     }
     for (int i = 0; i < L; ++i) a[i] = b[i];
   }
@@ -42,12 +42,12 @@ PG_INLINE void turn_square(const T* in, int64_t from, T* out, int64_t to) {
 
 /// out[c][r] = in[r][c] for `rows` rows of `cols` elements.
 template <class T>
-void turn(const T* in, int64_t from, int64_t rows, int64_t cols, T* out, int64_t to) {
-  constexpr int L = kSide<T>;
+void transpose(const T* in, int64_t from, int64_t rows, int64_t cols, T* out, int64_t to) {
+  constexpr int L = kSquare<T>;
   int64_t r = 0;
   for (; r + L <= rows; r += L) {
     int64_t c = 0;
-    for (; c + L <= cols; c += L) turn_square(in + r * from + c, from, out + c * to + r, to);
+    for (; c + L <= cols; c += L) transpose_square(in + r * from + c, from, out + c * to + r, to);
     for (; c < cols; ++c)
       for (int64_t i = 0; i < L; ++i) out[c * to + r + i] = in[(r + i) * from + c];
   }
@@ -60,7 +60,7 @@ constexpr int64_t kTileBytes = 192 << 10;
 
 /// How many images to put side by side; 1 if their own inner elements do.
 template <class T>
-int64_t side_by_side(const Plan& plan, int64_t items) {
+int64_t images_per_tile(const Plan& plan, int64_t items) {
   if (plan.plain || plan.inner >= kLanes<T> || items < kLanes<T>) return 1;
   const int64_t most = 4 * kLanes<T> / plan.inner;
   return items < most ? (items + kLanes<T> - 1) / kLanes<T> * kLanes<T> : most;
@@ -68,7 +68,7 @@ int64_t side_by_side(const Plan& plan, int64_t items) {
 
 /// Destination cells of the first axis per tile.
 template <class T>
-int64_t tile_cells(const Plan& plan, int64_t group, int arrays) {
+int64_t rows_per_tile(const Plan& plan, int64_t group, int arrays) {
   const Axis& axis = plan.axis[0];
   const int64_t slab = plan.source_slab() + plan.dest_slab();
   const int64_t slabs =
@@ -89,11 +89,11 @@ class Tile {
     if (valid < group_)
       std::memset(static_cast<void*>(data_.get()), 0,
                   static_cast<size_t>(elements * group_) * sizeof(T));
-    turn(image + begin, item, valid, elements, data_.get(), group_);
+    transpose(image + begin, item, valid, elements, data_.get(), group_);
     return data_.get();
   }
   void write(T* image, int64_t item, int64_t begin, int64_t elements, int64_t valid) {
-    turn(data_.get(), group_, elements, valid, image + begin, item);
+    transpose(data_.get(), group_, elements, valid, image + begin, item);
   }
   T* get() { return data_.get(); }
 
@@ -104,13 +104,13 @@ class Tile {
 
 /// Runs run(plan, arrays, piece) on a piece as it lies, or tile by tile with images side by side.
 template <class T, int Sources, int Partners, class Run>
-void in_tiles(const Plan& plan, const RowArrays<T, Sources, Partners>& a, Piece p, Run&& run) {
-  const int64_t group = side_by_side<T>(plan, p.i1 - p.i0);
+void for_tiles(const Plan& plan, const RowArrays<T, Sources, Partners>& a, Piece p, Run&& run) {
+  const int64_t group = images_per_tile<T>(plan, p.i1 - p.i0);
   if (group == 1 || p.h0 == p.h1) return run(plan, a, p);
   const Axis& axis = plan.axis[0];
   const int64_t s_slab = plan.source_slab(), d_slab = plan.dest_slab(), s_item = axis.n * s_slab,
                 d_item = axis.m * d_slab;
-  const int64_t cells = tile_cells<T>(plan, group, Sources + Partners + 1);
+  const int64_t cells = rows_per_tile<T>(plan, group, Sources + Partners + 1);
   int64_t most = 0;
   for (int64_t h = p.h0; h < p.h1; h += cells) {
     const int64_t end = h + cells < p.h1 ? h + cells : p.h1,
@@ -143,7 +143,7 @@ void in_tiles(const Plan& plan, const RowArrays<T, Sources, Partners>& a, Piece 
 }
 
 /// Whether some window of destination row u of an item has at most kLongSum cells.
-inline bool has_short(const Plan& plan, int64_t u) {
+inline bool has_short_window(const Plan& plan, int64_t u) {
   const Axis& last = plan.last();
   int64_t least = last.n;
   for (int64_t j = 0; j < last.m; ++j) least = last.length(j) < least ? last.length(j) : least;
@@ -155,31 +155,32 @@ inline bool has_short(const Plan& plan, int64_t u) {
 /// Runs a cell kernel over the rows of a piece, images side by side where that fills the vectors;
 /// rows without short windows are left out if only those are wanted. Far: what is written may go
 /// past the caches.
-template <class T, bool Far = false, int Sources, int Partners, class Cell>
-void over_rows(const Plan& whole, const RowArrays<T, Sources, Partners>& arrays, bool reversed,
+template <class T, bool Streamed = false, int Sources, int Partners, class Cell>
+void over_rows(const Plan& full_plan, const RowArrays<T, Sources, Partners>& arrays, bool reversed,
                Piece piece, Cell&& cell, bool only_short = false) {
-  in_tiles<T>(
-      whole, arrays, piece,
-      [&](const Plan& plan, const RowArrays<T, Sources, Partners>& a, Piece p) {
-        Rows rows(plan, reversed);
-        RowRunner<T, Sources, Partners> runner(plan, reversed);
-        Reach reach;
-        const int64_t item = plan.axis[0].n * plan.source_slab(), per = plan.rows_per_item(),
-                      row = plan.last().m * plan.inner;
-        std::conditional_t<Far, Outlet<T>, InPlace<T>> outlet(a.out, a.far && !only_short, row);
-        each_row(plan, p, [&](int64_t i, int64_t u, int64_t j0, int64_t j1) {
-          if (only_short && !has_short(plan, u)) return;
-          RowArrays<T, Sources, Partners> b = a;
-          for (auto& s : b.source) s += i * item;
-          if constexpr (Partners > 0)
-            for (auto& q : b.partner) q += (i * per + u) * row;
-          b.out = outlet.open((i * per + u) * row + j0 * plan.inner, (j1 - j0) * plan.inner) -
-                  j0 * plan.inner;
-          rows.seek(u, reach);
-          runner.run(reach, b, j0, j1, cell);
-        });
-        outlet.close();
-      });
+  for_tiles<T>(full_plan, arrays, piece,
+               [&](const Plan& plan, const RowArrays<T, Sources, Partners>& a, Piece p) {
+                 SourceRows rows(plan, reversed);
+                 RowRunner<T, Sources, Partners> runner(plan, reversed);
+                 WindowTaps window;
+                 const int64_t item = plan.axis[0].n * plan.source_slab(),
+                               per = plan.rows_per_item(), row = plan.last().m * plan.inner;
+                 std::conditional_t<Streamed, StreamWriter<T>, PlainWriter<T>> writer(
+                     a.out, a.stream && !only_short, row);
+                 each_row(plan, p, [&](int64_t i, int64_t u, int64_t j0, int64_t j1) {
+                   if (only_short && !has_short_window(plan, u)) return;
+                   RowArrays<T, Sources, Partners> b = a;
+                   for (auto& s : b.source) s += i * item;
+                   if constexpr (Partners > 0)
+                     for (auto& q : b.partner) q += (i * per + u) * row;
+                   b.out =
+                       writer.open((i * per + u) * row + j0 * plan.inner, (j1 - j0) * plan.inner) -
+                       j0 * plan.inner;
+                   rows.seek(u, window);
+                   runner.run(window, b, j0, j1, cell);
+                 });
+                 writer.close();
+               });
 }
 
 }  // namespace poolgrad::PG_ISA

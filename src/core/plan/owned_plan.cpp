@@ -29,7 +29,7 @@ void check(const AxisData& axis) {
   if (axis.stop.size() != axis.start.size() ||
       (!axis.span.empty() && axis.span.size() != axis.start.size()))
     throw std::invalid_argument("plan: start, stop and span differ in length");
-  Meter& steps = meter();
+  StepBudget& steps = step_budget();
   const int64_t *const start = axis.start.data(), *const stop = axis.stop.data();
   for (size_t j = 0; j < axis.start.size(); ++j) {
     checkpoint(steps, 1);
@@ -60,7 +60,7 @@ void find_repeats(Axis& axis, int64_t period, int64_t step) {
   };
   axis.period = period;
   axis.step = step;
-  Meter& steps = meter();
+  StepBudget& steps = step_budget();
   for (int64_t j = 0, begin = 0; j + period < axis.m; ++j) {
     checkpoint(steps, 1);
     if (!same(j)) begin = j + 1;
@@ -82,7 +82,7 @@ Bytes fit_blocks(const Axis& axis) {
   Bytes fit(static_cast<size_t>(axis.m));
   const int64_t B = axis.widest;
   int64_t block = 0;  // where the block begins that the window begins in
-  Meter& steps = meter();
+  StepBudget& steps = step_budget();
   uint8_t* const kind = fit.data();
   for (int64_t j = 0; j < axis.m; ++j) {
     checkpoint(steps, 1);
@@ -111,7 +111,7 @@ OwnedPlan::OwnedPlan(int64_t outer, int64_t inner, std::vector<AxisData> axes, b
   forward_.plain = transposed_.plain = plain;
   source_size_ = dest_size_ = product(outer, inner);
   transposed_axes_.resize(axes_.size());
-  Meter& steps = meter();
+  StepBudget& steps = step_budget();
   for (size_t a = 0; a < axes_.size(); ++a) {
     const AxisData& data = axes_[a];
     check(data);

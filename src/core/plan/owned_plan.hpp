@@ -18,9 +18,9 @@ struct TableMemory {
   TableMemory(const TableMemory<U>&) {}
   T* allocate(size_t count) {
     if (count > SIZE_MAX / sizeof(T)) throw std::bad_alloc();
-    return static_cast<T*>(take_any(count * sizeof(T)));
+    return static_cast<T*>(allocate_bytes(count * sizeof(T)));
   }
-  void deallocate(T* p, size_t count) { return_any(p, count * sizeof(T)); }
+  void deallocate(T* p, size_t count) { free_bytes(p, count * sizeof(T)); }
   template <class U>
   void construct(U*) noexcept {}  // a new table is filled next
   bool operator==(const TableMemory&) const { return true; }

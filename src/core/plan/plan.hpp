@@ -2,10 +2,9 @@
 #pragma once
 #include <cstdint>
 
-namespace poolgrad {
+#include "plan/inline.hpp"
 
-// Always inlined: a function that two ISA levels shared would be compiled for only one of them.
-#define PG_HERE [[gnu::always_inline]]
+namespace poolgrad {
 
 constexpr int kMaxRank = 16;
 
@@ -30,8 +29,8 @@ struct Axis {
   // In [lo, hi) the windows repeat: start[j + period] == start[j] + step, same length.
   int64_t lo = 0, hi = 0, period = 1, step = 1;
 
-  PG_HERE int64_t from(int64_t j) const { return start[j] - origin; }
-  PG_HERE int64_t length(int64_t j) const { return stop[j] - start[j]; }
+  PG_INLINE int64_t from(int64_t j) const { return start[j] - origin; }
+  PG_INLINE int64_t length(int64_t j) const { return stop[j] - start[j]; }
 };
 
 /// All axes of an array as (outer, pooled axes, inner); what is not pooled is in outer or inner.
@@ -41,23 +40,23 @@ struct Plan {
   bool plain = false;  ///< take the generic path everywhere: the fast ones are tested against it
   Axis axis[kMaxRank];
 
-  PG_HERE const Axis& last() const { return axis[rank - 1]; }
+  PG_INLINE const Axis& last() const { return axis[rank - 1]; }
 
   /// Rows of destination cells per cell of the first axis, and per outer item.
-  PG_HERE int64_t rows_per_slab() const {
+  PG_INLINE int64_t rows_per_slab() const {
     int64_t rows = 1;
     for (int a = 1; a + 1 < rank; ++a) rows *= axis[a].m;
     return rows;
   }
-  PG_HERE int64_t rows_per_item() const { return rank == 1 ? 1 : axis[0].m * rows_per_slab(); }
+  PG_INLINE int64_t rows_per_item() const { return rank == 1 ? 1 : axis[0].m * rows_per_slab(); }
 
   /// Elements per cell of the first axis, in the source and in the destination.
-  PG_HERE int64_t source_slab() const {
+  PG_INLINE int64_t source_slab() const {
     int64_t size = inner;
     for (int a = 1; a < rank; ++a) size *= axis[a].n;
     return size;
   }
-  PG_HERE int64_t dest_slab() const {
+  PG_INLINE int64_t dest_slab() const {
     int64_t size = inner;
     for (int a = 1; a < rank; ++a) size *= axis[a].m;
     return size;
@@ -66,7 +65,7 @@ struct Plan {
 
 /// Whether taps are followed one by one: vectors look at all cells of a window, which takes inner
 /// elements.
-PG_HERE inline bool follows_each(const Plan& plan) { return plan.plain || plan.inner < 8; }
+PG_INLINE bool follows_single_taps(const Plan& plan) { return plan.plain || plan.inner < 8; }
 
 /// A piece of the work: outer items [i0, i1), destination cells [h0, h1) of the first axis.
 struct Piece {
@@ -75,7 +74,7 @@ struct Piece {
 
 /// The plan of destination cells [a, b) of the first axis alone, for a source array that begins at
 /// cell `origin`.
-PG_HERE inline Plan strip(const Plan& plan, int64_t a, int64_t b, int64_t origin) {
+PG_INLINE Plan strip(const Plan& plan, int64_t a, int64_t b, int64_t origin) {
   Plan p = plan;
   Axis& axis = p.axis[0];
   axis.start += a;

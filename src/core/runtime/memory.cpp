@@ -18,17 +18,17 @@ struct Block {
   size_t bytes;
 };
 
-struct Kept {
+struct BlockCache {
   std::mutex lock;
   std::vector<Block> blocks;  // oldest first
   size_t total = 0, limit = 0;
 };
 
-Kept& kept() {
+BlockCache& cache() {
   // Never destroyed: arrays may outlive static objects. The lock is held across a fork, so that the
   // child finds it free.
-  static Kept* k = [] {
-    static Kept* made = new Kept;
+  static BlockCache* k = [] {
+    static BlockCache* made = new BlockCache;
     made->blocks.reserve(kMostBlocks);
     at_fork([] { made->lock.lock(); }, [] { made->lock.unlock(); }, [] { made->lock.unlock(); });
     return made;
@@ -38,7 +38,7 @@ Kept& kept() {
 
 size_t rounded(size_t bytes) { return (bytes + kHugePage - 1) / kHugePage * kHugePage; }
 
-void drop_oldest(Kept& k) {
+void drop_oldest(BlockCache& k) {
   unmap_pages(k.blocks.front().memory, k.blocks.front().bytes);
   k.total -= k.blocks.front().bytes;
   k.blocks.erase(k.blocks.begin());
@@ -46,26 +46,26 @@ void drop_oldest(Kept& k) {
 
 /// Frees what is kept, where memory has become scarce.
 void drop_all() {
-  Kept& k = kept();
+  BlockCache& k = cache();
   std::lock_guard lock(k.lock);
   while (!k.blocks.empty()) drop_oldest(k);
 }
 
 }  // namespace
 
-int64_t usually_far() {
+int64_t default_stream_threshold() {
   constexpr int64_t kMost = int64_t{64} << 20;
   const int64_t half = last_cache() / 2;
   return half > 0 && half < kMost ? half : kMost;
 }
 
-std::atomic<int64_t> far_from{usually_far()};
+std::atomic<int64_t> stream_threshold{default_stream_threshold()};
 
 void* take_block(size_t bytes) {
   const size_t size = rounded(bytes);
   if (size < bytes || size + kHugePage < size) throw std::bad_alloc();
   {
-    Kept& k = kept();
+    BlockCache& k = cache();
     std::lock_guard lock(k.lock);
     const auto same = std::find_if(k.blocks.rbegin(), k.blocks.rend(),
                                    [&](const Block& b) { return b.bytes == size; });
@@ -86,7 +86,7 @@ void* take_block(size_t bytes) {
 
 void return_block(void* block, size_t bytes) {
   const size_t size = rounded(bytes);
-  Kept& k = kept();
+  BlockCache& k = cache();
   std::lock_guard lock(k.lock);
   if (size > k.limit) {
     unmap_pages(block, size);
@@ -97,8 +97,8 @@ void return_block(void* block, size_t bytes) {
   k.total += size;
 }
 
-void keep_at_most(size_t bytes) {
-  Kept& k = kept();
+void set_cache_limit(size_t bytes) {
+  BlockCache& k = cache();
   std::lock_guard lock(k.lock);
   k.limit = bytes;
   while (k.total > k.limit) drop_oldest(k);

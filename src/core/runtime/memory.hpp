@@ -18,20 +18,20 @@ void* take_block(size_t bytes);
 void return_block(void* block, size_t bytes);
 
 /// Memory of any size: a block if it is large.
-inline void* take_any(size_t bytes) {
+inline void* allocate_bytes(size_t bytes) {
   return bytes >= kLargeBlock ? take_block(bytes) : ::operator new(bytes);
 }
-inline void return_any(void* memory, size_t bytes) {
+inline void free_bytes(void* memory, size_t bytes) {
   bytes >= kLargeBlock ? return_block(memory, bytes) : ::operator delete(memory);
 }
 
 /// How many bytes may be kept; 0 keeps none.
-void keep_at_most(size_t bytes);
+void set_cache_limit(size_t bytes);
 
 /// Results of so many bytes may go past the caches. Smaller ones are still in some cache when they
 /// are read next; tests make it 0.
-extern std::atomic<int64_t> far_from;
+extern std::atomic<int64_t> stream_threshold;
 /// What it is unless somebody moves it: half of the last cache, at most 64 MiB.
-int64_t usually_far();
+int64_t default_stream_threshold();
 
 }  // namespace poolgrad

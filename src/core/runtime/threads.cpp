@@ -40,10 +40,11 @@ class FloatState {
 #endif
 };
 
-constexpr std::chrono::milliseconds kPatience{25};  // between two questions whether to go on
-constexpr std::chrono::microseconds kSoon{
-    1000};                           // the next call of a program that makes one after the other
-constexpr int64_t kSteps = 1 << 19;  // between two looks at the clock: at most a few milliseconds
+constexpr std::chrono::milliseconds kPollInterval{25};  // between two questions whether to go on
+constexpr std::chrono::microseconds kSpinTime{
+    1000};  // the next call of a program that makes one after the other
+constexpr int64_t kStepsPerPoll =
+    1 << 19;  // between two looks at the clock: at most a few milliseconds
 
 // How many forks lie between this process and the one that loaded it: a change means that all other
 // threads are gone.
@@ -58,36 +59,36 @@ struct Job {
   std::atomic<bool> stopped{false};
   std::exception_ptr failure;  // of whoever stopped it
 
-  void work(Ask ask);
+  void work(StopCheck should_stop);
 };
 
 /// What a thread is working on, and when it last asked whether to go on.
-struct Watch {
-  Meter meter;
+struct TaskWatch {
+  StepBudget step_budget;
   Job* job;
-  Ask ask;
-  std::chrono::steady_clock::time_point asked;
+  StopCheck should_stop;
+  std::chrono::steady_clock::time_point polled;
 
-  void look() {
-    meter.left = kSteps;
+  void poll() {
+    step_budget.left = kStepsPerPoll;
     if (!job) return;
     if (job->stopped.load(std::memory_order_relaxed)) throw Stopped{};
-    if (!ask) return;
+    if (!should_stop) return;
     const auto now = std::chrono::steady_clock::now();
-    if (asked.time_since_epoch().count() == 0) asked = now;
-    if (now - asked < kPatience) return;
-    const bool stop = ask();
-    asked = std::chrono::steady_clock::now();
+    if (polled.time_since_epoch().count() == 0) polled = now;
+    if (now - polled < kPollInterval) return;
+    const bool stop = should_stop();
+    polled = std::chrono::steady_clock::now();
     if (stop) throw Stopped{};
   }
 };
 
-constinit thread_local Watch watch{{0}, nullptr, nullptr, {}};
+constinit thread_local TaskWatch watch{{0}, nullptr, nullptr, {}};
 
-void Job::work(Ask ask) {
+void Job::work(StopCheck should_stop) {
   FloatState state;
-  const Watch before = watch;  // of the call that this one interrupts, from a signal handler
-  watch = Watch{{kSteps}, this, ask, {}};
+  const TaskWatch before = watch;  // of the call that this one interrupts, from a signal handler
+  watch = TaskWatch{{kStepsPerPoll}, this, should_stop, {}};
   for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) {
     try {
       body(context, i);
@@ -103,7 +104,7 @@ void Job::work(Ask ask) {
 /// Whoever else wants the processor gets it.
 template <class F>
 void spin(F&& ready) {
-  const auto end = std::chrono::steady_clock::now() + kSoon;
+  const auto end = std::chrono::steady_clock::now() + kSpinTime;
   do {
     for (int i = 0; i < 64; ++i) {
       if (ready()) return;
@@ -120,7 +121,7 @@ class Pool {
  public:
   /// False if the job is still to be done: the pool is busy, or this has become the child of a fork
   /// and has no workers.
-  bool run(Job& job, int helpers, Ask ask) {
+  bool run(Job& job, int helpers, StopCheck should_stop) {
     if (busy_.exchange(true, std::memory_order_acquire)) return false;
     const unsigned here = forks;
     {
@@ -131,14 +132,14 @@ class Pool {
       ++round_;
     }
     wake_.notify_all();
-    job.work(ask);
+    job.work(should_stop);
     if (forks != here) return false;
     {
       std::lock_guard lock(lock_);
       job_ = nullptr;
     }
     spin([&] { return job.helpers.load() == 0; });
-    if (!await(job, ask, here)) return false;
+    if (!await(job, should_stop, here)) return false;
     busy_.store(false, std::memory_order_release);
     return true;
   }
@@ -157,15 +158,15 @@ class Pool {
   }
 
   /// Waits until no worker is inside the job; false in the child of a fork, where none is left.
-  bool await(Job& job, Ask ask, unsigned here) {
+  bool await(Job& job, StopCheck should_stop, unsigned here) {
     const auto idle = [&] { return job.helpers.load() == 0; };
     std::unique_lock lock(lock_);
     while (!idle()) {
-      if (!ask || job.stopped) {
+      if (!should_stop || job.stopped) {
         done_.wait(lock, idle);
-      } else if (!done_.wait_for(lock, kPatience, idle)) {
+      } else if (!done_.wait_for(lock, kPollInterval, idle)) {
         lock.unlock();
-        const bool stop = ask();
+        const bool stop = should_stop();
         if (forks != here) return false;
         if (stop && !job.stopped.exchange(true)) job.failure = std::make_exception_ptr(Stopped{});
         lock.lock();
@@ -245,25 +246,25 @@ void start_threads() {
   });
 }
 
-void parallel_for(int64_t tasks, int threads, Ask ask, void (*body)(void*, int64_t),
+void parallel_for(int64_t tasks, int threads, StopCheck should_stop, void (*body)(void*, int64_t),
                   void* context) {
   Job job{body, context, tasks, {}, {}, {}, {}};
   const int64_t helpers = (threads < tasks ? threads : tasks) - 1;
   if (helpers <= 0) {
-    job.work(ask);
-  } else if (!the_pool.load()->run(job, static_cast<int>(helpers), ask)) {
+    job.work(should_stop);
+  } else if (!the_pool.load()->run(job, static_cast<int>(helpers), should_stop)) {
     // Tasks may be done twice: each writes all that it owns.
     if (!job.stopped) job.next = 0;
-    job.work(ask);
+    job.work(should_stop);
   }
   if (job.failure) std::rethrow_exception(job.failure);
 }
 
-Meter& meter() { return watch.meter; }
-void look() { watch.look(); }
+StepBudget& step_budget() { return watch.step_budget; }
+void poll() { watch.poll(); }
 
-void* borrow(int64_t bytes) { return arena.push(bytes); }
-void give_back(void* memory, int64_t bytes) { arena.pop(memory, bytes); }
+void* push_scratch(int64_t bytes) { return arena.push(bytes); }
+void pop_scratch(void* memory, int64_t bytes) { arena.pop(memory, bytes); }
 
 int available_threads() {
   const unsigned n = usable_processors();

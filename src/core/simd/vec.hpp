@@ -13,6 +13,7 @@
 #endif
 
 #include "plan/dtype.hpp"
+#include "plan/inline.hpp"
 
 namespace poolgrad::PG_ISA {
 
@@ -23,9 +24,6 @@ constexpr int kBytes = 32;
 #else
 constexpr int kBytes = 16;
 #endif
-
-#define PG_INLINE [[gnu::always_inline]] inline
-#define PG_LAMBDA __attribute__((always_inline))
 
 template <class W, int L>
 struct VecOf {
@@ -340,10 +338,10 @@ PG_INLINE void store(T* p, Vec<Wide<T>, L> v) {
   }
 }
 
-constexpr int64_t kLine = 64;  ///< bytes that memory moves at once
+constexpr int64_t kCacheLine = 64;  ///< bytes that memory moves at once
 
 /// Moves whole lines to memory past the caches, where there is a way to; `to` begins a line.
-PG_INLINE void past_caches(char* to, const char* from, int64_t bytes) {
+PG_INLINE void stream_lines(char* to, const char* from, int64_t bytes) {
 #if defined(__SSE2__)
   for (int64_t i = 0; i < bytes; i += kBytes) {
 #if defined(__AVX512F__)
@@ -362,7 +360,7 @@ PG_INLINE void past_caches(char* to, const char* from, int64_t bytes) {
 }
 
 /// Before another thread is told of what went past the caches.
-PG_INLINE void settle_memory() {
+PG_INLINE void stream_fence() {
 #if defined(__SSE2__)
   _mm_sfence();
 #endif

@@ -9,7 +9,7 @@ namespace poolgrad::PG_ISA {
 /// Where a run of positions ends that begins at k: each may be a wait for memory.
 inline int64_t run_end(int64_t k, int64_t end) {
   constexpr int64_t kRun = 1 << 14;
-  checkpoint(meter(), 8 * (end - k < kRun ? end - k : kRun));
+  checkpoint(step_budget(), 8 * (end - k < kRun ? end - k : kRun));
   return end - k < kRun ? end : k + kRun;
 }
 
@@ -26,7 +26,7 @@ template <class T, class Index>
 int64_t gather_items(const T* v, const Index* index, T* out, int64_t n, int64_t m, int64_t total,
                      bool absolute, int64_t k0, int64_t k1) {
   constexpr int kAtOnce = 8;
-  checkpoint(meter(), 8 * (k1 - k0));
+  checkpoint(step_budget(), 8 * (k1 - k0));
   for (int64_t k = k0; k < k1;) {
     const int64_t image = absolute ? 0 : k / m, next = absolute ? k1 : (image + 1) * m,
                   stop = next < k1 ? next : k1;
@@ -54,32 +54,32 @@ int64_t gather_items(const T* v, const Index* index, T* out, int64_t n, int64_t 
 }
 
 /// Whether the cells of a window are sooner looked at by vectors than followed one by one.
-inline bool blends(const Plan& plan) {
-  return !follows_each(plan) && Rows::capacity(plan) * plan.last().widest <= 32;
+inline bool compares_taps(const Plan& plan) {
+  return !follows_single_taps(plan) && SourceRows::capacity(plan) * plan.last().widest <= 32;
 }
 
 /// out[i] = v at tap i; 0 where the window is empty. T is unsigned: bits are moved. Returns the
 /// first cell whose tap is outside its window, or -1.
 template <class T, class Tap>
-int64_t pick_piece(const Plan& plan, const T* v, const Tap* given, T* out, Piece piece) {
+int64_t pick_taps(const Plan& plan, const T* v, const Tap* given, T* out, Piece piece) {
   const int64_t size = plan.axis[0].n * plan.source_slab(), per = plan.rows_per_item(),
                 out_row = plan.last().m * plan.inner;
   if constexpr (sizeof(Tap) == 1)
-    if (blends(plan)) {
+    if (compares_taps(plan)) {
       TapRows<T, Tap> rows(plan);
       int64_t wrong = -1;
       each_row(plan, piece, [&](int64_t i, int64_t u, int64_t j0, int64_t j1) {
         if (wrong >= 0) return;
         const int64_t row = (i * per + u) * out_row;
         rows.seek(u);
-        const int64_t lane = rows.blend(v + i * size, given + row, out + row, j0, j1);
-        if (lane >= 0) wrong = row + rows.astray(given + row, lane, j1);
+        const int64_t lane = rows.pick_by_compare(v + i * size, given + row, out + row, j0, j1);
+        if (lane >= 0) wrong = row + rows.outside(given + row, lane, j1);
       });
       return wrong;
     }
-  Places<Tap> places(plan, piece.h0 == 0 && piece.h1 == plan.axis[0].m, piece);
+  TapPlaces<Tap> places(plan, piece.h0 == 0 && piece.h1 == plan.axis[0].m, piece);
   const int64_t slab = plan.dest_slab();
-  for (int64_t i = piece.i0; !places.full() && i < piece.i1; ++i)
+  for (int64_t i = piece.i0; !places.no_window_is_empty() && i < piece.i1; ++i)
     clear(out + (i * plan.axis[0].m + piece.h0) * slab, (piece.h1 - piece.h0) * slab);
   return follow(places, plan, given, piece,
                 [&](int64_t place, int64_t from, int64_t) { out[place] = v[from]; });
@@ -90,7 +90,7 @@ int64_t pick_piece(const Plan& plan, const T* v, const Tap* given, T* out, Piece
 /// array, or outside [lo, hi) and not to be skipped; else -1.
 template <class Index, class Add>
 PG_INLINE int64_t each_position(const Index* index, int64_t n, int64_t m, int64_t total,
-                                bool absolute, Reached r, Add&& add) {
+                                bool absolute, ScatterRange r, Add&& add) {
   const auto room = static_cast<uint64_t>(r.hi - r.lo);
   for (int64_t i = r.i0; i < r.i1; ++i) {
     const int64_t base = absolute ? 0 : i * n;
@@ -111,7 +111,7 @@ PG_INLINE int64_t each_position(const Index* index, int64_t n, int64_t m, int64_
 /// are added in float32 and round once.
 template <class T, class Index>
 int64_t scatter_items(const T* g, const Index* index, T* out, int64_t n, int64_t m, int64_t total,
-                      bool absolute, Reached r) {
+                      bool absolute, ScatterRange r) {
   if constexpr (is_half<T>)
     if (r.once) {
       Scratch<float> sums(r.hi - r.lo);

@@ -17,7 +17,7 @@ bool no_nan(const T* x, int64_t n) {
   constexpr int L = kBytes / static_cast<int>(sizeof(T)), N = 4;
   constexpr U magnitude = static_cast<U>(~U{0}) >> 1;
   Vec<U, L> most[N] = {};
-  const auto look = [&](const T* from, int i) PG_LAMBDA {
+  const auto scan = [&](const T* from, int i) PG_LAMBDA {
     Vec<U, L> v;
     std::memcpy(&v, from, sizeof v);
     v &= all<U, L>(magnitude);
@@ -26,10 +26,10 @@ bool no_nan(const T* x, int64_t n) {
   int64_t c = 0;
   for (; c + N * L <= n; c += N * L)
 #pragma GCC unroll 4
-    for (int i = 0; i < N; ++i) look(x + c + i * L, i);
+    for (int i = 0; i < N; ++i) scan(x + c + i * L, i);
   T rest[N * L] = {};
   std::memcpy(static_cast<void*>(rest), x + c, static_cast<size_t>(n - c) * sizeof(T));
-  for (int i = 0; i < N; ++i) look(rest + i * L, i);
+  for (int i = 0; i < N; ++i) scan(rest + i * L, i);
   for (int i = 0; i < N; ++i)
     for (int lane = 0; lane < L; ++lane)
       if (most[i][lane] > infinity_bits<T>()) return false;
@@ -39,7 +39,7 @@ bool no_nan(const T* x, int64_t n) {
 /// Best value of a run of windows. A tap replaces the best so far only if it is greater: the first
 /// wins ties, NaN never replaces.
 template <class T>
-PG_INLINE void best_values(const Reach& w, const T* x, T* y, int64_t lanes, Start start) {
+PG_INLINE void best_values(const WindowTaps& w, const T* x, T* y, int64_t lanes, Start start) {
   const bool first = start == Start::first && w.nrows * w.width > 0;
   const int64_t first_tap = first ? w.rows[0] + w.off[0] : 0;
   const Wide<T> from = start_value<T>(start, w.cut);
@@ -57,14 +57,14 @@ PG_INLINE void best_values(const Reach& w, const T* x, T* y, int64_t lanes, Star
 }
 
 template <class T, class Count, int L>
-struct Best {
+struct BestTap {
   Vec<Wide<T>, L> value;
   Vec<Count, L> tap;
 };
 
 /// Best value and its tap number, kept as Tap; the first cell is taken whatever it is.
 template <class T, class Tap>
-PG_INLINE void best_taps(const Reach& w, const T* x, T* y, Tap* taps, int64_t lanes) {
+PG_INLINE void best_taps(const WindowTaps& w, const T* x, T* y, Tap* taps, int64_t lanes) {
   using Count = std::conditional_t<(sizeof(Tap) > sizeof(TapLane<T>)), Tap, TapLane<T>>;
   const bool any = w.nrows * w.width > 0;
   const int64_t first_tap = any ? w.rows[0] + w.off[0] : 0;
@@ -72,7 +72,7 @@ PG_INLINE void best_taps(const Reach& w, const T* x, T* y, Tap* taps, int64_t la
       w, lanes,
       [=](auto lane, int64_t, int64_t shift) {
         constexpr int L = decltype(lane)::count;
-        return Best<T, Count, L>{
+        return BestTap<T, Count, L>{
             any ? load<L>(x + first_tap + shift) : all<Wide<T>, L>(lowest<T>()), Vec<Count, L>{}};
       },
       [x](auto lane, auto& best, int64_t at, int64_t k) {
@@ -93,31 +93,31 @@ PG_INLINE void best_taps(const Reach& w, const T* x, T* y, Tap* taps, int64_t la
 }
 
 template <class T>
-void select_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Start start, Piece piece) {
+void select_direct(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Start start, Piece piece) {
   over_rows<T>(plan, arrays, false, piece,
-               [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
+               [&](const WindowTaps& w, const auto& a, int64_t, int64_t lanes) {
                  best_values<T>(w, a.source[0], a.out, lanes, start);
                });
 }
 
 template <class T, int L>
-struct Recall {
+struct MatchState {
   Vec<Wide<T>, L> best, found;
 };
 
 /// out[i] = v at the first tap of window i where x equals y[i], 0 if there is none. Backwards, so
 /// that the first match is kept.
 template <class T>
-void recall_piece(const Plan& plan, const RowArrays<T, 2, 1>& arrays, Piece piece) {
+void recall_direct(const Plan& plan, const RowArrays<T, 2, 1>& arrays, Piece piece) {
   over_rows<T>(plan, arrays, false, piece,
-               [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
+               [&](const WindowTaps& w, const auto& a, int64_t, int64_t lanes) {
                  const T *x = a.source[0], *v = a.source[1], *y = a.partner[0];
                  T* out = a.out;
                  reduce<T, Order::backwards>(
                      w, lanes,
                      [y](auto lane, int64_t c, int64_t) {
                        constexpr int L = decltype(lane)::count;
-                       return Recall<T, L>{load<L>(y + c), Vec<Wide<T>, L>{}};
+                       return MatchState<T, L>{load<L>(y + c), Vec<Wide<T>, L>{}};
                      },
                      [x, v](auto lane, auto& s, int64_t at, int64_t) {
                        constexpr int L = decltype(lane)::count;
@@ -131,7 +131,7 @@ void recall_piece(const Plan& plan, const RowArrays<T, 2, 1>& arrays, Piece piec
 
 /// The taps of some lanes, and what was found at them.
 template <class T, int L>
-struct Blend {
+struct ComparedTaps {
   Vec<uint8_t, L> taps;
   Vec<T, L> found;
 };
@@ -143,13 +143,13 @@ class TapRows {
   explicit TapRows(const Plan& plan) : plan_(plan), rows_(plan, false), runner_(plan) {}
 
   /// Moves to destination row u of an item.
-  void seek(int64_t u) { rows_.seek(u, reach_); }
+  void seek(int64_t u) { rows_.seek(u, window_); }
 
   /// Finds the taps of destination row u; y, if given, receives the values.
   void find(const T* x_item, int64_t u, Tap* taps, T* y, int64_t j0, int64_t j1) {
     seek(u);
-    runner_.run(reach_, {{x_item}, {}, y}, j0, j1,
-                [&](const Reach& w, const auto& a, int64_t at, int64_t lanes) {
+    runner_.run(window_, {{x_item}, {}, y}, j0, j1,
+                [&](const WindowTaps& w, const auto& a, int64_t at, int64_t lanes) {
                   best_taps<T, Tap>(w, a.source[0], y ? a.out : nullptr, taps + at, lanes);
                 });
   }
@@ -158,20 +158,20 @@ class TapRows {
   /// Others may write the taps meanwhile: each is read once, to be followed and to be checked.
   /// Returns a lane of this row before which no tap is outside its window, or -1 if none is; an
   /// empty window has none to miss.
-  int64_t blend(const T* v_item, const uint8_t* taps, T* out, int64_t j0, int64_t j1) {
+  int64_t pick_by_compare(const T* v_item, const uint8_t* taps, T* out, int64_t j0, int64_t j1) {
     int64_t wrong = -1;
-    runner_.run(reach_, {{v_item}, {}, out}, j0, j1,
-                [&](const Reach& w, const auto& a, int64_t at, int64_t lanes) {
+    runner_.run(window_, {{v_item}, {}, out}, j0, j1,
+                [&](const WindowTaps& w, const auto& a, int64_t at, int64_t lanes) {
                   const T* v = a.source[0];
                   T* to = a.out;
                   const uint8_t* here = taps + at;
                   const auto most = static_cast<uint8_t>(w.nrows * w.width - 1);
                   Vec<uint8_t, kLanes<T>> top{};
-                  bool astray = false;
+                  bool outside = false;
                   reduce<T, Order::rows>(
                       w, lanes,
                       [=](auto lane, int64_t c, int64_t) {
-                        Blend<T, decltype(lane)::count> s{};
+                        ComparedTaps<T, decltype(lane)::count> s{};
                         std::memcpy(&s.taps, here + c, sizeof s.taps);
                         return s;
                       },
@@ -180,23 +180,23 @@ class TapRows {
                         s.found +=
                             where_tap<L, T>(s.taps, static_cast<uint8_t>(k), load<L>(v + place));
                       },
-                      [to, most, &top, &astray](auto lane, auto& s, int64_t c) {
+                      [to, most, &top, &outside](auto lane, auto& s, int64_t c) {
                         constexpr int L = decltype(lane)::count;
                         store<L>(to + c, s.found);
                         if constexpr (L == kLanes<T>) top = s.taps > top ? s.taps : top;
-                        else astray |= any<L>(s.taps > most);
+                        else outside |= any<L>(s.taps > most);
                       });
-                  astray |= any<kLanes<T>>(top > most);
-                  if (astray && (wrong < 0 || at < wrong)) wrong = at;
+                  outside |= any<kLanes<T>>(top > most);
+                  if (outside && (wrong < 0 || at < wrong)) wrong = at;
                 });
     return wrong;
   }
 
   /// The first lane from `lane` on, up to cell j1, whose tap is outside its window now; `lane`
   /// itself if others have mended it meanwhile.
-  int64_t astray(const Tap* taps, int64_t lane, int64_t j1) const {
+  int64_t outside(const Tap* taps, int64_t lane, int64_t j1) const {
     for (int64_t k = lane; k < j1 * plan_.inner; ++k)
-      if (taps[k] > static_cast<Tap>(plan_.last().length(k / plan_.inner) * reach_.nrows - 1))
+      if (taps[k] > static_cast<Tap>(plan_.last().length(k / plan_.inner) * window_.nrows - 1))
         return k;
     return lane;
   }
@@ -204,14 +204,14 @@ class TapRows {
   /// Copies the taps of cells j0 to j1 - 1 of this row, which others may write meanwhile, and
   /// checks the copy. Returns the first lane whose tap is outside its window, or -1; an empty
   /// window has none to miss.
-  int64_t take(const uint8_t* given, uint8_t* own, int64_t j0, int64_t j1) const {
+  int64_t copy_checked(const uint8_t* given, uint8_t* own, int64_t j0, int64_t j1) const {
     const Axis& axis = plan_.last();
     for (int64_t j = j0, end; j < j1; j = end) {
-      end = alike(j, j1);
-      const auto most = static_cast<uint8_t>(axis.length(j) * reach_.nrows - 1);
+      end = end_of_equal(j, j1);
+      const auto most = static_cast<uint8_t>(axis.length(j) * window_.nrows - 1);
       const int64_t begin = j * plan_.inner;
       Vec<uint8_t, kBytes> top{};
-      bool astray = false;
+      bool outside = false;
       for_lanes<uint8_t, true>((end - j) * plan_.inner, [&](auto lane, auto many, int64_t first) {
         constexpr int L = decltype(lane)::count, N = decltype(many)::count;
         for (int64_t c = begin + first; c < begin + first + N * L; c += L) {
@@ -219,10 +219,10 @@ class TapRows {
           std::memcpy(&taps, given + c, sizeof taps);
           std::memcpy(own + c, &taps, sizeof taps);
           if constexpr (L == kBytes) top = taps > top ? taps : top;
-          else astray |= any<L>(taps > most);
+          else outside |= any<L>(taps > most);
         }
       });
-      if (!astray && !any<kBytes>(top > most)) continue;
+      if (!outside && !any<kBytes>(top > most)) continue;
       for (int64_t lane = j * plan_.inner; lane < end * plan_.inner; ++lane)
         if (own[lane] > most) return lane;
       return j * plan_.inner;
@@ -233,7 +233,7 @@ class TapRows {
 
  private:
   /// Where windows end to be as long as window j.
-  PG_INLINE int64_t alike(int64_t j, int64_t j1) const {
+  PG_INLINE int64_t end_of_equal(int64_t j, int64_t j1) const {
     const Axis& axis = plan_.last();
     if (axis.lo <= j && j < axis.hi)
       return axis.hi < j1 ? axis.hi : j1;  // where they repeat nobody need look
@@ -244,9 +244,9 @@ class TapRows {
   }
 
   const Plan& plan_;
-  Rows rows_;
+  SourceRows rows_;
   RowRunner<T, 1, 0> runner_;
-  Reach reach_;
+  WindowTaps window_;
 };
 
 /// The best of each window, if y is given, and its tap: of rows as they lie.
@@ -263,12 +263,12 @@ void choose_rows(const Plan& plan, const T* x, T* y, Tap* taps, Piece piece) {
 
 /// The same, images side by side where that fills the vectors.
 template <class T, class Tap>
-void choose_piece(const Plan& plan, const T* x, T* y, Tap* taps, Piece p) {
-  const int64_t group = side_by_side<T>(plan, p.i1 - p.i0);
+void choose_direct(const Plan& plan, const T* x, T* y, Tap* taps, Piece p) {
+  const int64_t group = images_per_tile<T>(plan, p.i1 - p.i0);
   if (group == 1) return choose_rows(plan, x, y, taps, p);
   const Axis& axis = plan.axis[0];
   const int64_t s_slab = plan.source_slab(), d_slab = plan.dest_slab(), s_item = axis.n * s_slab,
-                d_item = axis.m * d_slab, cells = tile_cells<T>(plan, group, 2);
+                d_item = axis.m * d_slab, cells = rows_per_tile<T>(plan, group, 2);
   for (int64_t i = p.i0; i < p.i1; i += group)
     for (int64_t h = p.h0; h < p.h1; h += cells) {
       const int64_t valid = i + group < p.i1 ? group : p.i1 - i,
@@ -292,7 +292,7 @@ template <class T, class F>
 void with_tap_type(const Plan& plan, F&& f) {
   using Own = TapLane<T>;
   if constexpr (sizeof(Own) >= 4) f(Own{});
-  else if (Rows::capacity(plan) * plan.last().widest <=
+  else if (SourceRows::capacity(plan) * plan.last().widest <=
            static_cast<int64_t>(std::numeric_limits<Own>::max()))
     f(Own{});
   else f(uint32_t{});
@@ -300,11 +300,11 @@ void with_tap_type(const Plan& plan, F&& f) {
 
 /// Values and flat positions of the best taps; modulo keeps a position within its image.
 template <class T, class Index>
-void argmax_piece(const Plan& plan, const T* x, T* y, Index* index, int64_t modulo, Piece piece) {
+void argmax_direct(const Plan& plan, const T* x, T* y, Index* index, int64_t modulo, Piece piece) {
   with_tap_type<T>(plan, [&](auto tag) {
     using Tap = decltype(tag);
     TapRows<T, Tap> rows(plan);
-    Places<Tap> places(plan, false, piece);
+    TapPlaces<Tap> places(plan, false, piece);
     const int64_t size = plan.axis[0].n * plan.source_slab(), per = plan.rows_per_item(),
                   out_row = plan.last().m * plan.inner;
     Scratch<Tap> taps(out_row);

@@ -6,7 +6,7 @@
 namespace poolgrad::PG_ISA {
 
 /// The first of m values, which do not decrease, that is at least v.
-inline int64_t first_from(const int64_t* values, int64_t m, int64_t v) {
+inline int64_t lower_bound_of(const int64_t* values, int64_t m, int64_t v) {
   int64_t from = 0;
   while (m > 0) {
     const int64_t half = m / 2;
@@ -18,9 +18,10 @@ inline int64_t first_from(const int64_t* values, int64_t m, int64_t v) {
 }
 
 /// The destination cells whose windows touch source cells [h0, h1).
-inline void touching(const Axis& axis, int64_t h0, int64_t h1, int64_t& first, int64_t& last) {
-  first = first_from(axis.stop, axis.m, h0 + 1);
-  last = first + first_from(axis.start + first, axis.m - first, h1);
+inline void windows_touching(const Axis& axis, int64_t h0, int64_t h1, int64_t& first,
+                             int64_t& last) {
+  first = lower_bound_of(axis.stop, axis.m, h0 + 1);
+  last = first + lower_bound_of(axis.start + first, axis.m - first, h1);
 }
 
 template <class T>
@@ -47,7 +48,7 @@ PG_INLINE Wide<T> smallest_normal() {
 /// for NaN, both too small to tell, or the maximum that starts from the lowest finite value and
 /// ignores NaN.
 template <class T>
-bool agrees(T y, T best, const Reach& w, const T* x) {
+bool agrees(T y, T best, const WindowTaps& w, const T* x) {
   const Wide<T> got = load<1>(&y)[0], want = load<1>(&best)[0];
   if (got == want || (got != got && want != want)) return true;
   const Wide<T> tiny = smallest_normal<T>();
@@ -65,8 +66,8 @@ int64_t disagreement(const Plan& plan, const T* x, const T* y, const T* values, 
   for (int64_t j = j0; j < j1; ++j)
     for (int64_t lane = j * plan.inner; lane < (j + 1) * plan.inner; ++lane) {
       if (load<1>(y + lane)[0] == load<1>(values + lane)[0]) continue;
-      Rows rows(plan, false);
-      Reach w;
+      SourceRows rows(plan, false);
+      WindowTaps w;
       rows.seek(u, w);
       w.off = Offsets{nullptr, plan.inner};
       w.width = axis.length(j);
@@ -79,7 +80,7 @@ int64_t disagreement(const Plan& plan, const T* x, const T* y, const T* values, 
 }
 
 /// The most windows over one cell that are asked one by one.
-constexpr int kMostWindows = 32;
+constexpr int kMaxCovering = 32;
 
 /// One strip: source cells [a, b) of the first axis, and the destination cells [first, last) whose
 /// windows touch them. x begins at source cell `origin`, y, g and the taps, if they are given, at
@@ -92,7 +93,7 @@ struct Strip {
   const T *x, *y, *g;
   T* dx;
   const void* taps = nullptr;
-  bool far = false;  ///< dx had better go past the caches
+  bool stream = false;  ///< dx had better go past the caches
 
   int64_t rows() const { return plan.rank == 1 ? 1 : (last - first) * plan.rows_per_slab(); }
   int64_t row() const { return (plan.rank == 1 ? last - first : plan.last().m) * plan.inner; }
@@ -101,32 +102,32 @@ struct Strip {
 /// True for halves if more than two windows may share a cell: only then it matters whether sums
 /// round once or at each addition.
 template <class T>
-bool crowds(const Plan& transposed) {
-  return is_half<T> && Rows::capacity(transposed) * transposed.last().widest > 2;
+bool may_share_cells(const Plan& transposed) {
+  return is_half<T> && SourceRows::capacity(transposed) * transposed.last().widest > 2;
 }
 
 /// dx by asking for each cell which of the windows that cover it chose it: no zero fill, one write
 /// per cell. Halves round at each addition, or are added in float32 and round once.
 template <class T>
-void ask(const Strip<T>& s, const uint8_t* taps, bool once) {
+void gather_gradients(const Strip<T>& s, const uint8_t* taps, bool once) {
   const Plan backward = strip(s.transposed, s.a, s.b, s.first);
-  Rows covering(backward, false);
+  SourceRows covering(backward, false);
   RowRunner<T, 1, 0> runner(backward);
-  Reach reach;
+  WindowTaps window;
   const int64_t out_row = backward.last().m * backward.inner;
-  std::conditional_t<is_real<T>, Outlet<T>, InPlace<T>> outlet(
-      s.dx, s.far, out_row);  // integers: not worth the room
+  std::conditional_t<is_real<T>, StreamWriter<T>, PlainWriter<T>> writer(
+      s.dx, s.stream, out_row);  // integers: not worth the room
   each_row(
       backward, Piece{0, 1, 0, backward.axis[0].m},
       [&](int64_t, int64_t u, int64_t j0, int64_t j1) {
-        covering.seek(u, reach);
-        T* const here = outlet.open(u * out_row + j0 * backward.inner, (j1 - j0) * backward.inner) -
+        covering.seek(u, window);
+        T* const here = writer.open(u * out_row + j0 * backward.inner, (j1 - j0) * backward.inner) -
                         j0 * backward.inner;
         runner.run(
-            reach, {{s.g}, {}, here}, j0, j1,
-            [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
+            window, {{s.g}, {}, here}, j0, j1,
+            [&](const WindowTaps& w, const auto& a, int64_t, int64_t lanes) {
               const uint8_t* chosen = taps + (a.source[0] - s.g);
-              uint8_t codes[kMostWindows];
+              uint8_t codes[kMaxCovering];
               int64_t k = 0;
               each_tap<Order::rows>(
                   w, [&](int64_t r, int64_t t) { codes[k++] = static_cast<uint8_t>(w.tap(r, t)); });
@@ -158,12 +159,12 @@ void ask(const Strip<T>& s, const uint8_t* taps, bool once) {
                   });
             });
       });
-  outlet.close();
+  writer.close();
 }
 
 /// Finds the taps, then asks.
 template <class T>
-int64_t claim(const Strip<T>& s) {
+int64_t gather_found_taps(const Strip<T>& s) {
   const Plan forward = strip(s.plan, s.first, s.last, s.origin);
   const int64_t row = s.row(), rows = s.rows();
   Scratch<uint8_t> taps(rows * row);
@@ -176,13 +177,13 @@ int64_t claim(const Strip<T>& s) {
         disagreement(forward, s.x, s.y + u * row, values.get(), u, 0, forward.last().m);
     if (lane >= 0) return u * row + lane;
   }
-  ask(s, taps.get(), false);
+  gather_gradients(s, taps.get(), false);
   return -1;
 }
 
 /// dx from taps that were given, by asking; the first that is outside its window is returned.
 template <class T>
-int64_t hand_out(const Strip<T>& s) {
+int64_t gather_given_taps(const Strip<T>& s) {
   const Plan forward = strip(s.plan, s.first, s.last, s.origin);
   const int64_t row = s.row(), rows = s.rows();
   const uint8_t* given = static_cast<const uint8_t*>(s.taps);
@@ -190,25 +191,26 @@ int64_t hand_out(const Strip<T>& s) {
   TapRows<T, uint8_t> finder(forward);
   for (int64_t u = 0; u < rows; ++u) {
     finder.seek(u);
-    const int64_t lane = finder.take(given + u * row, own.get() + u * row, 0, forward.last().m);
+    const int64_t lane =
+        finder.copy_checked(given + u * row, own.get() + u * row, 0, forward.last().m);
     if (lane >= 0) return u * row + lane;
   }
-  ask(s, own.get(), crowds<T>(s.transposed));
+  gather_gradients(s, own.get(), may_share_cells<T>(s.transposed));
   return -1;
 }
 
 /// A piece of the transposed plan from taps that were given: each gradient is added where its tap
 /// is.
 template <class T, class Tap>
-int64_t place_piece(const Plan& plan, const Tap* taps, const T* g, T* dx, Piece p) {
+int64_t scatter_given_taps(const Plan& plan, const Tap* taps, const T* g, T* dx, Piece p) {
   constexpr int64_t kNear = 128 << 10;  // bytes that are still in cache when gradients come
   int64_t first, last;
-  touching(plan.axis[0], p.h0, p.h1, first, last);
+  windows_touching(plan.axis[0], p.h0, p.h1, first, last);
   const int64_t slab = plan.source_slab(), item = plan.axis[0].n * slab, begin = p.h0 * slab,
                 size = (p.h1 - p.h0) * slab;
-  const bool whole = size == item;
-  Places<Tap> places(plan, whole && first == 0 && last == plan.axis[0].m,
-                     Piece{p.i0, p.i1, first, last});
+  const bool entire = size == item;
+  TapPlaces<Tap> places(plan, entire && first == 0 && last == plan.axis[0].m,
+                        Piece{p.i0, p.i1, first, last});
   const int64_t group = places.items() ? places.items() : 1,
                 many = kNear / (size * static_cast<int64_t>(sizeof(T)) * group + 1) * group + group;
   int64_t wrong = -1;
@@ -217,7 +219,7 @@ int64_t place_piece(const Plan& plan, const Tap* taps, const T* g, T* dx, Piece 
     for (int64_t k = i; k < end; ++k) clear(dx + k * item + begin, size);
     wrong = follow(places, plan, taps, Piece{i, end, first, last},
                    [&](int64_t place, int64_t to, int64_t at) {
-                     if (whole || static_cast<uint64_t>(at - begin) < static_cast<uint64_t>(size))
+                     if (entire || static_cast<uint64_t>(at - begin) < static_cast<uint64_t>(size))
                        dx[to] = sum_of(dx[to], g[place]);
                    });
   }
@@ -227,29 +229,30 @@ int64_t place_piece(const Plan& plan, const Tap* taps, const T* g, T* dx, Piece 
 /// The same for halves of which several may share a cell: strip by strip, in float32, rounded at
 /// the end.
 template <class T, class Tap>
-int64_t place_once(const Plan& plan, const Tap* taps, const T* g, T* dx, Piece p) {
+int64_t scatter_given_in_float(const Plan& plan, const Tap* taps, const T* g, T* dx, Piece p) {
   constexpr int64_t kNear = 128 << 10, kWidth = sizeof(float);  // bytes of sums at a time
   const Axis& axis = plan.axis[0];
   const int64_t slab = plan.source_slab(), item = axis.n * slab;
-  const bool whole =
+  const bool entire =
       p.h0 == 0 && p.h1 == axis.n && item * kWidth <= kNear;  // items, not strips of them
   int64_t first, last;
-  touching(axis, p.h0, p.h1, first, last);
-  Places<Tap> places(plan, whole && first == 0 && last == axis.m, Piece{p.i0, p.i1, first, last});
+  windows_touching(axis, p.h0, p.h1, first, last);
+  TapPlaces<Tap> places(plan, entire && first == 0 && last == axis.m,
+                        Piece{p.i0, p.i1, first, last});
   const int64_t group = places.items() ? places.items() : 1,
-                many = whole ? kNear / (item * kWidth * group + 1) * group + group : 1;
-  const int64_t rows = kNear / (slab * kWidth + 1), cells = whole ? axis.n
+                many = entire ? kNear / (item * kWidth * group + 1) * group + group : 1;
+  const int64_t rows = kNear / (slab * kWidth + 1), cells = entire ? axis.n
                                                             : rows > 4 * axis.widest
                                                                 ? rows
                                                                 : 4 * axis.widest;
   const auto least = [](int64_t a, int64_t b) { return a < b ? a : b; };
-  Scratch<float> sums(whole ? least(many, p.i1 - p.i0) * item : least(cells, p.h1 - p.h0) * slab);
+  Scratch<float> sums(entire ? least(many, p.i1 - p.i0) * item : least(cells, p.h1 - p.h0) * slab);
   float* const to = sums.get();
   for (int64_t i = p.i0; i < p.i1; i += many)
     for (int64_t a = p.h0; a < p.h1; a += cells) {
       const int64_t end = least(i + many, p.i1), b = least(a + cells, p.h1),
-                    begin = i * item + a * slab, size = whole ? (end - i) * item : (b - a) * slab;
-      touching(axis, a, b, first, last);
+                    begin = i * item + a * slab, size = entire ? (end - i) * item : (b - a) * slab;
+      windows_touching(axis, a, b, first, last);
       clear(to, size);
       const int64_t wrong = follow(places, plan, taps, Piece{i, end, first, last},
                                    [&](int64_t place, int64_t at, int64_t) {
@@ -265,20 +268,20 @@ int64_t place_once(const Plan& plan, const Tap* taps, const T* g, T* dx, Piece p
 
 /// A piece of the transposed plan from taps that were given, one by one.
 template <class T, class Tap>
-int64_t place_given(const Plan& plan, const Plan& transposed, const Tap* taps, const T* g, T* dx,
-                    Piece p) {
+int64_t scatter_given(const Plan& plan, const Plan& transposed, const Tap* taps, const T* g, T* dx,
+                      Piece p) {
   if constexpr (is_half<T>)
-    if (crowds<T>(transposed)) return place_once(plan, taps, g, dx, p);
-  return place_piece(plan, taps, g, dx, p);
+    if (may_share_cells<T>(transposed)) return scatter_given_in_float(plan, taps, g, dx, p);
+  return scatter_given_taps(plan, taps, g, dx, p);
 }
 
 /// Images whose taps are found before they are followed, one by one: as many as fill vectors, 0 if
 /// those have none or too many to keep.
 template <class T>
-int64_t images_at_once(const Plan& plan) {
+int64_t images_per_scatter(const Plan& plan) {
   constexpr int64_t kTapBytes = 192 << 10, kMost = 4096;
   const int64_t taps = plan.axis[0].m * plan.dest_slab(), some = kTapBytes / (taps + 1);
-  return taps && follows_each(plan) && !plan.plain
+  return taps && follows_single_taps(plan) && !plan.plain
              ? (some < kMost ? some : kMost) / kLanes<T> * kLanes<T>
              : 0;
 }
@@ -286,24 +289,24 @@ int64_t images_at_once(const Plan& plan) {
 /// dx of whole images, some at a time: their taps, found side by side, then followed as if they had
 /// been given.
 template <class T>
-int64_t find_and_place(const Plan& plan, const T* x, const T* g, T* dx, int64_t i0, int64_t i1,
+int64_t scatter_images(const Plan& plan, const T* x, const T* g, T* dx, int64_t i0, int64_t i1,
                        int64_t many) {
   const int64_t item = plan.axis[0].n * plan.source_slab(),
                 d_item = plan.axis[0].m * plan.dest_slab();
   Scratch<uint8_t> taps((many + kLanes<T>)*d_item);
   for (int64_t i = i0, n; i < i1; i += n) {
     n = i1 - i < many + kLanes<T> ? i1 - i : many;  // no few are left for the end
-    choose_piece<T, uint8_t>(plan, x + i * item, nullptr, taps.get(),
-                             Piece{0, n, 0, plan.axis[0].m});
-    place_piece<T, uint8_t>(plan, taps.get(), g + i * d_item, dx + i * item,
-                            Piece{0, n, 0, plan.axis[0].n});
+    choose_direct<T, uint8_t>(plan, x + i * item, nullptr, taps.get(),
+                              Piece{0, n, 0, plan.axis[0].m});
+    scatter_given_taps<T, uint8_t>(plan, taps.get(), g + i * d_item, dx + i * item,
+                                   Piece{0, n, 0, plan.axis[0].n});
   }
   return -1;
 }
 
 /// dx by adding each gradient where its window chose: the cost does not grow with the window.
 template <class T>
-int64_t deal(const Strip<T>& s) {
+int64_t scatter_found_taps(const Strip<T>& s) {
   int64_t wrong = -1;
   const Plan forward = strip(s.plan, s.first, s.last, s.origin);
   const int64_t slab = s.plan.source_slab(), size = (s.b - s.a) * slab,
@@ -312,7 +315,7 @@ int64_t deal(const Strip<T>& s) {
   with_tap_type<T>(s.plan, [&](auto tag) {
     using Tap = decltype(tag);
     TapRows<T, Tap> finder(forward);
-    Places<Tap> places(forward);
+    TapPlaces<Tap> places(forward);
     Scratch<Tap> taps(row);
     Scratch<T> values(s.y ? row : 0);
     for (int64_t u = 0; u < s.rows() && wrong < 0; ++u) {
@@ -334,7 +337,7 @@ int64_t deal(const Strip<T>& s) {
 
 /// dx likewise, the taps found by sliding: not even finding them grows with the window.
 template <class T>
-int64_t drift(const Strip<T>& s) {
+int64_t scatter_slid_taps(const Strip<T>& s) {
   const Plan forward = strip(s.plan, s.first, s.last, s.origin);
   const int64_t slab = s.plan.source_slab(), size = (s.b - s.a) * slab, inner = s.plan.inner;
   clear(s.dx, size);
@@ -342,7 +345,7 @@ int64_t drift(const Strip<T>& s) {
   const T* x = s.x - s.origin * slab;
   positions_sliding<T>(
       forward, s.x, Piece{0, 1, 0, forward.axis[0].m}, true,
-      [&](const Row& row, const uint64_t* keys) {
+      [&](const TileRow& row, const uint64_t* keys) {
         int64_t upper = forward.axis[0].start[row.at[0]];
         for (int a = 1; a + 1 < forward.rank; ++a)
           upper = upper * forward.axis[a].n + forward.axis[a].start[row.at[a]];
@@ -358,7 +361,8 @@ int64_t drift(const Strip<T>& s) {
               (upper * forward.last().n + forward.last().start[row.w0 + w]) * inner + row.c0;
           for (int64_t c = 0; c < row.lanes; ++c) {
             const Wide<T> v = load<1>(x + first + c)[0];
-            const int64_t to = (v == v ? named(keys[c]) * inner + row.c0 : first) + c - s.a * slab;
+            const int64_t to =
+                (v == v ? cell_of_key(keys[c]) * inner + row.c0 : first) + c - s.a * slab;
             // Neighbours that chose the same cell do not wait for memory.
             if (to != last) {
               put(last, sum);
@@ -374,50 +378,52 @@ int64_t drift(const Strip<T>& s) {
 }
 
 /// Few enough windows per cell to ask each, and taps that fit a byte.
-inline bool claimable(const Plan& plan, const Plan& transposed) {
-  return !plan.plain && Rows::capacity(plan) * plan.last().widest <= 255 &&
-         Rows::capacity(transposed) * transposed.last().widest <= kMostWindows;
+inline bool can_gather(const Plan& plan, const Plan& transposed) {
+  return !plan.plain && SourceRows::capacity(plan) * plan.last().widest <= 255 &&
+         SourceRows::capacity(transposed) * transposed.last().widest <= kMaxCovering;
 }
 
 /// Whether windows are so many, against cells, that to ask is as quick as to add.
-inline bool crowded(const Plan& plan) {
+inline bool windows_are_dense(const Plan& plan) {
   return 2 * plan.axis[0].m * plan.dest_slab() > plan.axis[0].n * plan.source_slab();
 }
 
 /// Whether taps of a plan take more than a byte.
-inline bool wide_taps(const Plan& plan) { return Rows::capacity(plan) * plan.last().widest > 256; }
+inline bool needs_wide_taps(const Plan& plan) {
+  return SourceRows::capacity(plan) * plan.last().widest > 256;
+}
 
 /// A piece of the transposed plan: dx = g put where x has its maxima, or where the taps say, which
 /// then stand in for x. If y is given it must be the pooled x; the first flat position where it is
 /// not, or whose tap is outside its window, is returned, else -1.
 template <class T>
-int64_t route_piece(const Plan& plan, const Plan& transposed, const T* x, const T* y, const T* g,
-                    const void* taps, T* dx, Piece p, bool one_by_one = false) {
+int64_t route_by_strips(const Plan& plan, const Plan& transposed, const T* x, const T* y,
+                        const T* g, const void* taps, T* dx, Piece p, bool without_tiles = false) {
   const Axis& axis = plan.axis[0];
   const int64_t slab = plan.source_slab(), d_slab = plan.dest_slab(), item = axis.n * slab,
                 d_item = axis.m * d_slab;
-  const bool asks = claimable(plan, transposed),
-             slide = has_keys<T> && !y && !taps && !plan.plain && keyed(plan);
-  if (taps && wide_taps(plan))
-    return place_given(plan, transposed, static_cast<const uint32_t*>(taps), g, dx, p);
-  if (taps && (!asks || follows_each(plan)))
-    return place_given(plan, transposed, static_cast<const uint8_t*>(taps), g, dx, p);
-  const bool far = goes_far<T>(transposed);
+  const bool gathers = can_gather(plan, transposed),
+             slide = has_keys<T> && !y && !taps && !plan.plain && slides_over_keys(plan);
+  if (taps && needs_wide_taps(plan))
+    return scatter_given(plan, transposed, static_cast<const uint32_t*>(taps), g, dx, p);
+  if (taps && (!gathers || follows_single_taps(plan)))
+    return scatter_given(plan, transposed, static_cast<const uint8_t*>(taps), g, dx, p);
+  const bool stream = worth_streaming<T>(transposed);
   const bool images = p.h0 == 0 && p.h1 == axis.n && p.i1 - p.i0 >= kLanes<T>;
-  if (const int64_t many = images_at_once<T>(plan);
-      many && images && !crowded(plan) && asks && !slide && !taps && !y)
-    return find_and_place(plan, x, g, dx, p.i0, p.i1, many);
+  if (const int64_t many = images_per_scatter<T>(plan);
+      many && images && !windows_are_dense(plan) && gathers && !slide && !taps && !y)
+    return scatter_images(plan, x, g, dx, p.i0, p.i1, many);
   const int64_t group =
-      y || (slide && long_rows(plan)) || one_by_one ? 1 : side_by_side<T>(plan, p.i1 - p.i0);
+      y || (slide && long_rows(plan)) || without_tiles ? 1 : images_per_tile<T>(plan, p.i1 - p.i0);
   const auto go = [&](const Strip<T>& s) {
-    if (taps) return hand_out(s);
+    if (taps) return gather_given_taps(s);
     if constexpr (has_keys<T>)
-      if (slide) return drift(s);
-    return asks ? claim(s) : deal(s);
+      if (slide) return scatter_slid_taps(s);
+    return gathers ? gather_found_taps(s) : scatter_found_taps(s);
   };
   const int64_t by_taps = kTileBytes / 2 / (d_slab + 1) * (axis.n / (axis.m ? axis.m : 1) + 1);
-  const int64_t cells = group > 1                   ? tile_cells<T>(transposed, group, 3)
-                        : !asks || slide            ? p.h1 - p.h0 + 1
+  const int64_t cells = group > 1                   ? rows_per_tile<T>(transposed, group, 3)
+                        : !gathers || slide         ? p.h1 - p.h0 + 1
                         : by_taps > 4 * axis.widest ? by_taps
                                                     : 4 * axis.widest;
   Plan forward = plan, backward = transposed;
@@ -428,7 +434,7 @@ int64_t route_piece(const Plan& plan, const Plan& transposed, const T* x, const 
     for (int64_t a = p.h0; a < p.h1; a += cells) {
       const int64_t b = a + cells < p.h1 ? a + cells : p.h1;
       int64_t first, last;
-      touching(axis, a, b, first, last);
+      windows_touching(axis, a, b, first, last);
       const int64_t x0 = last > first ? axis.start[first] : a,
                     x1 = last > first ? axis.stop[last - 1] : a;
       Strip<T> s{forward,
@@ -447,7 +453,7 @@ int64_t route_piece(const Plan& plan, const Plan& transposed, const T* x, const 
       if (taps) s.taps = static_cast<const uint8_t*>(taps) + place;
       int64_t wrong;
       if (group == 1) {
-        s.far = far;
+        s.stream = stream;
         wrong = go(s);
       } else {
         Tile<T> tx(taps ? 0 : (x1 - x0) * slab, group), tg((last - first) * d_slab, group),
@@ -464,8 +470,9 @@ int64_t route_piece(const Plan& plan, const Plan& transposed, const T* x, const 
       }
       if (wrong < 0) continue;
       if (group == 1) return place + wrong;
-      return route_piece<T>(plan, transposed, x, y, g, taps, dx, Piece{i, i + valid, p.h0, p.h1},
-                            true);  // side by side, another image's cell may come first
+      return route_by_strips<T>(plan, transposed, x, y, g, taps, dx,
+                                Piece{i, i + valid, p.h0, p.h1},
+                                true);  // side by side, another image's cell may come first
     }
   }
   return -1;

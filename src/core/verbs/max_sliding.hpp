@@ -6,16 +6,17 @@
 namespace poolgrad::PG_ISA {
 
 /// Whether a window was cut at an edge of this axis.
-PG_INLINE bool cut(const Axis& axis, int64_t j) {
+PG_INLINE bool is_cut(const Axis& axis, int64_t j) {
   return axis.span && axis.span[j] != axis.length(j);
 }
 
 /// Maxima by sliding. Whatever is not greater than the start value counts as the start value, NaN
 /// included; a window that was cut at an edge has seen the lowest finite value there.
 template <class T>
-void select_sliding(const Plan& whole, const RowArrays<T, 1, 0>& arrays, Start start, Piece piece) {
-  in_rows_or_tiles<T>(
-      whole, arrays, piece, [&](const Plan& plan, const RowArrays<T, 1, 0>& a, Piece p) {
+void select_sliding(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays, Start start,
+                    Piece piece) {
+  for_rows_or_tiles<T>(
+      full_plan, arrays, piece, [&](const Plan& plan, const RowArrays<T, 1, 0>& a, Piece p) {
         const int64_t item = plan.axis[0].n * plan.source_slab(),
                       d_item = plan.axis[0].m * plan.dest_slab();
         const auto raise = [](auto read, auto write, int64_t n, Wide<T> from) {
@@ -28,24 +29,24 @@ void select_sliding(const Plan& whole, const RowArrays<T, 1, 0>& arrays, Start s
           });
         };
         const Wide<T> from = start_value<T>(start, false);
-        Slider<Greater<Wide<T>>> slider(plan);
+        SlidingReducer<MaxOp<Wide<T>>> slider(plan);
         slider.run(
             p,
-            [&](const Row& row, Wide<T>* to) {
-              row.stretch(0, row.cells, [&](int64_t place, int64_t at, int64_t n) {
+            [&](const TileRow& row, Wide<T>* to) {
+              row.for_spans(0, row.cells, [&](int64_t place, int64_t at, int64_t n) {
                 raise(a.source[0] + row.item * item + place, to + at, n, from);
               });
             },
-            [&](const Row& row, const Wide<T>* best) {
+            [&](const TileRow& row, const Wide<T>* best) {
               bool upper = false;
-              for (int k = 0; k + 1 < plan.rank; ++k) upper |= cut(plan.axis[k], row.at[k]);
-              row.alike([&](int64_t j) { return upper || cut(plan.last(), j); },
-                        [&](bool any, int64_t w, int64_t end) {
-                          row.stretch(w, end, [&](int64_t place, int64_t at, int64_t n) {
-                            raise(best + at, a.out + row.item * d_item + place, n,
-                                  start_value<T>(start, any));
-                          });
-                        });
+              for (int k = 0; k + 1 < plan.rank; ++k) upper |= is_cut(plan.axis[k], row.at[k]);
+              row.for_equal_runs([&](int64_t j) { return upper || is_cut(plan.last(), j); },
+                                 [&](bool any, int64_t w, int64_t end) {
+                                   row.for_spans(w, end, [&](int64_t place, int64_t at, int64_t n) {
+                                     raise(best + at, a.out + row.item * d_item + place, n,
+                                           start_value<T>(start, any));
+                                   });
+                                 });
             });
       });
 }
@@ -68,8 +69,8 @@ PG_INLINE Vec<uint32_t, L> rank_of(Vec<Wide<T>, L> v) {
 template <class T>
 constexpr bool has_keys = sizeof(Wide<T>) <= 4;
 
-inline bool keyed(const Plan& plan) {
-  return slides(plan, 12) && plan.axis[0].n * plan.source_slab() < int64_t{1} << 32;
+inline bool slides_over_keys(const Plan& plan) {
+  return worth_sliding(plan, 12) && plan.axis[0].n * plan.source_slab() < int64_t{1} << 32;
 }
 
 /// The first maximum of each window by sliding over keys of (value, position): f(row of the
@@ -80,10 +81,10 @@ void positions_sliding(const Plan& plan, const T* x, Piece p, bool in_order, F&&
   // The cell of each element of a row, the last axis alone.
   Scratch<uint32_t> column(cells * plan.inner);
   int64_t lanes = 0;
-  Slider<Greater<uint64_t>> slider(plan, in_order);
+  SlidingReducer<MaxOp<uint64_t>> slider(plan, in_order);
   slider.run(
       p,
-      [&](const Row& row, uint64_t* to) {
+      [&](const TileRow& row, uint64_t* to) {
         if (lanes != row.lanes) {
           lanes = row.lanes;
           for (int64_t k = 0; k < cells * lanes; ++k) column[k] = static_cast<uint32_t>(k / lanes);
@@ -91,7 +92,7 @@ void positions_sliding(const Plan& plan, const T* x, Piece p, bool in_order, F&&
         int64_t upper = row.at[0];
         for (int a = 1; a + 1 < plan.rank; ++a) upper = upper * plan.axis[a].n + row.at[a];
         const uint32_t base = 0xffffffffu - static_cast<uint32_t>(upper * cells + row.w0);
-        row.stretch(0, row.cells, [&](int64_t place, int64_t at, int64_t n) {
+        row.for_spans(0, row.cells, [&](int64_t place, int64_t at, int64_t n) {
           const T* source = x + row.item * item + place;
           for_lanes<uint64_t>(n, [&](auto lane, auto many, int64_t first) {
             constexpr int L = decltype(lane)::count, N = decltype(many)::count;
@@ -109,13 +110,14 @@ void positions_sliding(const Plan& plan, const T* x, Piece p, bool in_order, F&&
 }
 
 /// The cell that a key names.
-PG_INLINE int64_t named(uint64_t key) {
+PG_INLINE int64_t cell_of_key(uint64_t key) {
   return static_cast<int64_t>(0xffffffffu - static_cast<uint32_t>(key));
 }
 
 /// v at the first cell of one window where x equals y.
 template <class T>
-T search(const Plan& plan, const T* x, const T* v, T y, const int64_t* cell, int64_t j, int64_t c) {
+T search_window(const Plan& plan, const T* x, const T* v, T y, const int64_t* cell, int64_t j,
+                int64_t c) {
   int64_t at[kMaxRank], lo[kMaxRank], hi[kMaxRank], steps = 0;
   for (int a = 0; a < plan.rank; ++a) {
     const int64_t k = a + 1 < plan.rank ? cell[a] : j;
@@ -126,7 +128,7 @@ T search(const Plan& plan, const T* x, const T* v, T y, const int64_t* cell, int
     int64_t place = 0;
     for (int a = 0; a < plan.rank; ++a) place = place * plan.axis[a].n + at[a];
     if (load<1>(x + place * plan.inner + c)[0] == load<1>(&y)[0]) return v[place * plan.inner + c];
-    if (++steps % 1024 == 0) checkpoint(meter(), 1024 * 4);
+    if (++steps % 1024 == 0) checkpoint(step_budget(), 1024 * 4);
     int a = plan.rank - 1;
     while (a >= 0 && ++at[a] == hi[a]) at[a] = lo[a], --a;
     if (a < 0) return T{};
@@ -136,8 +138,8 @@ T search(const Plan& plan, const T* x, const T* v, T y, const int64_t* cell, int
 /// Where keys say that the maxima are, in elements of an image. Returns whether y is the maximum of
 /// every window.
 template <class T>
-bool places(const uint64_t* keys, const uint32_t* lane, const T* y, int64_t n, uint32_t inner,
-            uint32_t* to) {
+bool keys_to_offsets(const uint64_t* keys, const uint32_t* lane, const T* y, int64_t n,
+                     uint32_t inner, uint32_t* to) {
   uint32_t differs = 0;
   for_lanes<uint64_t>(n, [&](auto lanes, auto many, int64_t first) {
     constexpr int L = decltype(lanes)::count, N = decltype(many)::count;
@@ -158,9 +160,9 @@ bool places(const uint64_t* keys, const uint32_t* lane, const T* y, int64_t n, u
 
 /// out = v where x first equals y. Where y is not the window's maximum the window is searched.
 template <class T>
-void recall_sliding(const Plan& whole, const RowArrays<T, 2, 1>& arrays, Piece piece) {
-  in_rows_or_tiles<T>(
-      whole, arrays, piece, [&](const Plan& plan, const RowArrays<T, 2, 1>& a, Piece p) {
+void recall_sliding(const Plan& full_plan, const RowArrays<T, 2, 1>& arrays, Piece piece) {
+  for_rows_or_tiles<T>(
+      full_plan, arrays, piece, [&](const Plan& plan, const RowArrays<T, 2, 1>& a, Piece p) {
         const int64_t slab = plan.source_slab(), item = plan.axis[0].n * slab,
                       d_item = plan.axis[0].m * plan.dest_slab(), inner = plan.inner;
         constexpr int64_t kPart = 256;
@@ -168,7 +170,7 @@ void recall_sliding(const Plan& whole, const RowArrays<T, 2, 1>& arrays, Piece p
         Scratch<uint32_t> lane(kPart + inner);
         int64_t lanes = 0;
         positions_sliding<T>(
-            plan, a.source[0], p, false, [&](const Row& row, const uint64_t* keys) {
+            plan, a.source[0], p, false, [&](const TileRow& row, const uint64_t* keys) {
               const int64_t shift = row.item * item - plan.axis[0].origin * slab;
               const T *x = a.source[0] + shift, *v = a.source[1] + shift + row.c0;
               if (lanes != row.lanes) {
@@ -176,20 +178,21 @@ void recall_sliding(const Plan& whole, const RowArrays<T, 2, 1>& arrays, Piece p
                 for (int64_t k = 0; k < kPart + lanes; ++k)
                   lane[k] = static_cast<uint32_t>(k % lanes);
               }
-              row.stretch(0, row.cells, [&](int64_t place, int64_t begin, int64_t total) {
+              row.for_spans(0, row.cells, [&](int64_t place, int64_t begin, int64_t total) {
                 const T* y = a.partner[0] + row.item * d_item + place;
                 T* out = a.out + row.item * d_item + place;
                 for (int64_t k = 0; k < total; k += kPart) {
                   const int64_t n = total - k < kPart ? total - k : kPart;
-                  const bool sure = places<T>(keys + begin + k, lane.get() + k % lanes, y + k, n,
-                                              static_cast<uint32_t>(inner), at);
+                  const bool sure = keys_to_offsets<T>(keys + begin + k, lane.get() + k % lanes,
+                                                       y + k, n, static_cast<uint32_t>(inner), at);
                   for (int64_t c = 0; c < n; ++c) out[k + c] = v[at[c]];
                   if (sure) continue;
                   for (int64_t c = 0; c < n; ++c) {
                     const int64_t cell = (begin + k + c) / lanes,
                                   l = row.c0 + (begin + k + c) % lanes;
                     if (!(load<1>(x + row.c0 + at[c])[0] == load<1>(y + k + c)[0]))
-                      out[k + c] = search(plan, x, v - row.c0, y[k + c], row.at, row.w0 + cell, l);
+                      out[k + c] =
+                          search_window(plan, x, v - row.c0, y[k + c], row.at, row.w0 + cell, l);
                   }
                 }
               });

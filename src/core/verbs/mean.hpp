@@ -59,12 +59,12 @@ PG_INLINE Wide<T> divisor(int64_t count, Mean mean) {
 /// y[i] = mean of x over window i, added cell by cell in row-major order: the order fixes the
 /// rounding.
 template <class T>
-void fold_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Mean mean, Piece piece,
-                bool only_short = false) {
+void fold_direct(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Mean mean, Piece piece,
+                 bool only_short = false) {
   PerCount<Wide<T>> divisors;
   over_rows<T>(
       plan, arrays, false, piece,
-      [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
+      [&](const WindowTaps& w, const auto& a, int64_t, int64_t lanes) {
         const T* x = a.source[0];
         T* y = a.out;
         const int64_t count = w.nrows * w.width;
@@ -117,7 +117,7 @@ void fold_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Mean mean, P
 
 /// float64 sums to T; what no integer of type T can hold becomes its lowest value.
 template <class T, int L>
-PG_INLINE Vec<Wide<T>, L> settle(Vec<double, L> sum) {
+PG_INLINE Vec<Wide<T>, L> to_cells(Vec<double, L> sum) {
   if constexpr (is_real<T>) return __builtin_convertvector(sum, Vec<Wide<T>, L>);
   else {
     const Vec<double, L> top =
@@ -139,7 +139,7 @@ PG_INLINE Wide<T> reciprocal(int64_t n, Share share) {
 
 /// Lanes times a number, rounded.
 template <class T>
-PG_INLINE void times(const T* from, T* to, int64_t lanes, Wide<T> by) {
+PG_INLINE void scale_row(const T* from, T* to, int64_t lanes, Wide<T> by) {
   for_lanes<T>(lanes, [&](auto lane, auto many, int64_t first) {
     constexpr int L = decltype(lane)::count, N = decltype(many)::count;
     for (int64_t c = first; c < first + N * L; c += L) store<L>(to + c, load<L>(from + c) * by);
@@ -152,7 +152,7 @@ int64_t weighed_rows(const Plan& plan) {
   return kTileBytes / (plan.source_slab() * static_cast<int64_t>(sizeof(T)) + 1);
 }
 template <class T>
-bool fits_weighed(const Plan& plan) {
+bool weighed_rows_fit(const Plan& plan) {
   return !plan.plain && weighed_rows<T>(plan) >= 2 * plan.axis[0].widest;
 }
 
@@ -166,8 +166,8 @@ void weigh(const Plan& plan, const T* g, int64_t h0, int64_t h1, Share share,
   for (int a = 1; a + 1 < plan.rank; ++a) rows *= plan.axis[a].n;
   if (plan.rank == 1) {
     for (int64_t h = h0; h < h1; ++h, g += inner, to += inner)
-      times<T>(g, to, inner,
-               weight(first.count[h], [&](int64_t n) { return reciprocal<T>(n, share); }));
+      scale_row<T>(g, to, inner,
+                   weight(first.count[h], [&](int64_t n) { return reciprocal<T>(n, share); }));
     return;
   }
   for (int64_t h = h0; h < h1; ++h)
@@ -180,9 +180,9 @@ void weigh(const Plan& plan, const T* g, int64_t h0, int64_t h1, Share share,
       for (int64_t w = 0; w < last.n;) {
         const int64_t begin = w;
         while (w < last.n && last.count[w] == last.count[begin]) ++w;
-        times<T>(g, to, (w - begin) * inner, weight(upper * last.count[begin], [&](int64_t n) {
-                   return reciprocal<T>(n, share);
-                 }));
+        scale_row<T>(g, to, (w - begin) * inner, weight(upper * last.count[begin], [&](int64_t n) {
+                       return reciprocal<T>(n, share);
+                     }));
         g += (w - begin) * inner;
         to += (w - begin) * inner;
       }
@@ -192,11 +192,11 @@ void weigh(const Plan& plan, const T* g, int64_t h0, int64_t h1, Share share,
 /// As spread_piece. A half times its weight takes as long to round as a sum, so each cell of g is
 /// weighed once, not once per cell that it covers.
 template <class T, bool Reversed>
-void spread_weighed(const Plan& whole, const RowArrays<T, 1, 0>& arrays, Share share, Piece piece,
-                    bool only_short) {
+void spread_weighed(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays, Share share,
+                    Piece piece, bool only_short) {
   constexpr Order order = Reversed ? Order::columns : Order::rows;
   PerCount<Wide<T>> weight;
-  const auto cell = [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
+  const auto cell = [&](const WindowTaps& w, const auto& a, int64_t, int64_t lanes) {
     const T* g = a.source[0];
     T* dx = a.out;
     const int64_t taps = w.nrows * w.width;
@@ -221,41 +221,43 @@ void spread_weighed(const Plan& whole, const RowArrays<T, 1, 0>& arrays, Share s
           store<decltype(lane)::count>(dx + c, total<T, decltype(lane)::count>(sum));
         });
   };
-  in_tiles<T>(whole, arrays, piece, [&](const Plan& plan, const RowArrays<T, 1, 0>& a, Piece p) {
-    const Axis& axis = plan.axis[0];
-    const int64_t slab = plan.source_slab(), d_slab = plan.dest_slab(),
-                  rows = weighed_rows<T>(plan);
-    const int64_t cells = axis.n > axis.widest && rows > axis.widest
-                              ? (rows - axis.widest) * axis.m / axis.n + 1
-                              : axis.m;
-    int64_t most = 0;
-    for (int64_t h = p.h0; h < p.h1; h += cells) {
-      const int64_t end = h + cells < p.h1 ? h + cells : p.h1,
-                    need = axis.stop[end - 1] - axis.start[h];
-      most = need > most ? need : most;
-    }
-    Scratch<T> weighed(most * slab);
-    for (int64_t i = p.i0; i < p.i1; ++i)
-      for (int64_t h = p.h0; h < p.h1; h += cells) {
-        const int64_t end = h + cells < p.h1 ? h + cells : p.h1, g0 = axis.start[h],
-                      g1 = axis.stop[end - 1];
-        weigh<T>(plan, a.source[0] + i * axis.n * slab + (g0 - axis.origin) * slab, g0, g1, share,
-                 weight, weighed.get());
-        Plan local = strip(plan, h, end, g0);
-        local.outer = 1;
-        const RowArrays<T, 1, 0> b{{weighed.get()}, {}, a.out + (i * axis.m + h) * d_slab, a.far};
-        over_rows<T, true>(local, b, Reversed, Piece{0, 1, 0, end - h}, cell);
-      }
-  });
+  for_tiles<T>(full_plan, arrays, piece,
+               [&](const Plan& plan, const RowArrays<T, 1, 0>& a, Piece p) {
+                 const Axis& axis = plan.axis[0];
+                 const int64_t slab = plan.source_slab(), d_slab = plan.dest_slab(),
+                               rows = weighed_rows<T>(plan);
+                 const int64_t cells = axis.n > axis.widest && rows > axis.widest
+                                           ? (rows - axis.widest) * axis.m / axis.n + 1
+                                           : axis.m;
+                 int64_t most = 0;
+                 for (int64_t h = p.h0; h < p.h1; h += cells) {
+                   const int64_t end = h + cells < p.h1 ? h + cells : p.h1,
+                                 need = axis.stop[end - 1] - axis.start[h];
+                   most = need > most ? need : most;
+                 }
+                 Scratch<T> weighed(most * slab);
+                 for (int64_t i = p.i0; i < p.i1; ++i)
+                   for (int64_t h = p.h0; h < p.h1; h += cells) {
+                     const int64_t end = h + cells < p.h1 ? h + cells : p.h1, g0 = axis.start[h],
+                                   g1 = axis.stop[end - 1];
+                     weigh<T>(plan, a.source[0] + i * axis.n * slab + (g0 - axis.origin) * slab, g0,
+                              g1, share, weight, weighed.get());
+                     Plan local = strip(plan, h, end, g0);
+                     local.outer = 1;
+                     const RowArrays<T, 1, 0> b{
+                         {weighed.get()}, {}, a.out + (i * axis.m + h) * d_slab, a.stream};
+                     over_rows<T, true>(local, b, Reversed, Piece{0, 1, 0, end - h}, cell);
+                   }
+               });
 }
 
 /// dx[i] = sum of g over the windows that cover i, each weighed by the length of its window.
 template <class T, bool Reversed>
-void spread_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share share, Piece piece,
-                  bool only_short = false) {
+void spread_direct(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share share, Piece piece,
+                   bool only_short = false) {
   constexpr Order order = Reversed ? Order::columns : Order::rows;
   if constexpr (is_half<T>)
-    if (!rounds_once<T>(share) && fits_weighed<T>(plan))
+    if (!rounds_once<T>(share) && weighed_rows_fit<T>(plan))
       return spread_weighed<T, Reversed>(plan, arrays, share, piece, only_short);
   PerCount<Wide<T>> weight;
   // Weights of the lists of taps that the runner keeps.
@@ -264,7 +266,7 @@ void spread_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share shar
   int64_t version[kLists] = {-1, -1, -1, -1, -1};
   over_rows<T, is_real<T>>(
       plan, arrays, Reversed, piece,
-      [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
+      [&](const WindowTaps& w, const auto& a, int64_t, int64_t lanes) {
         const T* g = a.source[0];
         T* dx = a.out;
         if (only_short && w.nrows * w.width > kLongSum) return;
@@ -287,7 +289,7 @@ void spread_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share shar
                 sum += quotient<T, L>(convert<double, L, Wide<T>>(load<L>(g + at)), by[k], over[k]);
               },
               [dx](auto lane, auto& sum, int64_t c) {
-                store<decltype(lane)::count>(dx + c, settle<T, decltype(lane)::count>(sum));
+                store<decltype(lane)::count>(dx + c, to_cells<T, decltype(lane)::count>(sum));
               });
         }
         if constexpr (is_real<T>) {
@@ -331,14 +333,14 @@ void spread_piece(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share shar
 
 /// A cell of x and the sum of what it was given.
 template <class T, int L>
-struct Claim {
+struct NearSum {
   Vec<Wide<T>, L> here, sum;
 };
 
 /// The smallest number that rounds to a positive limit or beyond: what is less than it is less than
 /// the limit once rounded.
 template <class T>
-Wide<T> reaching(Wide<T> limit) {
+Wide<T> smallest_rounding_to(Wide<T> limit) {
   if constexpr (is_half<T>) {
     uint32_t below = 0, reached = bitcast<uint32_t>(limit);
     while (reached - below > 1) {
@@ -354,13 +356,13 @@ Wide<T> reaching(Wide<T> limit) {
 /// dx = sum of g over the windows w that cover a run of cells and whose y is nearer to x than near,
 /// once rounded.
 template <class T>
-PG_INLINE void near_cells(const Reach& w, const T* x, const T* y, const T* g, T* dx, int64_t lanes,
-                          Wide<T> near) {
+PG_INLINE void sum_near(const WindowTaps& w, const T* x, const T* y, const T* g, T* dx,
+                        int64_t lanes, Wide<T> near) {
   reduce<T, Order::columns>(
       w, lanes,
       [x](auto lane, int64_t c, int64_t) {
         constexpr int L = decltype(lane)::count;
-        return Claim<T, L>{load<L>(x + c), Vec<Wide<T>, L>{}};
+        return NearSum<T, L>{load<L>(x + c), Vec<Wide<T>, L>{}};
       },
       [=](auto lane, auto& s, int64_t at, int64_t) {
         constexpr int L = decltype(lane)::count;
@@ -379,11 +381,11 @@ PG_INLINE void near_cells(const Reach& w, const T* x, const T* y, const T* g, T*
 
 /// dx[i] = sum of g over the windows that cover i and whose y is nearer to x[i] than eps.
 template <class T>
-void near_piece(const Plan& plan, const RowArrays<T, 2, 1>& arrays, double eps, Piece piece) {
-  const Wide<T> near = reaching<T>(as<T>(eps));
+void near_direct(const Plan& plan, const RowArrays<T, 2, 1>& arrays, double eps, Piece piece) {
+  const Wide<T> near = smallest_rounding_to<T>(as<T>(eps));
   over_rows<T, is_real<T>>(
-      plan, arrays, true, piece, [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
-        near_cells<T>(w, a.partner[0], a.source[0], a.source[1], a.out, lanes, near);
+      plan, arrays, true, piece, [&](const WindowTaps& w, const auto& a, int64_t, int64_t lanes) {
+        sum_near<T>(w, a.partner[0], a.source[0], a.source[1], a.out, lanes, near);
       });
 }
 

@@ -6,7 +6,7 @@
 namespace poolgrad::PG_ISA {
 
 /// Whether every window of a plan has many cells.
-inline bool all_long(const Plan& plan) {
+inline bool all_windows_long(const Plan& plan) {
   int64_t least = 1;
   for (int a = 0; a < plan.rank; ++a) {
     int64_t shortest = plan.axis[a].n;
@@ -20,7 +20,7 @@ inline bool all_long(const Plan& plan) {
 /// y = sums / by, rounded to T. A product comes first: where a little more and a little less than
 /// it round alike, they round as the quotient does, which takes three times as long.
 template <class T>
-PG_INLINE void quotients(const double* sums, T* y, int64_t n, double by) {
+PG_INLINE void divide_sums(const double* sums, T* y, int64_t n, double by) {
   const double least = 1 / by * (1 - 0x1p-50), most = 1 / by * (1 + 0x1p-50);
   for_lanes<double>(n, [&](auto lane, auto many, int64_t first) {
     constexpr int L = decltype(lane)::count, N = decltype(many)::count;
@@ -48,30 +48,31 @@ PG_INLINE void quotients(const double* sums, T* y, int64_t n, double by) {
 template <class T, class Read, class Divisor>
 void sum_sliding(const Plan& plan, T* out, Piece p, Read&& read, Divisor&& divisor) {
   const int64_t d_item = plan.axis[0].m * plan.dest_slab();
-  Slider<Sum> slider(plan);
-  slider.run(p, read, [&](const Row& row, const double* sums) {
+  SlidingReducer<SumOp> slider(plan);
+  slider.run(p, read, [&](const TileRow& row, const double* sums) {
     int64_t upper = 1;
     for (int a = 0; a + 1 < plan.rank; ++a) upper *= plan.axis[a].length(row.at[a]);
-    row.alike([&](int64_t j) { return upper * plan.last().length(j); },
-              [&](int64_t count, int64_t w, int64_t end) {
-                if (count <= kLongSum) return;
-                const double by = divisor(count);
-                row.stretch(w, end, [&](int64_t place, int64_t at, int64_t n) {
-                  T* const to = out + row.item * d_item + place;
-                  if (by != 1) return quotients<T>(sums + at, to, n, by);
-                  for_lanes<double>(n, [&](auto lane, auto many, int64_t first) {
-                    constexpr int L = decltype(lane)::count, N = decltype(many)::count;
-                    for (int64_t c = first; c < first + N * L; c += L)
-                      store<L>(to + c, convert<Wide<T>, L, double>(load<L>(sums + at + c) + 0.0));
-                  });
-                });
-              });
+    row.for_equal_runs([&](int64_t j) { return upper * plan.last().length(j); },
+                       [&](int64_t count, int64_t w, int64_t end) {
+                         if (count <= kLongSum) return;
+                         const double by = divisor(count);
+                         row.for_spans(w, end, [&](int64_t place, int64_t at, int64_t n) {
+                           T* const to = out + row.item * d_item + place;
+                           if (by != 1) return divide_sums<T>(sums + at, to, n, by);
+                           for_lanes<double>(n, [&](auto lane, auto many, int64_t first) {
+                             constexpr int L = decltype(lane)::count, N = decltype(many)::count;
+                             for (int64_t c = first; c < first + N * L; c += L)
+                               store<L>(to + c,
+                                        convert<Wide<T>, L, double>(load<L>(sums + at + c) + 0.0));
+                           });
+                         });
+                       });
   });
 }
 
 /// Terms weighed by q, each rounded to T before it is added.
 template <class T>
-PG_INLINE void terms(const T* from, double* to, int64_t n, Wide<T> q) {
+PG_INLINE void weigh_terms(const T* from, double* to, int64_t n, Wide<T> q) {
   for_lanes<double>(n, [&](auto lane, auto many, int64_t first) {
     constexpr int L = decltype(lane)::count, N = decltype(many)::count;
     for (int64_t c = first; c < first + N * L; c += L) {
@@ -82,16 +83,16 @@ PG_INLINE void terms(const T* from, double* to, int64_t n, Wide<T> q) {
 }
 
 template <class T>
-void fold_sliding(const Plan& whole, const RowArrays<T, 1, 0>& arrays, Mean mean, Piece piece) {
-  const bool short_too = !all_long(whole);
-  in_rows_or_tiles<T>(
-      whole, arrays, piece, [&](const Plan& plan, const RowArrays<T, 1, 0>& a, Piece p) {
+void fold_sliding(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays, Mean mean, Piece piece) {
+  const bool some_short = !all_windows_long(full_plan);
+  for_rows_or_tiles<T>(
+      full_plan, arrays, piece, [&](const Plan& plan, const RowArrays<T, 1, 0>& a, Piece p) {
         const int64_t item = plan.axis[0].n * plan.source_slab();
-        if (short_too) fold_piece<T>(plan, a, mean, p, true);
+        if (some_short) fold_direct<T>(plan, a, mean, p, true);
         sum_sliding<T>(
             plan, a.out, p,
-            [&](const Row& row, double* to) {
-              row.stretch(0, row.cells, [&](int64_t place, int64_t at, int64_t n) {
+            [&](const TileRow& row, double* to) {
+              row.for_spans(0, row.cells, [&](int64_t place, int64_t at, int64_t n) {
                 const T* const from = a.source[0] + row.item * item + place;
                 for_lanes<double>(n, [&](auto lane, auto many, int64_t first) {
                   constexpr int L = decltype(lane)::count, N = decltype(many)::count;
@@ -107,26 +108,28 @@ void fold_sliding(const Plan& whole, const RowArrays<T, 1, 0>& arrays, Mean mean
 }
 
 template <class T, bool Reversed>
-void spread_sliding(const Plan& whole, const RowArrays<T, 1, 0>& arrays, Share share, Piece piece) {
-  const bool short_too = !all_long(whole);
+void spread_sliding(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays, Share share,
+                    Piece piece) {
+  const bool some_short = !all_windows_long(full_plan);
   PerCount<Wide<T>> weight;
-  in_rows_or_tiles<T>(
-      whole, arrays, piece, [&](const Plan& plan, const RowArrays<T, 1, 0>& a, Piece p) {
+  for_rows_or_tiles<T>(
+      full_plan, arrays, piece, [&](const Plan& plan, const RowArrays<T, 1, 0>& a, Piece p) {
         const int64_t item = plan.axis[0].n * plan.source_slab();
-        if (short_too) spread_piece<T, Reversed>(plan, a, share, p, true);
+        if (some_short) spread_direct<T, Reversed>(plan, a, share, p, true);
         sum_sliding<T>(
             plan, a.out, p,
-            [&](const Row& row, double* to) {
+            [&](const TileRow& row, double* to) {
               int64_t upper = 1;
               for (int k = 0; k + 1 < plan.rank; ++k) upper *= plan.axis[k].count[row.at[k]];
-              row.alike([&](int64_t w) { return plan.last().count[w]; },
-                        [&](int64_t count, int64_t w, int64_t end) {
-                          const Wide<T> q = weight(
-                              upper * count, [&](int64_t n) { return reciprocal<T>(n, share); });
-                          row.stretch(w, end, [&](int64_t place, int64_t at, int64_t n) {
-                            terms<T>(a.source[0] + row.item * item + place, to + at, n, q);
-                          });
-                        });
+              row.for_equal_runs(
+                  [&](int64_t w) { return plan.last().count[w]; },
+                  [&](int64_t count, int64_t w, int64_t end) {
+                    const Wide<T> q =
+                        weight(upper * count, [&](int64_t n) { return reciprocal<T>(n, share); });
+                    row.for_spans(w, end, [&](int64_t place, int64_t at, int64_t n) {
+                      weigh_terms<T>(a.source[0] + row.item * item + place, to + at, n, q);
+                    });
+                  });
             },
             [](int64_t) { return 1.0; });
       });

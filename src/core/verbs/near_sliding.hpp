@@ -8,7 +8,7 @@ namespace poolgrad::PG_ISA {
 
 /// Turns the order of values around; NaN, which nothing is near to, comes last.
 template <class T, int L>
-PG_INLINE Vec<Wide<T>, L> turned(Vec<Wide<T>, L> v) {
+PG_INLINE Vec<Wide<T>, L> reverse_order(Vec<Wide<T>, L> v) {
   if constexpr (is_real<T>) return (v == v) ? -v : all<Wide<T>, L>(minus_infinity<T>());
   else return ~v;
 }
@@ -24,9 +24,9 @@ PG_INLINE auto may_be_near(Vec<Wide<T>, L> x, Vec<Wide<T>, L> least, Wide<T> nea
 
 /// One destination row after the other of a transposed plan, cell by cell.
 template <class T>
-class Claimant {
+class NearSearch {
  public:
-  Claimant(const Plan& plan, Wide<T> near)
+  NearSearch(const Plan& plan, Wide<T> near)
       : plan_(plan),
         near_(near),
         rows_(plan, true),
@@ -35,43 +35,43 @@ class Claimant {
         off_(taps(plan)) {}
 
   /// x, y, g and dx belong to one image; x and dx begin at the row.
-  void run(const Row& row, const Wide<T>* least, const T* x, const T* y, const T* g, T* dx) {
-    const int64_t found = find(row, least, x, dx);
+  void run(const TileRow& row, const Wide<T>* least, const T* x, const T* y, const T* g, T* dx) {
+    const int64_t found = list_candidates(row, least, x, dx);
     if (!found) return;
     int64_t u = 0;
     for (int a = 0; a + 1 < plan_.rank; ++a) u = u * plan_.axis[a].m + row.at[a];
-    rows_.seek(u, reach_);
+    rows_.seek(u, window_);
     if (found * kFew > row.cells * row.lanes && row.lanes == row.inner) {
       const int64_t back = row.w0 * row.inner;
-      return runner_.run(reach_, {{y, g}, {x - back}, dx - back}, row.w0, row.w0 + row.cells,
-                         [&](const Reach& w, const auto& a, int64_t, int64_t lanes) {
-                           near_cells<T>(w, a.partner[0], a.source[0], a.source[1], a.out, lanes,
-                                         near_);
+      return runner_.run(window_, {{y, g}, {x - back}, dx - back}, row.w0, row.w0 + row.cells,
+                         [&](const WindowTaps& w, const auto& a, int64_t, int64_t lanes) {
+                           sum_near<T>(w, a.partner[0], a.source[0], a.source[1], a.out, lanes,
+                                       near_);
                          });
     }
-    reach_.width = -1;
-    checkpoint(meter(), found * taps(plan_));
+    window_.width = -1;
+    checkpoint(step_budget(), found * taps(plan_));
     for (int64_t k = 0; k < found; ++k) {
       const int64_t w = list_[k] / row.lanes, c = list_[k] % row.lanes, j = row.w0 + w;
-      if (reach_.width != plan_.last().length(j)) aim(plan_.last().length(j));
+      if (window_.width != plan_.last().length(j)) list_offsets(plan_.last().length(j));
       const int64_t from = plan_.last().from(j) * row.inner + row.c0 + c, at = w * row.inner + c;
-      dx[at] = ask(x[at], y + from, g + from);
+      dx[at] = sum_cell(x[at], y + from, g + from);
     }
   }
 
  private:
-  static int64_t taps(const Plan& plan) { return Rows::capacity(plan) * plan.last().widest; }
+  static int64_t taps(const Plan& plan) { return SourceRows::capacity(plan) * plan.last().widest; }
 
-  void aim(int64_t width) {
-    reach_.width = width;
+  void list_offsets(int64_t width) {
+    window_.width = width;
     int64_t k = 0;
     each_tap<Order::columns>(
-        reach_, [&](int64_t r, int64_t t) { off_[k++] = reach_.rows[r] + t * plan_.inner; });
+        window_, [&](int64_t r, int64_t t) { off_[k++] = window_.rows[r] + t * plan_.inner; });
   }
 
   /// One cell and all windows over it, 64 at a time: first who is near, then the sum in order.
-  T ask(T cell, const T* y, const T* g) {
-    const int64_t n = reach_.nrows * reach_.width;
+  T sum_cell(T cell, const T* y, const T* g) {
+    const int64_t n = window_.nrows * window_.width;
     const int64_t* off = off_.get();
     const Wide<T> here = number(cell), near = near_;
     Wide<T> sum = 0;
@@ -88,7 +88,7 @@ class Claimant {
         hits |= uint64_t{hit} << k;
       }
       for (; hits; hits &= hits - 1)
-        sum = nearest(static_cast<Wide<T>>(sum + number(g[off[__builtin_ctzll(hits)]])));
+        sum = round_cell(static_cast<Wide<T>>(sum + number(g[off[__builtin_ctzll(hits)]])));
     }
     T r;
     store<1>(&r, Vec<Wide<T>, 1>{sum});
@@ -99,7 +99,7 @@ class Claimant {
     if constexpr (is_half<T>) return load<1>(&v)[0];
     else return v;
   }
-  PG_INLINE static Wide<T> nearest(Wide<T> v) {
+  PG_INLINE static Wide<T> round_cell(Wide<T> v) {
     if constexpr (is_half<T>) return rounded<T, 1>(Vec<float, 1>{v})[0];
     else return v;
   }
@@ -107,10 +107,10 @@ class Claimant {
   static constexpr int64_t kFew = 6;  ///< one lane by itself costs as much as this many in vectors
 
   /// Lists the lanes that may be near to something, and clears all of the row.
-  int64_t find(const Row& row, const Wide<T>* least, const T* x, T* dx) {
+  int64_t list_candidates(const TileRow& row, const Wide<T>* least, const T* x, T* dx) {
     int64_t found = 0;
     const int64_t begin = row.place;
-    row.stretch(0, row.cells, [&](int64_t place, int64_t at, int64_t n) {
+    row.for_spans(0, row.cells, [&](int64_t place, int64_t at, int64_t n) {
       std::memset(static_cast<void*>(dx + place - begin), 0, static_cast<size_t>(n) * sizeof(T));
       for_lanes<T>(n, [&](auto lane, auto many, int64_t first) {
         constexpr int L = decltype(lane)::count, N = decltype(many)::count;
@@ -129,36 +129,37 @@ class Claimant {
 
   const Plan& plan_;
   const Wide<T> near_;
-  Rows rows_;
+  SourceRows rows_;
   RowRunner<T, 2, 1> runner_;
-  Reach reach_;
+  WindowTaps window_;
   Scratch<int64_t> list_, off_;
 };
 
 template <class T>
-void near_sliding(const Plan& whole, const RowArrays<T, 2, 1>& arrays, double eps, Piece piece) {
-  in_rows_or_tiles<T>(
-      whole, arrays, piece, [&](const Plan& plan, const RowArrays<T, 2, 1>& a, Piece p) {
+void near_sliding(const Plan& full_plan, const RowArrays<T, 2, 1>& arrays, double eps,
+                  Piece piece) {
+  for_rows_or_tiles<T>(
+      full_plan, arrays, piece, [&](const Plan& plan, const RowArrays<T, 2, 1>& a, Piece p) {
         const int64_t item = plan.axis[0].n * plan.source_slab(),
                       d_item = plan.axis[0].m * plan.dest_slab();
-        Claimant<T> claimant(plan, reaching<T>(as<T>(eps)));
-        Slider<Greater<Wide<T>>> slider(plan);
+        NearSearch<T> search_near(plan, smallest_rounding_to<T>(as<T>(eps)));
+        SlidingReducer<MaxOp<Wide<T>>> slider(plan);
         slider.run(
             p,
-            [&](const Row& row, Wide<T>* to) {
-              row.stretch(0, row.cells, [&](int64_t place, int64_t at, int64_t n) {
+            [&](const TileRow& row, Wide<T>* to) {
+              row.for_spans(0, row.cells, [&](int64_t place, int64_t at, int64_t n) {
                 const T* y = a.source[0] + row.item * item + place;
                 for_lanes<T>(n, [&](auto lane, auto many, int64_t first) {
                   constexpr int L = decltype(lane)::count, N = decltype(many)::count;
                   for (int64_t c = first; c < first + N * L; c += L)
-                    store<L>(to + at + c, turned<T, L>(load<L>(y + c)));
+                    store<L>(to + at + c, reverse_order<T, L>(load<L>(y + c)));
                 });
               });
             },
-            [&](const Row& row, const Wide<T>* least) {
+            [&](const TileRow& row, const Wide<T>* least) {
               const int64_t at = row.item * d_item + row.place;
-              claimant.run(row, least, a.partner[0] + at, a.source[0] + row.item * item,
-                           a.source[1] + row.item * item, a.out + at);
+              search_near.run(row, least, a.partner[0] + at, a.source[0] + row.item * item,
+                              a.source[1] + row.item * item, a.out + at);
             });
       });
 }

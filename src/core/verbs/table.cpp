@@ -28,7 +28,7 @@ constexpr bool spreads = is_real<T> || std::is_same_v<T, int32_t> || std::is_sam
 /// Types that run along rows where channels come first. Not with the shortest vectors: there the
 /// code is not worth its room.
 template <class T>
-constexpr bool combs = is_real<T>&& kBytes > 16;
+constexpr bool has_row_schedules = is_real<T>&& kBytes > 16;
 
 /// Cells from `left` on are left of a piece: whether there are none.
 inline bool fills(Piece& p, int64_t left) {
@@ -38,62 +38,66 @@ inline bool fills(Piece& p, int64_t left) {
 
 template <class T>
 void fold_any(const Plan& plan, const Arrays& a, Mean mean, Piece p) {
-  const RowArrays<T, 1, 0> arrays{{in<T>(a.x)}, {}, out<T>(a.out), is_large<T>(plan)};
+  const RowArrays<T, 1, 0> arrays{{in<T>(a.x)}, {}, out<T>(a.out), exceeds_cache<T>(plan)};
   if constexpr (is_real<T>)
-    if (mean != Mean::strict && slides(plan, 16)) return fold_sliding<T>(plan, arrays, mean, p);
-  if constexpr (combs<T>)
-    if (!rounds_once<T>(mean) &&
-        (fills(p, fold_flat<T>(plan, arrays, mean, p)) || fold_along<T>(plan, arrays, mean, p)))
+    if (mean != Mean::strict && worth_sliding(plan, 16))
+      return fold_sliding<T>(plan, arrays, mean, p);
+  if constexpr (has_row_schedules<T>)
+    if (!rounds_once<T>(mean) && (fills(p, fold_by_padded_band<T>(plan, arrays, mean, p)) ||
+                                  fold_by_row_ring<T>(plan, arrays, mean, p)))
       return;
-  fold_piece<T>(plan, arrays, mean, p);
+  fold_direct<T>(plan, arrays, mean, p);
 }
 
 template <class T, bool Reversed>
 void spread_any(const Plan& plan, const Arrays& a, Share share, Piece p) {
-  const RowArrays<T, 1, 0> arrays{{in<T>(a.g)}, {}, out<T>(a.out), goes_far<T>(plan)};
+  const RowArrays<T, 1, 0> arrays{{in<T>(a.g)}, {}, out<T>(a.out), worth_streaming<T>(plan)};
   if constexpr (is_real<T>)
-    if (share != Share::quotient && slides(plan, 16))
+    if (share != Share::quotient && worth_sliding(plan, 16))
       return spread_sliding<T, Reversed>(plan, arrays, share, p);
-  if constexpr (combs<T>)
-    if (spread_whole<T>(plan, arrays, share, p) ||
-        fills(p, spread_flat<T>(plan, arrays, share, Reversed, p)) ||
-        spread_along<T, Reversed>(plan, arrays, share, p))
+  if constexpr (has_row_schedules<T>)
+    if (spread_global<T>(plan, arrays, share, p) ||
+        fills(p, spread_by_padded_band<T>(plan, arrays, share, Reversed, p)) ||
+        spread_by_row_ring<T, Reversed>(plan, arrays, share, p))
       return;
-  spread_piece<T, Reversed>(plan, arrays, share, p);
+  spread_direct<T, Reversed>(plan, arrays, share, p);
 }
 
 template <class T>
 void select_any(const Plan& plan, const Arrays& a, Start start, Piece p) {
-  const RowArrays<T, 1, 0> arrays{{in<T>(a.x)}, {}, out<T>(a.out), is_large<T>(plan)};
-  if (start != Start::first && !plan.plain && slides(plan, 12))
+  const RowArrays<T, 1, 0> arrays{{in<T>(a.x)}, {}, out<T>(a.out), exceeds_cache<T>(plan)};
+  if (start != Start::first && !plan.plain && worth_sliding(plan, 12))
     return select_sliding<T>(plan, arrays, start, p);
-  if constexpr (combs<T>)
-    if (select_whole<T>(plan, arrays, start, p) ||
-        fills(p, select_flat<T>(plan, arrays, start, p)) || select_along<T>(plan, arrays, start, p))
+  if constexpr (has_row_schedules<T>)
+    if (select_global<T>(plan, arrays, start, p) ||
+        fills(p, select_by_padded_band<T>(plan, arrays, start, p)) ||
+        select_by_row_ring<T>(plan, arrays, start, p))
       return;
-  select_piece<T>(plan, arrays, start, p);
+  select_direct<T>(plan, arrays, start, p);
 }
 
 template <class T>
 void recall_any(const Plan& plan, const Arrays& a, Piece p) {
   const RowArrays<T, 2, 1> arrays{
-      {in<T>(a.x), in<T>(a.g)}, {in<T>(a.y)}, out<T>(a.out), is_large<T>(plan)};
+      {in<T>(a.x), in<T>(a.g)}, {in<T>(a.y)}, out<T>(a.out), exceeds_cache<T>(plan)};
   if constexpr (has_keys<T>)
-    if (!plan.plain && keyed(plan)) return recall_sliding<T>(plan, arrays, p);
-  if constexpr (combs<T>)
-    if (fills(p, recall_flat<T>(plan, arrays, p)) || recall_along<T>(plan, arrays, p)) return;
-  recall_piece<T>(plan, arrays, p);
+    if (!plan.plain && slides_over_keys(plan)) return recall_sliding<T>(plan, arrays, p);
+  if constexpr (has_row_schedules<T>)
+    if (fills(p, recall_by_padded_band<T>(plan, arrays, p)) ||
+        recall_by_row_ring<T>(plan, arrays, p))
+      return;
+  recall_direct<T>(plan, arrays, p);
 }
 
 template <class T>
 void near_any(const Plan& plan, const Arrays& a, double eps, Piece p) {
   const RowArrays<T, 2, 1> arrays{
-      {in<T>(a.y), in<T>(a.g)}, {in<T>(a.x)}, out<T>(a.out), goes_far<T>(plan)};
+      {in<T>(a.y), in<T>(a.g)}, {in<T>(a.x)}, out<T>(a.out), worth_streaming<T>(plan)};
   if constexpr (is_real<T>)  // integers have no gradients: the code is not worth its room
-    if (!plan.plain && slides(plan, 12)) return near_sliding<T>(plan, arrays, eps, p);
-  if constexpr (combs<T>)
-    if (fills(p, near_flat<T>(plan, arrays, eps, p))) return;
-  near_piece<T>(plan, arrays, eps, p);
+    if (!plan.plain && worth_sliding(plan, 12)) return near_sliding<T>(plan, arrays, eps, p);
+  if constexpr (has_row_schedules<T>)
+    if (fills(p, near_by_padded_band<T>(plan, arrays, eps, p))) return;
+  near_direct<T>(plan, arrays, eps, p);
 }
 
 template <class T>
@@ -108,31 +112,31 @@ Verbs make() {
   v.select = select_any<T>;
   v.argmax = [](const Plan& plan, const Arrays& a, bool wide, int64_t modulo, Piece p) {
     if (wide)
-      argmax_piece<T>(plan, in<T>(a.x), out<T>(a.out), out<int64_t>(a.out_index), modulo, p);
-    else argmax_piece<T>(plan, in<T>(a.x), out<T>(a.out), out<int32_t>(a.out_index), modulo, p);
+      argmax_direct<T>(plan, in<T>(a.x), out<T>(a.out), out<int64_t>(a.out_index), modulo, p);
+    else argmax_direct<T>(plan, in<T>(a.x), out<T>(a.out), out<int32_t>(a.out_index), modulo, p);
   };
   v.route = [](const Plan& plan, const Plan& transposed, const Arrays& a, Piece p) {
-    if constexpr (combs<T>)
-      if (!a.y && !a.index && crowded(plan) && !keyed(plan) &&
-          route_flat<T>(plan, transposed, in<T>(a.x), in<T>(a.g), out<T>(a.out), p))
+    if constexpr (has_row_schedules<T>)
+      if (!a.y && !a.index && windows_are_dense(plan) && !slides_over_keys(plan) &&
+          route_by_padded_band<T>(plan, transposed, in<T>(a.x), in<T>(a.g), out<T>(a.out), p))
         return int64_t{-1};
-    return route_piece<T>(plan, transposed, in<T>(a.x), in<T>(a.y), in<T>(a.g), a.index,
-                          out<T>(a.out), p);
+    return route_by_strips<T>(plan, transposed, in<T>(a.x), in<T>(a.y), in<T>(a.g), a.index,
+                              out<T>(a.out), p);
   };
   v.recall = recall_any<T>;
   v.choose = [](const Plan& plan, const Arrays& a, Piece p) {
-    wide_taps(plan)
-        ? choose_piece<T>(plan, in<T>(a.x), out<T>(a.out), out<uint32_t>(a.out_index), p)
-        : choose_piece<T>(plan, in<T>(a.x), out<T>(a.out), out<uint8_t>(a.out_index), p);
+    needs_wide_taps(plan)
+        ? choose_direct<T>(plan, in<T>(a.x), out<T>(a.out), out<uint32_t>(a.out_index), p)
+        : choose_direct<T>(plan, in<T>(a.x), out<T>(a.out), out<uint8_t>(a.out_index), p);
   };
   v.pick = [](const Plan& plan, const Arrays& a, Piece p) {
     using Bits = typename UintOf<sizeof(T)>::type;  // which are moved, whatever they mean
-    return wide_taps(plan)
-               ? pick_piece<Bits>(plan, in<Bits>(a.g), in<uint32_t>(a.index), out<Bits>(a.out), p)
-               : pick_piece<Bits>(plan, in<Bits>(a.g), in<uint8_t>(a.index), out<Bits>(a.out), p);
+    return needs_wide_taps(plan)
+               ? pick_taps<Bits>(plan, in<Bits>(a.g), in<uint32_t>(a.index), out<Bits>(a.out), p)
+               : pick_taps<Bits>(plan, in<Bits>(a.g), in<uint8_t>(a.index), out<Bits>(a.out), p);
   };
   if constexpr (is_real<T>)
-    v.whole = [](const void* x, int64_t n) { return no_nan<T>(in<T>(x), n); };
+    v.nan_free = [](const void* x, int64_t n) { return no_nan<T>(in<T>(x), n); };
   v.gather = [](const Arrays& a, bool wide, int64_t n, int64_t m, int64_t total, bool absolute,
                 int64_t k0, int64_t k1) {
     using Bits = typename UintOf<sizeof(T)>::type;
@@ -142,7 +146,7 @@ Verbs make() {
                                      total, absolute, k0, k1);
   };
   v.scatter = [](const Arrays& a, bool wide, int64_t n, int64_t m, int64_t total, bool absolute,
-                 Reached r) {
+                 ScatterRange r) {
     using Cell =
         std::conditional_t<is_real<T>, T,
                            typename UintOf<sizeof(T)>::type>;  // integers wrap around alike

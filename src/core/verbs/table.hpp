@@ -18,7 +18,7 @@ struct Arrays {
 };
 
 /// What one task of a scatter reads and owns: images [i0, i1), cells [lo, hi).
-struct Reached {
+struct ScatterRange {
   int64_t i0, i1, lo, hi;
   bool skip;  ///< positions elsewhere are another task's
   bool once =
@@ -38,10 +38,10 @@ struct Verbs {
   int64_t (*pick)(const Plan&, const Arrays&, Piece);
   int64_t (*gather)(const Arrays&, bool wide, int64_t n, int64_t m, int64_t total, bool absolute,
                     int64_t k0, int64_t k1);
-  bool (*whole)(const void* x,
-                int64_t n);  // whether none of n cells is NaN; null where none can be
+  bool (*nan_free)(const void* x,
+                   int64_t n);  // whether none of n cells is NaN; null where none can be
   int64_t (*scatter)(const Arrays&, bool wide, int64_t n, int64_t m, int64_t total, bool absolute,
-                     Reached);
+                     ScatterRange);
 };
 
 using VerbTable = const Verbs* (*)(Dtype);
