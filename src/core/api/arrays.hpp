@@ -1,5 +1,5 @@
-// What may cross the border: arrays as the kernels want them, new ones for results, shapes and
-// windows. Included by module.cpp alone.
+// Check arrays, shapes and windows that come from Python; create arrays for results. Only
+// module.cpp includes this.
 #pragma once
 #define NPY_NO_DEPRECATED_API NPY_1_22_API_VERSION
 #include <nanobind/nanobind.h>
@@ -21,7 +21,7 @@ namespace {
 
 int bfloat16_number = -1;
 
-/// So that their bytes can be counted in 64 bits, whatever the dtype.
+/// The most elements of an array: 64 bits count the bytes of any dtype.
 constexpr int64_t kMostElements = int64_t{1} << 58;
 
 Dtype dtype_of(PyArrayObject* a, const char* name) {
@@ -46,8 +46,7 @@ Dtype dtype_of(PyArrayObject* a, const char* name) {
   throw nb::type_error((std::string(name) + ": unsupported dtype").c_str());
 }
 
-/// An array as the kernels want it: contiguous, aligned, native byte order, of a known number of
-/// elements.
+/// An array that passed the check: contiguous, aligned, native byte order, of a known size.
 struct Checked {
   char* data;
   int64_t elements, bytes;
@@ -85,13 +84,13 @@ void reject_overlap(const Checked& out, const Checked& other) {
     throw nb::value_error("out: shares memory with another array");
 }
 
-/// MemoryError, which says what there is no memory for.
+/// Raise a MemoryError that names what needs the memory.
 [[noreturn]] void raise_memory_error(const std::string& what) {
   PyErr_SetString(PyExc_MemoryError, (what + ", wanted no more than the memory there is").c_str());
   throw nb::python_error();
 }
 
-/// A new array of that shape with the dtype of another; large ones on kept memory.
+/// Create an array with this shape and the dtype of another; large ones use cached blocks.
 nb::object new_array(const std::vector<int64_t>& shape, PyArray_Descr* descr) {
   npy_intp dims[NPY_MAXDIMS];
   int64_t bytes = PyDataType_ELSIZE(descr);
@@ -105,7 +104,8 @@ nb::object new_array(const std::vector<int64_t>& shape, PyArray_Descr* descr) {
   if (static_cast<size_t>(bytes) < kLargeBlock) {
     PyObject* small =
         PyArray_NewFromDescr(&PyArray_Type, descr, rank, dims, nullptr, nullptr, 0, nullptr);
-    if (!small) throw nb::python_error();  // as for (0, 2^62, 2^62), whose strides NumPy cannot say
+    if (!small)
+      throw nb::python_error();  // such as (0, 2^62, 2^62), whose strides overflow in NumPy
     return nb::steal(small);
   }
   void* block;
@@ -131,18 +131,19 @@ nb::object new_array(const std::vector<int64_t>& shape, PyArray_Descr* descr) {
   return array;
 }
 
-/// The array to fill: the one that was given, or a new one.
+/// Return the given array, or a new one.
 nb::object given_or_new(nb::handle out, const std::vector<int64_t>& shape, nb::handle like,
                         const char* name) {
   if (!out.is_none()) return nb::borrow(out);
   if (!PyArray_Check(like.ptr()))
     throw nb::type_error((std::string(name) + ": not a NumPy array").c_str());
   auto* a = reinterpret_cast<PyArrayObject*>(like.ptr());
-  dtype_of(a, name);  // kept memory may hold anything, which an array of objects would follow
+  dtype_of(a, name);  // reject object arrays: cached memory holds anything, which NumPy would
+                      // follow as pointers
   return new_array(shape, PyArray_DESCR(a));
 }
 
-/// A vector of windows that stays where it is, to be copied without Python's lock.
+/// A vector of window boundaries, to be copied without the GIL.
 struct Borrowed {
   nb::object owner;
   const int64_t* data = nullptr;
@@ -160,7 +161,7 @@ Borrowed int64_vector(nb::handle object, const char* name) {
   return {nb::borrow(object), reinterpret_cast<const int64_t*>(c.data), c.elements};
 }
 
-/// A copy, which nobody can change once it is checked.
+/// Copy a vector, so that nobody can change it after the check.
 Table copied(const Borrowed& b) {
   constexpr int64_t kStep = 1 << 16;
   Table v(static_cast<size_t>(b.size));
@@ -178,7 +179,7 @@ int64_t integer(nb::handle object, const char* name) {
   return value;
 }
 
-/// A shape, of no more dimensions and elements than an array can have.
+/// Read a shape with as many dimensions and elements as an array can have.
 std::vector<int64_t> any_shape(nb::handle object, const char* name) {
   std::vector<int64_t> shape;
   int64_t size = 1;
@@ -193,7 +194,7 @@ std::vector<int64_t> any_shape(nb::handle object, const char* name) {
   return shape;
 }
 
-/// A shape of that many elements.
+/// Read a shape with this many elements.
 std::vector<int64_t> shape_of(nb::handle object, const char* name, int64_t elements) {
   const std::vector<int64_t> shape = any_shape(object, name);
   int64_t size = 1;

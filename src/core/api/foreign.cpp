@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kWidth[] = {2, 2, 4, 8, 1, 1, 2, 2, 4, 4, 8, 8};  // bytes, by Dtype
 
-/// f(), with what it throws as a reason.
+/// Call f(); turn an exception into a reason.
 template <class F>
 bool guarded(Reason* reason, F&& f) {
   reason->text[0] = 0;
@@ -35,7 +35,7 @@ bool guarded(Reason* reason, F&& f) {
   return false;
 }
 
-/// Refuses windows of more cells than taps can number.
+/// Reject windows with more cells than taps can number.
 void check_taps(const OwnedPlan& plan) {
   int64_t cells = 1;
   for (int a = 0; a < plan.forward().rank && cells <= UINT32_MAX; ++a)
@@ -136,7 +136,7 @@ bool place(const void* plan, int dtype, const void* g, const void* taps, void* d
   return follow(plan, dtype, g, taps, dx, true, reason);
 }
 
-/// Working memory for as long as a call.
+/// Scratch memory of a call.
 class WorkBlock {
  public:
   explicit WorkBlock(int64_t bytes)
@@ -150,7 +150,7 @@ class WorkBlock {
   void* data_;
 };
 
-/// f(from, to) over stretches of n cells, on as many threads as that is worth.
+/// Call f(from, to) over stretches of n cells, on several threads if that pays.
 template <class F>
 void for_stretches(int64_t n, int64_t width, F&& f) {
   constexpr int64_t kCells = 1 << 16;
@@ -159,14 +159,14 @@ void for_stretches(int64_t n, int64_t width, F&& f) {
                [&](int64_t task) { f(task * kCells, std::min(n, (task + 1) * kCells)); });
 }
 
-/// The bits of a floating type: where its infinity lies.
+/// The bits of infinity of a floating-point type.
 template <class Bits>
 struct Format {
   Bits infinity;
 };
 
-/// Signed integers in the order of the numbers, turned round for minima; NaN above or below all of
-/// them.
+/// Compute signed integers in the order of the numbers, reversed for minima; NaN is above or below
+/// all of them.
 template <class Bits>
 void rank_all(const Bits* x, std::make_signed_t<Bits>* ranks, int64_t n, Choice choice,
               Format<Bits> format) {
@@ -187,7 +187,7 @@ void rank_all(const Bits* x, std::make_signed_t<Bits>* ranks, int64_t n, Choice 
   });
 }
 
-/// False if x has NaN, which has no place in the order of numbers.
+/// Return false if x has NaN, which has no place in the order of numbers.
 bool choose_largest(const OwnedPlan& p, Dtype dtype, const void* x, void* y, void* taps) {
   Arrays a;
   a.x = x;
@@ -202,8 +202,7 @@ bool choose_largest(const OwnedPlan& p, Dtype dtype, const void* x, void* y, voi
   return !guard.found_nan();
 }
 
-/// As the largest of other numbers, `ranks`, whose order is the wanted one; the taps then pick from
-/// x.
+/// Choose by other numbers, `ranks`, in the wanted order; then pick from x at the taps.
 void choose_by(const OwnedPlan& p, Dtype dtype, const void* ranks, Dtype rank_type, const void* x,
                void* y, void* taps) {
   choose_largest(p, rank_type, ranks, y, taps);

@@ -1,26 +1,26 @@
-// The core for compiled code that is not part of it: a table of plain functions, which need no
-// Python and no lock.
+// The core for other compiled code: a table of plain functions, which need no Python and no GIL.
 #pragma once
 #include <cstdint>
 
 namespace poolgrad {
 
-constexpr const char* kForeignName = "poolgrad.foreign.1";  ///< the number changes with the table
+constexpr const char* kForeignName =
+    "poolgrad.foreign.1";  ///< the number changes whenever the table does
 
-/// Why a call failed; empty if it did not.
+/// Why a call failed; empty after success.
 struct Reason {
   char text[256];
 };
 
-/// What a maximum is told besides its windows.
+/// The rules of a maximum.
 struct Choice {
-  bool least;     ///< the minimum instead
-  bool nan_wins;  ///< a window with NaN is NaN; else only one with nothing else
+  bool least;     ///< compute the minimum instead
+  bool nan_wins;  ///< a window with NaN gives NaN; else only a window of nothing else does
 };
 
-/// Element types are numbered as `Dtype` in dtype.hpp, means and shares as `Mean` and `Share`.
-/// Sizes are the caller's to check: `source` and `dest` elements, and `tap` bytes per tap. All
-/// return whether it went well.
+/// Element types are numbered like `Dtype` in plan/dtype.hpp, means and shares like `Mean` and
+/// `Share`. The caller checks sizes: `source` and `dest` elements, `tap` bytes per tap. Every
+/// function returns true after success.
 struct Foreign {
   void* (*plan)(int64_t outer, int64_t inner, int rank, const int64_t* n, const int64_t* m,
                 const int64_t* start, const int64_t* stop, Reason*);

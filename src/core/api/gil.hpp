@@ -1,4 +1,4 @@
-// Working without Python's lock, and how a signal ends that work. Included by module.cpp alone.
+// Work without the GIL, and let a signal end that work. Only module.cpp includes this.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <pthread.h>
@@ -19,16 +19,15 @@ namespace {
 
 std::atomic<unsigned long> main_thread{0};
 
-/// Only there does Python run signal handlers. In the child of a fork it is the one thread that is
-/// left.
+/// Remember the main thread: Python runs signal handlers only there. In a forked child it is the
+/// only thread.
 void note_main_thread() {
   main_thread = nb::cast<unsigned long>(
       nb::module_::import_("threading").attr("main_thread")().attr("ident"));
   pthread_atfork(nullptr, nullptr, [] { main_thread = PyThread_get_thread_ident(); });
 }
 
-/// Lets Python handle signals that have come; true if a handler raised, and the exception is then
-/// set.
+/// Let Python handle pending signals. Return true if a handler raised; the exception is then set.
 bool interrupted() {
   const PyGILState_STATE state = PyGILState_Ensure();
   const bool raised = PyErr_CheckSignals() != 0;
@@ -36,9 +35,9 @@ bool interrupted() {
   return raised;
 }
 
-/// Takes the lock again. Where the interpreter has ended meanwhile, Python 3.11 to 3.13 end the
-/// thread by unwinding its stack; destructors would then touch Python without the lock. As in 3.14,
-/// the thread waits for the end of the process instead.
+/// Take the GIL again. If the interpreter has ended meanwhile, Python 3.11 to 3.13 unwind the stack
+/// of the thread, and destructors would touch Python without the GIL. Wait for the end of the
+/// process instead, as 3.14 does.
 void take_lock(PyThreadState* state) {
 #if defined(__GLIBCXX__)
   try {
@@ -51,7 +50,7 @@ void take_lock(PyThreadState* state) {
 #endif
 }
 
-/// f(ask) without the lock. If a signal handler raises meanwhile, its exception is what leaves.
+/// Call f(should_stop) without the GIL. If a signal handler raises meanwhile, throw its exception.
 template <class F>
 void unlocked(F&& f) {
   const StopCheck should_stop = PyThread_get_thread_ident() == main_thread ? interrupted : nullptr;

@@ -1,5 +1,5 @@
-// The ISA levels that were compiled, and which of them this machine has. Included by module.cpp
-// alone.
+// The compiled instruction sets (levels), and those that this machine supports. Only module.cpp
+// includes this.
 #pragma once
 #include <nanobind/nanobind.h>
 
@@ -40,13 +40,13 @@ const Level* levels(size_t& count) {
   return list;
 }
 
-/// Whether this machine has the lowest level, so that there is one to choose.
+/// Return true if this machine supports the lowest level.
 bool has_a_level() {
   size_t count;
   return levels(count)[count - 1].supported;
 }
 
-/// The highest level that the CPU has and the name, if any, allows.
+/// Return the highest level that this machine supports, up to the named one if a name is given.
 const Level& choose_level(const char* highest) {
   size_t count;
   const Level* list = levels(count);

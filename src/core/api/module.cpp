@@ -1,5 +1,4 @@
-// The trust border: everything that comes from Python is checked here, once, before a kernel sees
-// it.
+// The Python module. It checks every argument once, before a kernel sees it.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -19,7 +18,7 @@ namespace {
 
 const Level* level = nullptr;
 
-/// Cuts the destination into pieces and runs them without the GIL.
+/// Cut the destination into pieces and run them without the GIL.
 template <class F>
 void in_pieces(const Plan& plan, int64_t bytes, F&& f, bool reject_overlap = false) {
   if (work_of(plan))
@@ -27,7 +26,7 @@ void in_pieces(const Plan& plan, int64_t bytes, F&& f, bool reject_overlap = fal
         [&](StopCheck should_stop) { piecewise(plan, bytes, should_stop, f, reject_overlap); });
 }
 
-/// As in_pieces. If x must be whole and some cell of it is NaN, it gives up and is false.
+/// Do the same. With `nan_free`, stop at NaN in x and return false.
 template <class F>
 bool in_pieces_of(const Plan& plan, const Verbs* verbs, const Checked& x, bool nan_free, F&& f) {
   if (!nan_free) return in_pieces(plan, x.bytes, f), true;
@@ -76,7 +75,7 @@ nb::object spread(const OwnedPlan& plan, int share, bool reversed, nb::handle g,
   return dx;
 }
 
-/// The arrays of the verbs that see x, y and a third one.
+/// The arrays of the verbs that read x, y and a third array.
 struct ThreeArrays {
   Arrays arrays;
   const Verbs* verbs;
@@ -126,7 +125,7 @@ nb::object recall(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle 
   return out;
 }
 
-/// Returns dx, or, as an integer, the flat position in y that is not the pooled x.
+/// Return dx, or an integer: the flat position where y is not the pooled x.
 nb::object route(const OwnedPlan& owned, nb::handle x, nb::handle y, nb::handle g,
                  nb::handle given) {
   const nb::object dx = given_or_new(given, owned.source_shape, x, "x");
@@ -138,7 +137,7 @@ nb::object route(const OwnedPlan& owned, nb::handle x, nb::handle y, nb::handle 
   return wrong.get() < 0 ? dx : nb::cast(wrong.get());
 }
 
-/// None, and nothing to rely on in y, if x must be whole and has NaN.
+/// Return y. With `nan_free`, return None if x has NaN; y is then undefined.
 nb::object select_best(const OwnedPlan& plan, int start, nb::handle x, nb::handle given,
                        bool nan_free) {
   const nb::object y = given_or_new(given, plan.dest_shape, x, "x");
@@ -200,11 +199,10 @@ void argmax(const OwnedPlan& plan, int64_t modulo, nb::handle x, nb::handle y, n
             [&](Piece p) { verbs->argmax(plan.forward(), a, wide, modulo, p); });
 }
 
-/// The most cells of a window whose taps can be numbered.
+/// The most cells of a window that taps can number.
 constexpr int64_t kMostTaps = std::numeric_limits<uint32_t>::max();
 
-/// Taps, one per cell of the destination: bytes, or, where a window has more than 256 cells,
-/// uint32.
+/// Check taps, one per destination cell: uint8, or uint32 if some window has more than 256 cells.
 Checked check_taps(const OwnedPlan& plan, nb::handle taps, bool written) {
   const Checked c = check(taps, "taps", plan.dest_size(), written);
   int64_t cells = 1;
@@ -218,7 +216,7 @@ Checked check_taps(const OwnedPlan& plan, nb::handle taps, bool written) {
   return c;
 }
 
-/// False, and nothing to rely on in y and taps, if x must be whole and has NaN.
+/// Return true. With `nan_free`, return false if x has NaN; y and taps are then undefined.
 bool choose(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle taps, bool nan_free) {
   const Checked in = check(x, "x", plan.source_size(), false),
                 out = check(y, "y", plan.dest_size(), true), where = check_taps(plan, taps, true);
@@ -235,8 +233,8 @@ bool choose(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle taps, 
                       [&](Piece p) { verbs->choose(plan.forward(), a, p); });
 }
 
-/// Follows taps: forth, from the source to the destination, or back. Returns the result, or, as an
-/// integer, the first cell whose tap is outside its window.
+/// Follow taps: pick reads at them, place (`back`) adds at them. Return the result, or an integer:
+/// the first cell whose tap is outside its window.
 nb::object follow(const OwnedPlan& plan, nb::handle v, nb::handle taps, nb::handle given,
                   bool back) {
   const nb::object result =
@@ -298,7 +296,7 @@ Indexed indexed(int64_t items, nb::handle v, nb::handle index, nb::handle out, b
 
 int64_t gather(int64_t items, bool absolute, nb::handle v, nb::handle index, nb::handle out) {
   const Indexed k = indexed(items, v, index, out, false);
-  if (k.total == 0 && k.m == 0) return -1;  // any number divides nothing
+  if (k.total == 0 && k.m == 0) return -1;  // any number of items divides nothing
   constexpr int64_t kCells = 1 << 15;
   const int64_t cells = items * k.m;
   const int threads = k.bytes < kWorthThreads ? 1 : thread_limit.load();
@@ -312,9 +310,9 @@ int64_t gather(int64_t items, bool absolute, nb::handle v, nb::handle index, nb:
   return wrong.get();
 }
 
-/// By images, each in its own task; where there are few, or a position leaves its image, by
-/// stretches of the result. Halves round at each addition, or once: their sums then are in working
-/// memory, so no task has too many of them.
+/// Scatter item by item, each in its own task. If items are few, or a position leaves its item,
+/// scatter by ranges of the result. With `once`, half types are summed in scratch memory, so no
+/// task owns too many cells.
 int64_t scatter(int64_t items, bool absolute, nb::handle g, nb::handle index, nb::handle out,
                 bool once) {
   constexpr int64_t kMostSums = 1 << 23;
@@ -390,8 +388,8 @@ int import_numpy() {
 }  // namespace
 }  // namespace poolgrad
 
-// A second interpreter is refused before nanobind sees it: that would take the types away from the
-// first. An older processor is refused before anything else is asked of it.
+// Refuse a second interpreter before nanobind sees it: it would take the types from the first.
+// Refuse an old processor before any other code runs.
 #undef NB_EXPORT
 #define NB_EXPORT
 extern "C" PyObject* PyInit__inner();
@@ -412,8 +410,8 @@ NB_MODULE(_inner, m) {
   if (import_numpy() < 0) throw nb::python_error();
   start_threads();
   note_main_thread();
-  nb::set_leak_warnings(false);  // plans in caches outlive the module where something else keeps
-                                 // its users alive at exit
+  // Cached plans outlive the module if something else keeps their users alive at exit.
+  nb::set_leak_warnings(false);
   level = &choose_level(std::getenv("POOLGRAD_ISA"));
   chosen_verbs = level->verbs;
   thread_limit = available_threads();

@@ -1,7 +1,7 @@
 #pragma once
 
-// A plan as Python holds it. The type is made by hand: nanobind notes every instance of its own
-// types in a table, and where there is no memory for that table to grow it ends the process.
+// The type of plans in Python. Made by hand: nanobind records every instance of its own types in a
+// table, and ends the process if there is no memory to grow it.
 #include <memory>
 
 #include "api/arrays.hpp"

@@ -1,4 +1,4 @@
-// How a call is cut into tasks: by outer items and by cells of the first axis.
+// Cut a call into tasks: by items, and by cells of the first axis.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -10,29 +10,29 @@ namespace poolgrad {
 
 inline std::atomic<int> thread_limit{1};
 
-/// The verbs of the level that this machine has; set once, when the module is loaded.
+/// The verbs of the chosen level; set once, when the module is loaded.
 inline VerbTable chosen_verbs = nullptr;
 
-/// Below this many bytes a second thread costs more than it brings.
+/// A second thread costs more than it saves below this many bytes.
 constexpr int64_t kWorthThreads = 1 << 18;
 
-/// Cells of the destination.
+/// Count the cells of the destination.
 inline int64_t work_of(const Plan& plan) {
   int64_t work = plan.outer * plan.inner;
   for (int a = 0; a < plan.rank; ++a) work *= plan.axis[a].m;
   return work;
 }
 
-/// Runs f(piece) for all pieces of a destination that is not empty. Apart: f computes items one by
-/// one.
+/// Call f(piece) for all pieces of a destination that is not empty. `item_by_item`: f computes
+/// items one by one, so that any cut between items is free.
 template <class F>
 void piecewise(const Plan& plan, int64_t bytes, StopCheck should_stop, F&& f,
                bool item_by_item = false) {
   const int64_t cells = plan.axis[0].m;
   const int threads = bytes < kWorthThreads ? 1 : thread_limit.load();
-  // Items are kept together, 32 at least, since neighbours may be computed side by side; then each
-  // is cut into stretches of rows. Not so under long windows, whose rows both sides of a cut
-  // compute: those are cut between items, or once per thread.
+  // Keep at least 32 items together, because transposed tiles compute neighbours together; then cut
+  // each block of items into ranges of rows. Both sides of a cut compute the rows of long windows:
+  // cut these between items, or once per thread.
   const int64_t wanted = threads == 1 ? 1 : int64_t{threads} * 4,
                 longest = std::max<int64_t>(plan.axis[0].widest, 1);
   const bool long_windows = longest > 4 && 16 * longest > cells;
@@ -48,7 +48,7 @@ void piecewise(const Plan& plan, int64_t bytes, StopCheck should_stop, F&& f,
   });
 }
 
-/// Whether none of n cells is NaN, with checkpoints.
+/// Return true if none of n cells is NaN; pass checkpoints.
 inline bool scan_nan_free(bool (*nan_free)(const void*, int64_t), const char* x, int64_t n,
                           int64_t width) {
   constexpr int64_t kCells = 1 << 18;
@@ -60,8 +60,8 @@ inline bool scan_nan_free(bool (*nan_free)(const void*, int64_t), const char* x,
   return true;
 }
 
-/// A call that gives up where it meets NaN. What a task reads is looked at first, so much at a time
-/// that it is still near when it is read again.
+/// End a call that meets NaN. Scan what a task is about to read, so little at a time that it is
+/// still in cache when the task reads it.
 class NanGuard {
  public:
   NanGuard(const Plan& plan, const Verbs* verbs, const void* x, int64_t bytes)
@@ -71,7 +71,7 @@ class NanGuard {
         slab_(plan.source_slab()),
         width_(bytes / std::max<int64_t>(plan.outer * plan.axis[0].n * slab_, 1)) {}
 
-  /// Runs f(piece) over parts of a piece until one has met NaN.
+  /// Call f(piece) for parts of a piece until one contains NaN.
   template <class F>
   void run(Piece p, F&& f) {
     if (!nan_free_) return f(p);

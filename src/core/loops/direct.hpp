@@ -1,11 +1,87 @@
-// Runs of lanes along a destination row: across the inner elements of a cell, or along neighbouring
-// cells.
+// The direct loop: visit every tap of every window. It runs every plan; tests compare all other
+// schedules with it.
+//
+// A lane is one element of a vector. Two meanings of a lane:
+//
+//   inner lanes   the inner elements of one destination cell (channels last)
+//   row lanes     neighbouring destination cells of a row, if inner is smaller than a vector and
+//   windows
+//                 repeat; with a stride above 1 the source row is first sorted by phase
 #pragma once
-#include "simd/stream.hpp"
+#include "loops/taps.hpp"
 
 namespace poolgrad::PG_ISA {
 
-/// Sorts the cells of a row by their position modulo S: phase p holds cells p, p + S, ...
+/// Reduce each lane over its taps: s = begin(lane, c, shift of the offsets); step(lane, s, offset
+/// of the tap, number of the tap); end(lane, s, c). Several vectors visit the taps together,
+/// because each step waits for the previous one. A lane may be computed twice: `end` must store,
+/// not add.
+template <class T, Order order, class Begin, class Step, class End>
+PG_INLINE void reduce(const WindowTaps& w, int64_t lanes, Begin&& begin, Step&& step, End&& end) {
+  const int64_t* const rows = w.rows;
+  const Offsets off = w.off;
+  const int64_t taps = w.width;
+  const auto run = [&](auto lane, auto many, int64_t c, int64_t from, auto&& each) PG_LAMBDA {
+    constexpr int L = decltype(lane)::count, N = decltype(many)::count;
+    decltype(begin(lane, c, from)) s[N];
+#pragma GCC unroll 4
+    for (int i = 0; i < N; ++i) s[i] = begin(lane, c + i * L, from + i * L);
+    each([&](int64_t at, int64_t k) PG_LAMBDA {
+#pragma GCC unroll 4
+      for (int i = 0; i < N; ++i) step(lane, s[i], at + from + i * L, k);
+    });
+#pragma GCC unroll 4
+    for (int i = 0; i < N; ++i) end(lane, s[i], c + i * L);
+  };
+  if (w.slot < 0) {  // the window has too many taps to list
+    const auto visit = [&](auto&& tap) PG_LAMBDA {
+      int64_t k = 0;
+      each_tap<order>(w, [&](int64_t r, int64_t t) PG_LAMBDA { tap(rows[r] + off[t], k++); });
+    };
+    int64_t c = 0;
+    for (; c + kLanes<T> <= lanes; c += kLanes<T>) run(Lane<kLanes<T>>{}, Lane<1>{}, c, c, visit);
+    for (; c < lanes; ++c) run(Lane<1>{}, Lane<1>{}, c, c, visit);
+    return;
+  }
+  const int64_t* const place = off.table;
+  const int64_t repeat = w.repeat, from = w.from, to = w.to;
+  for (int64_t q = 0; q < repeat; ++q)
+    for_lanes<T, true>(lanes, [&](auto lane, auto many, int64_t c) PG_LAMBDA {
+      run(lane, many, c + q * to, c + q * from,
+          [&](auto&& tap) PG_LAMBDA { each_listed<order>(place, taps, tap); });
+    });
+}
+
+/// Add up term(lane, offset of the tap, number of the tap). Round to T at each step but the first,
+/// which is exact.
+template <class T, Order order, class Term, class End>
+PG_INLINE void add_up(const WindowTaps& w, int64_t lanes, Term&& term, End&& end) {
+  if constexpr (is_half<T>)
+    if (w.slot >= 0 && w.width > 0) {
+      WindowTaps rest = w;
+      ++rest.off.table;
+      --rest.width;
+      const int64_t first = w.off[0];
+      return reduce<T, order>(
+          rest, lanes,
+          [&](auto lane, int64_t, int64_t shift) {
+            return plus<T, decltype(lane)::count>(Vec<Wide<T>, decltype(lane)::count>{},
+                                                  term(lane, first + shift, 0));
+          },
+          [&](auto lane, auto& sum, int64_t at, int64_t k) {
+            sum = plus_rounded<T, decltype(lane)::count>(sum, term(lane, at, k + 1));
+          },
+          end);
+    }
+  reduce<T, order>(
+      w, lanes, [](auto lane, int64_t, int64_t) { return Vec<Wide<T>, decltype(lane)::count>{}; },
+      [&](auto lane, auto& sum, int64_t at, int64_t k) {
+        sum = plus_rounded<T, decltype(lane)::count>(sum, term(lane, at, k));
+      },
+      end);
+}
+
+/// Sort the cells of a row by phase: phase p holds cells p, p + S, p + 2 S, ...
 template <class T>
 void deinterleave_cells(const T* row, int64_t cells, int64_t inner, int64_t S, int64_t phase,
                         T* out) {
@@ -23,7 +99,7 @@ void deinterleave_cells(const T* row, int64_t cells, int64_t inner, int64_t S, i
   }
 }
 
-/// Puts every P-th cell back in place.
+/// Write cells to every P-th place.
 template <class T>
 void interleave_cells(const T* from, int64_t count, int64_t inner, int64_t P, T* to) {
   if (inner == 1)
@@ -33,7 +109,7 @@ void interleave_cells(const T* from, int64_t count, int64_t inner, int64_t P, T*
       std::memcpy(to + q * P * inner, from + q * inner, static_cast<size_t>(inner) * sizeof(T));
 }
 
-/// Calls f(item, row of the item, j0, j1) for every destination row of a piece.
+/// Call f(item, row of the item, j0, j1) for every destination row of a piece.
 template <class F>
 PG_INLINE void each_row(const Plan& plan, Piece p, F&& f) {
   const int64_t per = plan.rows_per_slab(), cells = plan.last().m;
@@ -44,20 +120,20 @@ PG_INLINE void each_row(const Plan& plan, Piece p, F&& f) {
   }
 }
 
-/// The arrays of one row: sources that windows read, partners cell by cell with the destination.
+/// The arrays of a row: sources, which windows read, and partners, which have one cell per
+/// destination cell.
 template <class T, int Sources, int Partners>
 struct RowArrays {
   const T* source[Sources];
   const T* partner[Partners ? Partners : 1];
   T* out;
-  bool stream = false;  ///< whether what is written had better go past the caches
+  bool stream = false;  ///< stream the result past the caches
 };
 
-/// Runs a cell kernel over destination rows. Two lane modes: across the inner elements of one cell,
-/// or, where those are few and the windows repeat, along neighbouring cells of the row.
+/// Run a cell kernel over destination rows, with inner lanes or row lanes.
 ///
-/// cell(reach, arrays, at, lanes): arrays point at the run's first lane; at is its place in the
-/// row.
+/// cell(window, arrays, at, lanes): `arrays` point at the first lane of the run, `at` is its place
+/// in the row.
 template <class T, int Sources, int Partners>
 class RowRunner {
  public:
@@ -107,8 +183,8 @@ class RowRunner {
   }
 
  private:
-  /// Cells of a row that is an item that are computed at a time: what is sorted for them stays near
-  /// a core. Random tests, whose rows are short, are built with fewer.
+  /// Process rows of one-axis plans in stretches of this many cells, so that the sorted cells stay
+  /// in cache. Fuzz builds use a small number, because their rows are short.
 #if defined(PG_STRETCH)
   static constexpr int64_t kStretch = PG_STRETCH;
 #else
@@ -120,27 +196,27 @@ class RowRunner {
     return !plan.plain && plan.inner < kLanes<T> &&
            (axis.hi - axis.lo) / axis.period * plan.inner >= kLanes<T>;
   }
-  /// Windows of moderate size are listed tap by tap, so that kernels run one loop over them.
+  /// List windows of up to 32,768 taps, so that the kernels run one loop over them.
   static int64_t most_listed_taps(const Plan& plan) {
     const int64_t taps = SourceRows::capacity(plan) * plan.last().widest;
     return taps <= 32768 ? taps : 0;
   }
-  /// Versions of different runners never meet: a kernel may outlive the runner whose lists it
-  /// knows.
+  /// Number lists uniquely over all runners: a kernel may outlive the runner whose lists it has
+  /// cached.
   static int64_t next_runner() {
     static thread_local int64_t runners = 0;
     return ++runners << 32;
   }
   static int64_t clamp(int64_t v, int64_t lo, int64_t hi) { return v < lo ? lo : v > hi ? hi : v; }
 
-  /// Where a stretch of cells ends that begins at j; between two stretches is a checkpoint.
+  /// Return the end of the stretch that begins at j, and pass a checkpoint between stretches.
   int64_t end_of_stretch(int64_t j, int64_t end) const {
     if (end - j <= cells_per_checkpoint_) return end;
     checkpoint(step_budget(), kStepsPerCheckpoint);
     return j + cells_per_checkpoint_;
   }
-  /// The cell kernel on all lanes, so many of them between two checkpoints; whole vectors at every
-  /// level.
+  /// Run the cell kernel on all lanes, with a checkpoint every 4,096: a multiple of every vector
+  /// length.
   template <class Cell>
   PG_INLINE void run_in_parts(const WindowTaps& window, Arrays& here, int64_t at, int64_t lanes,
                               Cell& cell) {
@@ -162,7 +238,7 @@ class RowRunner {
   void run_inner_lanes(WindowTaps& window, const Arrays& a, int64_t j0, int64_t j1, bool upper_cut,
                        Cell& cell) {
     window.off = Offsets{nullptr, inner_};
-    // Cells that repeat share their list of taps: from the second period on it is there.
+    // Cells that repeat share a list of taps, which exists from the second period on.
     const bool listed = most_taps_ && axis_.period <= list_count_;
     const int64_t known = listed ? clamp(axis_.lo + axis_.period, j0 + axis_.period, j1) : j1,
                   end = listed ? clamp(axis_.hi, known, j1) : j1;
@@ -177,8 +253,8 @@ class RowRunner {
     }
   }
 
-  /// Cells [j, end), whose lists of taps are there: one run per list, over so many cells that what
-  /// one reads the next finds in cache.
+  /// Compute cells [j, end), whose lists exist: one run per list, over so few cells that the next
+  /// list finds the source in cache.
   template <class Cell>
   void repeated(const Arrays& a, int64_t j, int64_t end, Cell& cell) {
     const int64_t period = axis_.period,
@@ -206,8 +282,7 @@ class RowRunner {
     return a;
   }
 
-  /// The reach of cell j as a single row of taps, kept for the cells of this row that have the
-  /// same.
+  /// Return the window of cell j as one row of taps; reuse the list if the window repeats.
   const WindowTaps& list_window(const WindowTaps& window, int64_t j) {
     if (!most_taps_) return window;
     const bool repeats = axis_.lo <= j && j < axis_.hi && axis_.period <= list_count_;
@@ -284,7 +359,7 @@ class RowRunner {
     window.rows = before.rows;
   }
 
-  /// One residue class of destination cells, through contiguous scratch.
+  /// Compute one phase of the destination cells in contiguous scratch memory.
   template <class Cell>
   void run_one_phase(const WindowTaps& window, const Arrays& base, int64_t first, int64_t count,
                      Cell& cell) {
@@ -302,15 +377,15 @@ class RowRunner {
     interleave_cells(joined_.get(), count, inner_, axis_.period, base.out + first * inner_);
   }
 
-  /// The most source cells that a stretch reads.
+  /// Return the most source cells that a stretch reads.
   int64_t longest() const {
     const int64_t all = axis_.m ? axis_.stop[axis_.m - 1] - axis_.origin : 0,
                   some = (stretch_ / axis_.period + 3) * axis_.step + axis_.widest;
     return all < some ? all : some;
   }
 
-  /// Source rows sorted by phase, as far as they are read, kept from one destination row to the
-  /// next.
+  /// Sort the source rows by phase, as far as they are read. Keep them for the next destination
+  /// row.
   void deinterleave_rows(WindowTaps& window, Arrays& base, int64_t from, int64_t to) {
     const int64_t length = axis_.n * inner_, slot_size = phase_ * axis_.step;
     if (from != from_ || to != to_)
@@ -337,22 +412,22 @@ class RowRunner {
   const bool row_lanes_;
   const int64_t slots_;
   const bool by_row_;
-  const int64_t stretch_;  // destination cells that are computed at a time where windows repeat
-  const int64_t cells_;    // of a source row, the most that they read
+  const int64_t stretch_;  // destination cells per stretch
+  const int64_t cells_;    // the most source cells that a stretch reads
   const int64_t phase_;
-  int64_t from_ = 0, to_ = 0;  // of the source rows, what is sorted
+  int64_t from_ = 0, to_ = 0;  // the sorted range of the source rows
   Scratch<T> phases_;
   Scratch<const T*> tags_;
   Scratch<int64_t> slot_rows_;
-  const int64_t most_per_phase_;  // of them, the most with the same residue
+  const int64_t most_per_phase_;  // the most destination cells of one phase
   Scratch<T> joined_;
   Scratch<int64_t> table_;
   const int64_t most_taps_;
   static constexpr int kLists = 4;
   const int64_t
-      list_count_;  // of taps for cells that repeat; there is one more for those that do not
+      list_count_;  // lists for windows that repeat; one more list serves all other windows
   Scratch<int64_t> offsets_, counts_, places_;
-  const int64_t cells_per_checkpoint_;  // cells between two checkpoints
+  const int64_t cells_per_checkpoint_;  // destination cells between two checkpoints
   WindowTaps windows_[kLists + 1];
   int64_t versions_ = next_runner();
   bool is_listed_[kLists + 1] = {};

@@ -1,26 +1,38 @@
-// How items lie flat: where windows repeat along every axis, an item among neutral cells is one
-// long row, in which each tap of all windows is at the same distance.
+// The padded band: if windows repeat along every axis, copy an item, or a band of its rows, among
+// neutral cells and treat it as one long row. Each tap of all windows is then at one distance, and
+// one loop over the long row computes everything:
+//
+//   item          padded, as one row (neutral cells are dots)
+//   a b c         . a b c . d e f . g h i .
+//   d e f    ->     ^-^-^ taps at +0, +1, +2; the next row of the window is +4 away
+//   g h i
+//
+// An axis with stride S is split into S phases, and each phase of all axes becomes a block of its
+// own.
 #pragma once
-#include "loops/row_ring.hpp"
+#include "loops/regular_axis.hpp"
+#include "loops/row_packer.hpp"
+#include "runtime/scratch.hpp"
 
 namespace poolgrad::PG_ISA {
 
-/// Lanes that go through the taps together.
+/// Vectors that visit the taps together.
 constexpr int kVectors = 4;
 template <class T>
 constexpr int64_t kBlockLanes = int64_t{kVectors} * kLanes<T>;
 
-/// How items lie. Along an axis, source cell c is position (c + left) / S of phase (c + left) % S,
-/// and destination cell j position j / P of phase j % P; each phase of all axes is a block of its
-/// own, and all blocks have the same pitches. What follows the end of an axis also precedes its
-/// next beginning. Some items lie one behind the other.
+/// Where cells lie in the padded copy. Along an axis, source cell c is position (c + pad_left) /
+/// stride of phase (c + pad_left) % stride; destination cell j is position j / period of phase j %
+/// period. Each phase of all axes is a block of its own; all blocks have the same pitches. The
+/// neutral cells behind the end of an axis also precede its next beginning. A group of items lies
+/// one behind the other.
 template <class T>
 class PaddedLayout {
  public:
   using W = Wide<T>;
   static constexpr int V = kLanes<T>;
 
-  /// `buffers`: how many arrays are kept as the source is.
+  /// `buffers`: the number of arrays with the layout of the source.
   PaddedLayout(const Plan& plan, int64_t items, int buffers)
       : n(plan.last().n),
         m(plan.last().m),
@@ -63,7 +75,7 @@ class PaddedLayout {
     compute_sizes();
   }
 
-  /// Takes over the pitches of another plan where they are wider.
+  /// Take over the pitches of another layout if they are wider.
   void widen_to(const PaddedLayout& other) {
     if (!fits || !other.fits) return;
     for (int a = 0; a <= last_; ++a) axes_[a].size = most(axes_[a].size, other.axes_[a].size);
@@ -73,7 +85,8 @@ class PaddedLayout {
   int64_t stride() const { return axes_[last_].stride; }
   int64_t period() const { return axes_[last_].period; }
 
-  /// Where each source row begins, with the neutral cells before it, and each destination row.
+  /// Compute the offset of each source row, neutral cells before it included, and of each
+  /// destination row.
   void rows(int64_t* source, int64_t* dest) const {
     for_rows([&](int a) { return plan_.axis[a].n; },
              [&](int64_t k, const int64_t* at) {
@@ -91,7 +104,7 @@ class PaddedLayout {
                             at[a] % axes_[a].period * axes_[a].phase * run;
              });
   }
-  /// The product of the lengths along all axes but the last, for each row of m or of n cells.
+  /// Compute, for each row, the product of the lengths along all axes but the last.
   template <class Cells, class Length>
   void products(Cells&& cells, Length&& length, int64_t* to) const {
     for_rows([&](int a) { return cells(plan_.axis[a]); },
@@ -100,8 +113,8 @@ class PaddedLayout {
                for (int a = 0; a < last_; ++a) to[k] *= length(plan_.axis[a], at[a]);
              });
   }
-  /// The distances of the taps of destination phase `number` along axes [a0, a1), in the order in
-  /// which they are visited. Returns how many there are.
+  /// Compute the distances of the taps of destination phase `number` along axes [a0, a1), in the
+  /// order of visits. Return their number.
   int64_t distances(int64_t number, bool reversed, int a0, int a1, int64_t* to) const {
     int64_t first[kMaxRank], width[kMaxRank], at[kMaxRank] = {}, count = 1, k = 0;
     for (int a = a0; a < a1; ++a) {
@@ -122,14 +135,15 @@ class PaddedLayout {
     }
     return count;
   }
-  /// From where a destination cell of another plan lies, whose cells are this one's source, to
-  /// where it is kept here.
+  /// Return the distance from the place of a destination cell of the forward layout to its place as
+  /// a source cell of this one.
   int64_t shift() const {
     int64_t sum = 0;
     for (int a = 0; a <= last_; ++a) sum += axes_[a].pad_left / axes_[a].stride * axes_[a].pitch;
     return sum;
   }
-  /// Of a transposed plan: for each of those distances, which tap of the window there the cell is.
+  /// For a transposed plan: compute, for each of these distances, which tap of that window the cell
+  /// is.
   void tap_numbers(const PaddedLayout& forward, int64_t number, uint8_t* to) const {
     int64_t first_number[kMaxRank], width[kMaxRank], at[kMaxRank] = {}, count = 1;
     for (int a = 0; a <= last_; ++a) {
@@ -146,13 +160,13 @@ class PaddedLayout {
       while (a >= 0 && ++at[a] == width[a]) at[a--] = 0;
     }
   }
-  /// A copier of rows.
+  /// Return a packer for source rows.
   RowPacker<T> packer(W neutral, const T* end) const {
     return RowPacker<T>(n, stride(), axes_[last_].pad_left, 0, neutral, end, block);
   }
 
-  /// Whether another plan's destination, one cell a tooth, is this one's source, parted as its
-  /// source is.
+  /// Return true if this is the transpose of `forward` with equal phases: the destination of
+  /// `forward` is the source here.
   bool inverts(const PaddedLayout& forward) const {
     bool may = blocks == 1 && forward.phases == 1;
     for (int a = 0; may && a <= last_; ++a) may = axes_[a].period == forward.axes_[a].stride;
@@ -161,18 +175,19 @@ class PaddedLayout {
 
   bool fits = false, cuts = false, cuts_elsewhere = false;
   int64_t n, m;                    ///< cells of a source row, and of a destination row
-  int64_t blocks = 1, phases = 1;  ///< of the source, and of the destination
-  int64_t block = 0, run = 0;      ///< elements of one of those
-  int64_t bytes = 0;               ///< of all of them
-  int64_t overhang = 0;            ///< how far the taps along the last axis are, in whole vectors
+  int64_t blocks = 1, phases = 1;  ///< phases of the source, and of the destination
+  int64_t block = 0, run = 0;      ///< elements per phase of the source, and of the destination
+  int64_t bytes = 0;               ///< bytes of all phases
+  int64_t overhang = 0;            ///< the farthest tap along the last axis, in whole vectors
   int64_t item = 0,
-          group = 1;  ///< elements of an item in a block; items that lie behind each other
-  int64_t sources = 1, dests = 1, taps = 1;  ///< rows of an item, and the most taps of a window
+          group = 1;  ///< elements of an item in a block; items per group
+  int64_t sources = 1, dests = 1,
+          taps = 1;  ///< source rows and destination rows of an item; the most taps of a window
 
  private:
   struct AxisLayout {
     int64_t stride, period, pad_left, cells_per_phase, furthest, size, pitch;
-    int64_t block, phase;  ///< how many of those the next phase of this axis is away
+    int64_t block, phase;  ///< blocks, and phases, from one phase of this axis to the next
   };
   static constexpr int64_t kGroupElements = 2048, kMaxBytes = 320 << 10, kMaxPeriod = 4;
   static int64_t block_lanes(int64_t lanes) {
@@ -196,7 +211,7 @@ class PaddedLayout {
     }
     group = least(most(kGroupElements / item, 1), items_);
     overhang = RowPacker<T>::round_up(axes_[last_].furthest);
-    run = block_lanes((group - 1) * item + end + 1 + V);  // a row may be written to its last vector
+    run = block_lanes((group - 1) * item + end + 1 + V);  // rows are written in whole vectors
     block = block_lanes(most(group * item + V, run + furthest_tap)) + overhang;
     bytes = (blocks * block * buffers_ + phases * run) * static_cast<int64_t>(sizeof(W));
     fits = axes_[last_].cells_per_phase >= V && 2 * cells >= item && bytes <= kMaxBytes &&
@@ -220,10 +235,10 @@ class PaddedLayout {
   const int buffers_;
   AxisLayout axes_[kMaxRank];
   int64_t first_[kMaxRank][kMaxPeriod],
-      width_[kMaxRank][kMaxPeriod];  ///< of the windows of each phase
+      width_[kMaxRank][kMaxPeriod];  ///< windows of each phase
 };
 
-/// Cells [h, end) of the first axis as a plan of their own, for the source cells that they read.
+/// The plan of destination cells [h, end) of the first axis and the source cells that they read.
 class BandPlan {
  public:
   BandPlan(const Plan& full_plan, int64_t h, int64_t end)
@@ -246,8 +261,8 @@ class BandPlan {
   Scratch<int64_t> start_, stop_;
 };
 
-/// Items of some arrays, or bands of them, that lie flat: the shape, where rows are, and how far
-/// items are apart in the arrays.
+/// The items of a call, or a band of their rows, in padded layout: the layout, where rows are, and
+/// the distance between items in the arrays.
 template <class T>
 struct PaddedBand {
   PaddedBand(const Plan& full_plan, const Plan& plan, int64_t items, int buffers)
@@ -259,9 +274,9 @@ struct PaddedBand {
     if (layout.fits) layout.rows(source.get(), dest.get());
   }
 
-  /// Items in groups: fill(item, shift) of each, make() of the group, then use(place in the result,
-  /// row of the item, place, limit) for their rows. Up to the limit, what is written behind a row
-  /// is written again.
+  /// Process items in groups: pack(item, shift) for each, reduce() for the group, then write(place
+  /// in the result, row of the item, offset, limit) for each row. Memory up to the limit is written
+  /// again later.
   template <class Pack, class Reduce, class Write>
   void run(int64_t i0, int64_t i1, Pack&& pack, Reduce&& reduce, Write&& write) {
     for (int64_t i = i0; i < i1; i += layout.group) {
@@ -277,7 +292,7 @@ struct PaddedBand {
       }
     }
   }
-  /// Copies the source rows of an item.
+  /// Pack the source rows of an item.
   void pack_item(RowPacker<T>& packer, const T* x, int64_t i, Wide<T>* to) {
     x += i * source_item;
     for (int64_t r = 0; r < layout.sources; ++r, x += layout.n) packer.pack(x, to + source[r]);
@@ -288,15 +303,14 @@ struct PaddedBand {
   Scratch<int64_t> source, dest;
 };
 
-/// Runs run(plan of a band, its first source cell, its first destination cell) for the bands of a
-/// piece, until one refuses. Returns the first cell that is left. Long rows are left to others, and
-/// what takes several bands if it is to be at once.
+/// Call run(plan of a band, its first source cell, its first destination cell) for the bands of a
+/// piece until one returns false. Return the first cell that is left. With `one_band`, take nothing
+/// if it takes several bands.
 template <class T, class Run>
 int64_t for_bands(const Plan& plan, Piece p, int buffers, bool one_band, Run&& run) {
   constexpr int64_t
       kBandBytes = 128 << 10,
-      kLongRow =
-          256;  // bytes that stay near a core; cells for which a row is worth the trouble by itself
+      kLongRow = 256;  // bytes that stay in cache; cells from which on a row pays for its own loop
   const Axis& top = plan.axis[0];
   const int64_t cells = p.h1 - p.h0;
   if (plan.plain || plan.inner != 1 || cells == 0 || plan.last().m > kLongRow ||

@@ -1,54 +1,47 @@
-// Long windows, one axis after the other: the cost per cell hardly grows with the window.
+// Sliding: reduce long windows one axis after the other. The cost per cell hardly grows with the
+// window.
 //
-// Along the last axis a line is joined with itself, shifted by 1, 2, 4 cells and so on, until its
-// cells span whole windows. Every other axis is cut into blocks as long as its longest window, so
-// that each window is the end of one block and the beginning of the next: slabs come one by one,
-// and what is kept is one block of them and a running result. Nothing is ever subtracted: NaN and
-// infinity stay in their windows, and sums do not cancel. How a window is put together depends on
-// its axis alone, not on the tile or the piece it is computed in.
+// All axes but the last use the van Herk / Gil-Werman algorithm. The axis is cut into blocks as
+// long as its longest window B. Each window is the end of one block and the start of the next, so
+// it needs one join of a suffix and a prefix:
+//
+//   cells      a b c d | e f g h | i j k l       B = 4
+//   window           [d   e f g]                 = suffix(d) join prefix(e f g)
+//
+// Slabs arrive one by one; memory holds one block of them, whose suffixes are computed when it is
+// complete, and a running prefix.
+//
+// The last axis joins a line with itself, shifted by 1, 2, 4, ... cells, until its cells span whole
+// windows (doubling). A window of any length is two overlapping spans (maxima) or one span per bit
+// of its length (sums).
+//
+// Nothing is subtracted: NaN and infinity stay in their windows, and sums do not cancel. The way a
+// window is composed depends on its axis alone, not on tiles or pieces.
+// Source: M. van Herk, "A fast algorithm for local minimum and maximum filters on rectangular and
+// octagonal kernels", Pattern Recognition Letters 13 (1992); J. Gil, M. Werman, "Computing 2-D min,
+// median, and max filters", IEEE PAMI 15 (1993). Doubling: W. D. Hillis, G. L. Steele, "Data
+// parallel algorithms", CACM 29 (1986).
 #pragma once
-#include "verbs/max.hpp"
+#include "loops/transposed_tile.hpp"
 
 namespace poolgrad::PG_ISA {
-
-/// The greater of two values, the earlier of equals.
-template <class W>
-struct MaxOp {
-  using Cell = W;
-  static constexpr bool idempotent = true;
-  static W neutral() { return minus_infinity<W>(); }
-  template <int L>
-  PG_INLINE static Vec<W, L> join(Vec<W, L> a, Vec<W, L> b) {
-    return larger<W, L>(a, b);
-  }
-};
-
-struct SumOp {
-  using Cell = double;
-  static constexpr bool idempotent = false;
-  static double neutral() { return 0; }
-  template <int L>
-  PG_INLINE static Vec<double, L> join(Vec<double, L> a, Vec<double, L> b) {
-    return a + b;
-  }
-};
 
 /// A row of a tile, in the source or in the destination: cells [w0, w0 + cells) of the last axis,
 /// lanes [c0, c0 + lanes) of each.
 struct TileRow {
   const int64_t* at;  ///< its cell along each axis but the last
-  int64_t item;       ///< which image
-  int64_t place;      ///< where its first lane is in the image
+  int64_t item;       ///< the item
+  int64_t place;      ///< the offset of its first lane in the item
   int64_t w0, cells, c0, lanes, inner;
 
-  /// Calls f(place in the image, place in the tile's row, lanes) for stretches [w, end) of cells of
-  /// the row.
+  /// Call f(offset in the item, offset in the row of the tile, lanes) for the contiguous spans of
+  /// cells [w, end).
   template <class F>
   PG_INLINE void for_spans(int64_t w, int64_t end, F&& f) const {
     if (lanes == inner) return f(place + w * inner, w * lanes, (end - w) * lanes);
     for (; w < end; ++w) f(place + w * inner, w * lanes, lanes);
   }
-  /// Calls f(number, w, end) for stretches of cells that have the same number.
+  /// Call f(number, w, end) for runs of cells with equal numbers.
   template <class Number, class F>
   PG_INLINE void for_equal_runs(Number&& number, F&& f) const {
     for (int64_t w = 0, end; w < cells; w = end) {
@@ -59,7 +52,7 @@ struct TileRow {
   }
 };
 
-/// to = a joined with b; both rows are full vectors long.
+/// Set to = a join b; rows are whole vectors.
 template <class Op>
 PG_INLINE void join_rows(const typename Op::Cell* a, const typename Op::Cell* b,
                          typename Op::Cell* to, int64_t n) {
@@ -68,14 +61,14 @@ PG_INLINE void join_rows(const typename Op::Cell* a, const typename Op::Cell* b,
     store<L>(to + c, Op::template join<L>(load<L>(a + c), load<L>(b + c)));
 }
 
-/// One line: out[j] = op over the cells of window j. Windows that are cut at the edges are
-/// completed by neutral cells.
+/// Reduce a line: out[j] = op over the cells of window j. Neutral cells complete windows that an
+/// edge cut.
 template <class Op>
 class LineReducer {
  public:
   using Cell = typename Op::Cell;
   static constexpr int L = kLanes<Cell>;
-  static constexpr int64_t kShort = 6;  ///< windows up to this length are joined cell by cell
+  static constexpr int64_t kShort = 6;  ///< windows up to this length join cell by cell
 
   explicit LineReducer(const Axis& axis)
       : axis_(axis), base_(axis.m ? axis.start[axis.lo] - axis.lo * axis.step : 0) {
@@ -86,17 +79,18 @@ class LineReducer {
     }
   }
 
-  /// Where window j begins, and where it ends, neutral cells included.
+  /// Return the begin and the end of window j, neutral cells included.
   int64_t begin(int64_t j) const { return regular_ ? base_ + j * axis_.step : axis_.start[j]; }
   int64_t end(int64_t j) const { return regular_ ? begin(j) + axis_.widest : axis_.stop[j]; }
 
-  /// The elements that a line of windows [j0, j1) needs, with room for vectors that reach over its
-  /// end.
+  /// Return the elements that the line of windows [j0, j1) needs, with room for vectors that read
+  /// past its end.
   int64_t room(int64_t j0, int64_t j1, int64_t lanes) const {
     return (end(j1 - 1) - begin(j0) + axis_.widest) * lanes + 2 * L;
   }
 
-  /// The cells of the line begin at window j0, which has been read already; it is overwritten.
+  /// Reduce the line of windows [j0, j1). The line begins at window j0, holds its cells, and is
+  /// overwritten.
   void run(int64_t j0, int64_t j1, int64_t lanes, Cell* line, Cell* out) const {
     const int64_t B = axis_.widest, cells = end(j1 - 1) - begin(j0),
                   lead = axis_.start[j0] - begin(j0), tail = axis_.stop[j1 - 1] - begin(j0);
@@ -125,8 +119,8 @@ class LineReducer {
     }
   }
 
-  /// Each cell of the line spans `span` cells: what that gives to windows of `length` cells that
-  /// begin one cell after the other.
+  /// Each cell of the line spans `span` cells: join what that gives to windows of `length` cells,
+  /// which begin at successive cells.
   static void combine_span(const Cell* line, int64_t span, int64_t length, int64_t lanes, int64_t n,
                            Cell* out) {
     if constexpr (Op::idempotent) {
@@ -138,7 +132,7 @@ class LineReducer {
       else std::memcpy(out, line, static_cast<size_t>(n) * sizeof(Cell));
     }
   }
-  /// The same for one window, whose neighbours in `out` are not to be touched.
+  /// Do the same for one window; leave its neighbours in `out` alone.
   static void combine_span_of(const Cell* line, int64_t span, int64_t length, int64_t lanes,
                               Cell* out) {
     const int64_t done = Op::idempotent ? length - span : length & (span - 1);
@@ -159,12 +153,11 @@ class LineReducer {
   bool regular_;
 };
 
-/// Bytes of working memory for sliding.
+/// The most bytes of scratch memory for sliding.
 constexpr int64_t kSlideBytes = 448 << 10;
 
-/// Slides over a piece of a plan, tile by tile. read(row, cells) supplies a row of the source,
-/// write(row, cells) takes one of the destination. Rows of the destination come in order, for each
-/// lane, if slabs must stay whole.
+/// Slide over a piece of a plan, tile by tile. read(row, cells) supplies a source row, write(row,
+/// cells) receives a destination row. With `keep_order`, the rows of each lane arrive in order.
 template <class Op>
 class SlidingReducer {
  public:
@@ -203,8 +196,8 @@ class SlidingReducer {
     return (n + kLanes<Cell> - 1) / kLanes<Cell> * kLanes<Cell>;
   }
 
-  /// Chooses tiles that fit the memory, as far as they can be cut: lanes first, which costs
-  /// nothing, then the axis whose windows overlap the cut least.
+  /// Cut the work into tiles that fit the memory: first by lanes, which costs nothing, then along
+  /// the axis whose windows overlap a cut least.
   int64_t measure(bool keep_order) {
     lanes_ = plan_.inner;
     for (int a = 1; a <= top_; ++a) tile_[a] = plan_.axis[a].m;
@@ -246,7 +239,7 @@ class SlidingReducer {
     return false;
   }
 
-  /// The tile's cells of axes `a` and on, at the source cell where the axes before stand.
+  /// Reduce axes `a` and following at the current source cell of the axes before.
   template <class Read>
   void reduce_slab(int a, Cell* to, Read&& read) {
     if (a < top_) return reduce_axis(a, to, read, [](int64_t) {});
@@ -262,8 +255,8 @@ class SlidingReducer {
     line_.run(j0, j1, row.lanes, row_, to);
   }
 
-  /// Axis a of the tile: out receives its destination cells, one after the other, or all in one
-  /// place if a is the first.
+  /// Reduce axis a of the tile: `out` receives its destination cells one after the other, or all in
+  /// one place if a is the first axis.
   template <class Read, class Done>
   void reduce_axis(int a, Cell* out, Read&& read, Done&& done) {
     const Axis& axis = plan_.axis[a];
@@ -292,7 +285,7 @@ class SlidingReducer {
     }
   }
 
-  /// begin = run joined with slab, out = end joined with that.
+  /// Set begin = run join slab, and out = end join begin.
   static void extend_and_join(const Cell* run, const Cell* slab, Cell* begin, const Cell* end,
                               Cell* out, int64_t n) {
     constexpr int L = kLanes<Cell>;
@@ -303,7 +296,7 @@ class SlidingReducer {
     }
   }
 
-  /// Hands out the rows of the slab of destination cell j.
+  /// Write the rows of destination cell j.
   template <class Write>
   void emit_rows(int64_t j, Write&& write) {
     int64_t rows = 1, at[kMaxRank] = {j};
@@ -335,8 +328,8 @@ class SlidingReducer {
   Cell *ring_[kMaxRank], *begin_[kMaxRank], *slab_, *row_;
 };
 
-/// Whether sliding is possible, and saves work: a step of it costs as much as `step` visits to a
-/// cell. The same at every ISA level, since sums depend on it.
+/// Return true if sliding is possible and saves work: one step of it costs as much as `step` visits
+/// to a cell. All instruction sets decide alike, because sums depend on it.
 inline bool worth_sliding(const Plan& plan, double step) {
   double reduce_short = 1, passes = 0;
   if (plan.rank < 2 || plan.outer * plan.inner == 0) return false;
@@ -352,7 +345,7 @@ inline bool worth_sliding(const Plan& plan, double step) {
   return reduce_short > step * passes;
 }
 
-/// Rows that fill vectors by themselves; where they are shorter, images go side by side.
+/// Return true if rows fill vectors by themselves; shorter rows use transposed tiles.
 inline bool long_rows(const Plan& plan) { return plan.last().m * plan.inner >= 64; }
 
 template <class T, int Sources, int Partners, class Run>

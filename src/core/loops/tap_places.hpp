@@ -1,11 +1,16 @@
-// From the number of a tap to its place in the source: a window is a box, so one division per axis
-// finds it.
+// Find the source cell of a tap. A window is a box, so one division per axis is enough:
+//
+//   tap = (row of the window) * width + column
+//
+// Divisors are window lengths up to 65,536, so a multiplication by a rounded-up reciprocal and a
+// shift divide exactly. Source: T. Granlund, P. L. Montgomery, "Division by invariant integers
+// using multiplication", PLDI 1994.
 #pragma once
 #include "loops/taps.hpp"
 
 namespace poolgrad::PG_ISA {
 
-/// Whether some window [j0, j1) along an axis has no cells.
+/// Return true if some window in [j0, j1) is empty.
 inline bool has_empty_window(const Axis& axis, int64_t j0, int64_t j1) {
   for (int64_t j = j0; j < j1; ++j)
     if (axis.length(j) == 0) return true;
@@ -13,14 +18,14 @@ inline bool has_empty_window(const Axis& axis, int64_t j0, int64_t j1) {
 }
 inline bool has_empty_window(const Axis& axis) { return has_empty_window(axis, 0, axis.m); }
 
-/// The places of taps: those of one destination row after the other, or, where items are small, of
-/// some whole items at once. Taps may be anybody's: each is read once, and checked.
+/// Compute offsets of taps: for one destination row after the other, or for several small items
+/// together. Other threads may write the taps meanwhile: each tap is read once and checked.
 template <class Tap>
 class TapPlaces {
  public:
   explicit TapPlaces(const Plan& plan) : TapPlaces(plan, false, Piece{0, 0, 0, plan.axis[0].m}) {}
-  /// Of whole items only if nothing but whole items is asked for; of rows that are items, nothing
-  /// but the piece's cells.
+  /// With `entire_items`, every piece is made of complete items. One-axis plans tabulate only the
+  /// cells of the piece.
   TapPlaces(const Plan& plan, bool entire_items, Piece p)
       : plan_(plan),
         j0_(plan.rank == 1 ? p.h0 : 0),
@@ -43,7 +48,7 @@ class TapPlaces {
         skip_(lanes_ * levels() + kBlock),
         factor_(lanes_ * levels() + kBlock),
         rows_(items_ ? lanes_ + kBlock : 1) {
-    for (int64_t k = 0; k < kBlock; ++k) {  // of lanes behind the last, which are computed in vain
+    for (int64_t k = 0; k < kBlock; ++k) {  // lanes behind the last, whose results are ignored
       from_[lanes_ + k] = 0;
       skip_[lanes_ * levels() + k] = 0;
       factor_[lanes_ * levels() + k] = 0;
@@ -58,12 +63,12 @@ class TapPlaces {
     if (!items_ && fast_) tabulate(0, 0);
   }
 
-  /// Items whose places are found at once; 0 if they are found row by row.
+  /// Return how many items are computed together; 0 if rows are computed one by one.
   int64_t items() const { return items_; }
-  /// Whether windows have cells, as far as is known.
+  /// Return true if it is known that no window is empty.
   bool no_window_is_empty() const { return fast_; }
 
-  /// Moves to destination row u of an item.
+  /// Move to destination row u of an item.
   [[gnu::noinline]] void seek(int64_t u) {
     int64_t stride = plan_.last().n * plan_.inner;
     base_ = 0;
@@ -81,9 +86,9 @@ class TapPlaces {
     if (!items_) rows_[0] = static_cast<Number>(count_);
   }
 
-  /// Calls f(lane, element offset) for lanes [begin, end) of this row, or of the items from their
-  /// first on. Returns -1, or the lane of the first tap that is outside its window, or, of items, a
-  /// lane that is not behind it. A window without cells has none to miss.
+  /// Call f(lane, element offset) for lanes [begin, end) of this row, or of the items. Return -1,
+  /// or the lane of the first tap outside its window; for items, a lane at or before it. Empty
+  /// windows have no taps to check.
   template <class F>
   PG_INLINE int64_t each(const Tap* taps, int64_t begin, int64_t end, F&& f) {
     const int64_t base = items_ ? 0 : base_;
@@ -97,7 +102,7 @@ class TapPlaces {
     return -1;
   }
 
-  /// The same one by one, for lanes of this row.
+  /// Do the same tap by tap, for lanes of this row.
   template <class F>
   int64_t each_slowly(const Tap* taps, int64_t begin, int64_t end, F&& f) {
     int64_t wrong = -1;
@@ -110,13 +115,13 @@ class TapPlaces {
   using Number = std::conditional_t<sizeof(Tap) == 1, uint32_t, uint64_t>;
   static constexpr int kShift = sizeof(Tap) == 1 ? 16 : 32;
   static constexpr int64_t kMost =
-      sizeof(Tap) == 1 ? 256 : 65536;  // up to it a product and a shift divide exactly
+      sizeof(Tap) == 1 ? 256 : 65536;  // up to this, a product and a shift divide exactly
   static constexpr int64_t kRun = 512, kBlock = 16, kWhole = 8192, kByLane = 16;
 
   struct Level {
     int64_t length, stride;
-    int32_t skip;  // from the end of a window along this axis to its beginning one further along
-                   // the axis before
+    int32_t
+        skip;  // from the end of a window row to the start of its next row along the axis before
     Number factor;
   };
 
@@ -124,7 +129,7 @@ class TapPlaces {
     return ((Number{1} << kShift) + static_cast<Number>(by) - 1) / static_cast<Number>(by);
   }
 
-  /// No window is empty, none is too large, and offsets fit 32 bits.
+  /// Return true if no window is empty or too large, and offsets fit 32 bits.
   bool divides_fast() const {
     bool may = !plan_.plain && SourceRows::capacity(plan_) * plan_.last().widest <= kMost &&
                size_ <= INT32_MAX && item_lanes_ > 0;
@@ -135,7 +140,7 @@ class TapPlaces {
     const int64_t some = (kRun + item_lanes_ - 1) / item_lanes_;
     return some < plan_.outer ? some : plan_.outer;
   }
-  /// Puts a row's lanes, or its cells, into the tables from k on.
+  /// Fill the tables with the lanes, or the cells, of a row from k on.
   int64_t tabulate(int64_t k, int64_t base) {
     const Axis& last = plan_.last();
     for (int64_t j = j0_; j < j1_; ++j)
@@ -149,11 +154,11 @@ class TapPlaces {
       }
     return k;
   }
-  /// Tables: of the last axis, and of those between it and the first.
+  /// Count the tables: one for the last axis, and one per axis between it and the first.
   int levels() const { return items_ && plan_.rank > 2 ? plan_.rank - 1 : 1; }
 
-  /// Puts the places of the taps, counted from the base; false if one is outside its window. By
-  /// whole blocks: the lanes that are too many have tap 0.
+  /// Compute the offsets of taps relative to the base; return false if one is outside its window.
+  /// Works in whole blocks: surplus lanes have tap 0.
   [[gnu::noinline]] bool find(int64_t lane, int64_t taps) {
     const int64_t count = (taps + kBlock - 1) / kBlock * kBlock;
     if (items_)
@@ -176,8 +181,8 @@ class TapPlaces {
     return inside && divide_outer_axes<false>(0, by_lane_ ? count : taps);
   }
 
-  /// Along the last axis: places of taps, and which of its window's rows each is in. The lanes are
-  /// of any cells, or of one.
+  /// Divide along the last axis: the offset of each tap, and its row within the window. Lanes
+  /// belong to any cells (`Lanes`), or to one cell.
   template <bool Lanes, bool Items>
   PG_INLINE bool divide_last_axis(const Tap* __restrict taps, int64_t count,
                                   const int32_t* __restrict from, const int32_t* __restrict skip,
@@ -196,7 +201,7 @@ class TapPlaces {
     return !outside;
   }
 
-  /// Along the axes between the last and the first.
+  /// Divide along the axes between the first and the last.
   template <bool Items>
   PG_INLINE bool divide_outer_axes(int64_t lane, int64_t count) {
     for (int a = plan_.rank - 2; a > 0; --a) {
@@ -210,7 +215,7 @@ class TapPlaces {
     return true;
   }
 
-  /// Reads some taps.
+  /// Copy some taps.
   [[gnu::noinline]] int64_t read_taps(const Tap* taps, int64_t lane, int64_t end) {
     const int64_t count = end - lane < kRun ? end - lane : kRun;
     checkpoint(budget_, count);
@@ -238,22 +243,23 @@ class TapPlaces {
   }
 
   const Plan& plan_;
-  const int64_t j0_, j1_;  // the cells of the last axis that are asked for
+  const int64_t j0_, j1_;  // the range of cells of the last axis
   StepBudget& budget_;
   const int64_t row_lanes_, item_lanes_, size_;
   const bool fast_, by_lane_;
-  const int64_t items_, lanes_;  // items at once, or 0; lanes or cells in a table
+  const int64_t items_, lanes_;  // items computed together, or 0; lanes or cells in a table
   Scratch<int32_t> from_, skip_;
   Scratch<Number> factor_, rows_;
-  int64_t base_ = 0, count_ = 1;  // where the row's first windows begin; rows that they have
+  int64_t base_ = 0,
+          count_ = 1;  // the offset of the first window of the row; the rows of its windows
   Level level_[kMaxRank];
   Tap taps_[kRun + kBlock];
   int32_t place_[kRun];
   Number row_[kRun];
 };
 
-/// Calls f(flat position of the tap, element offset in the source, the same in its item) for all
-/// taps of a piece. Returns the first position whose tap is outside its window, or -1.
+/// Call f(flat position of the tap, element offset in the source, the same in its item) for all
+/// taps of a piece. Return the first position whose tap is outside its window, or -1.
 template <class Tap, class F>
 PG_INLINE int64_t follow(TapPlaces<Tap>& places, const Plan& plan, const Tap* taps, Piece p,
                          F&& f) {
@@ -267,7 +273,7 @@ PG_INLINE int64_t follow(TapPlaces<Tap>& places, const Plan& plan, const Tap* ta
                     [&](int64_t k, int64_t at) { f(i * item + k, i * size + at, at); }) >= 0)
       break;
   }
-  for (; i < p.i1; ++i)  // row by row, or those where a tap was astray
+  for (; i < p.i1; ++i)  // row by row, or items with a tap outside its window
     for (int64_t u = line ? 0 : p.h0 * per; u < (line ? 1 : p.h1 * per); ++u) {
       const int64_t place = i * item + u * row, begin = line ? p.h0 * plan.inner : 0,
                     stop = line ? p.h1 * plan.inner : row;

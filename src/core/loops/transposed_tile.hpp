@@ -1,64 +1,22 @@
-// Lanes from neighbouring images: where an image has few inner elements, many images side by side
-// make full vectors. A tile of them is turned so that the same cell of all images is contiguous,
-// computed as inner elements, and turned back.
+// The transposed tile: an adaptor for plans with few inner elements. It transposes a tile of
+// several images so that one cell of all images is contiguous, runs a loop with these cells as
+// inner lanes, and transposes the result back:
+//
+//   image 0   a0 a1 a2 ...          a0 b0 c0 d0 | a1 b1 c1 d1 | ...
+//   image 1   b0 b1 b2 ...    ->    one vector per cell
+//   image 2   c0 c1 c2 ...
+//   image 3   d0 d1 d2 ...
 #pragma once
-#include <utility>
-
 #include "loops/direct.hpp"
+#include "simd/stream.hpp"
+#include "simd/transpose.hpp"
 
 namespace poolgrad::PG_ISA {
 
-/// Side of the square that is turned in registers.
-template <class T>
-constexpr int kSquare = kBytes / static_cast<int>(sizeof(T)) < 16
-                            ? kBytes / static_cast<int>(sizeof(T))
-                            : 16;
-
-template <int High, class V, int... I>
-PG_INLINE V interleave_halves(V a, V b, std::integer_sequence<int, I...>) {
-  constexpr int L = sizeof...(I);
-  return __builtin_shufflevector(a, b, (I % 2 * L + I / 2 + High * L / 2)...);
-}
-
-/// out[i][j] = in[j][i] for a square of L by L elements, rows `from` and `to` elements apart.
-template <class T>
-PG_INLINE void transpose_square(const T* in, int64_t from, T* out, int64_t to) {
-  using U = typename UintOf<sizeof(T)>::type;
-  constexpr int L = kSquare<T>;
-  using V = Vec<U, L>;
-  using Order = std::make_integer_sequence<int, L>;
-  V a[L], b[L];
-  for (int i = 0; i < L; ++i) std::memcpy(&a[i], in + i * from, sizeof(V));
-#pragma GCC unroll 8
-  for (int step = 1; step < L; step *= 2) {
-    for (int i = 0; i < L / 2; ++i) {
-      b[2 * i] = interleave_halves<0>(a[i], a[i + L / 2], Order{});
-      b[2 * i + 1] = interleave_halves<1>(a[i], a[i + L / 2], Order{});
-    }
-    for (int i = 0; i < L; ++i) a[i] = b[i];
-  }
-  for (int i = 0; i < L; ++i) std::memcpy(out + i * to, &a[i], sizeof(V));
-}
-
-/// out[c][r] = in[r][c] for `rows` rows of `cols` elements.
-template <class T>
-void transpose(const T* in, int64_t from, int64_t rows, int64_t cols, T* out, int64_t to) {
-  constexpr int L = kSquare<T>;
-  int64_t r = 0;
-  for (; r + L <= rows; r += L) {
-    int64_t c = 0;
-    for (; c + L <= cols; c += L) transpose_square(in + r * from + c, from, out + c * to + r, to);
-    for (; c < cols; ++c)
-      for (int64_t i = 0; i < L; ++i) out[c * to + r + i] = in[(r + i) * from + c];
-  }
-  for (; r < rows; ++r)
-    for (int64_t c = 0; c < cols; ++c) out[c * to + r] = in[r * from + c];
-}
-
-/// Bytes of tiles that stay near one core.
+/// The most bytes of a tile, so that it stays in cache.
 constexpr int64_t kTileBytes = 192 << 10;
 
-/// How many images to put side by side; 1 if their own inner elements do.
+/// Return the number of images per tile; 1 if inner elements fill vectors, or images are too few.
 template <class T>
 int64_t images_per_tile(const Plan& plan, int64_t items) {
   if (plan.plain || plan.inner >= kLanes<T> || items < kLanes<T>) return 1;
@@ -66,7 +24,7 @@ int64_t images_per_tile(const Plan& plan, int64_t items) {
   return items < most ? (items + kLanes<T> - 1) / kLanes<T> * kLanes<T> : most;
 }
 
-/// Destination cells of the first axis per tile.
+/// Return the destination cells of the first axis per tile.
 template <class T>
 int64_t rows_per_tile(const Plan& plan, int64_t group, int arrays) {
   const Axis& axis = plan.axis[0];
@@ -79,7 +37,7 @@ int64_t rows_per_tile(const Plan& plan, int64_t group, int arrays) {
   return cells < least ? least : cells;
 }
 
-/// A tile turned on its side: elements of `group` images, cell by cell.
+/// A transposed tile: the elements of `group` images, cell by cell.
 template <class T>
 class Tile {
  public:
@@ -102,7 +60,7 @@ class Tile {
   Scratch<T> data_;
 };
 
-/// Runs run(plan, arrays, piece) on a piece as it lies, or tile by tile with images side by side.
+/// Call run(plan, arrays, piece) on a piece as it is, or on its transposed tiles.
 template <class T, int Sources, int Partners, class Run>
 void for_tiles(const Plan& plan, const RowArrays<T, Sources, Partners>& a, Piece p, Run&& run) {
   const int64_t group = images_per_tile<T>(plan, p.i1 - p.i0);
@@ -142,7 +100,7 @@ void for_tiles(const Plan& plan, const RowArrays<T, Sources, Partners>& a, Piece
   }
 }
 
-/// Whether some window of destination row u of an item has at most kLongSum cells.
+/// Return true if some window of destination row u has at most kLongSum cells.
 inline bool has_short_window(const Plan& plan, int64_t u) {
   const Axis& last = plan.last();
   int64_t least = last.n;
@@ -152,9 +110,9 @@ inline bool has_short_window(const Plan& plan, int64_t u) {
   return least <= kLongSum;
 }
 
-/// Runs a cell kernel over the rows of a piece, images side by side where that fills the vectors;
-/// rows without short windows are left out if only those are wanted. Far: what is written may go
-/// past the caches.
+/// Run a cell kernel over the rows of a piece, in transposed tiles if they fill the vectors. With
+/// `only_short`, skip rows without short windows. With `Streamed`, stream the result if the arrays
+/// ask for it.
 template <class T, bool Streamed = false, int Sources, int Partners, class Cell>
 void over_rows(const Plan& full_plan, const RowArrays<T, Sources, Partners>& arrays, bool reversed,
                Piece piece, Cell&& cell, bool only_short = false) {

@@ -1,4 +1,4 @@
-// Element types, and the enums by which the caller picks a rule.
+// Element types, and the rules that a caller chooses.
 #pragma once
 #include <cstdint>
 
@@ -13,32 +13,32 @@ struct bf16 {
 
 enum class Dtype : int { f16, bf16, f32, f64, i8, u8, i16, u16, i32, u32, i64, u64, count };
 
-/// Windows of more cells are summed in a wider type, in any order, except where the rule is strict.
+/// Longer windows are summed in float64, in any order, unless the rule is `strict`.
 constexpr int64_t kLongSum = 64;
 
-/// How a fold turns a sum into a result.
+/// How fold turns a sum into a result.
 enum class Mean : int {
-  counted,  ///< divide by the count, which stops growing where the type runs out of digits
-  exact,    ///< divide by the count rounded to the type
+  counted,  ///< divide by the count, capped at the largest integer that T counts up to
+  exact,    ///< divide by the count, rounded to T
   wide,     ///< sum in 64-bit integers, divide toward zero
-  strict,   ///< as exact, however long the window
-  total,    ///< the sum itself; halves are summed in float64 and rounded once
-  once,     ///< as exact; halves are summed in float64 and rounded once
+  strict,   ///< like `exact`, and add tap after tap however long the window is
+  total,    ///< do not divide; sum half types in float64 and round once
+  once,     ///< like `exact`; sum half types in float64 and round once
 };
 
-/// How a transposed fold weighs a source cell.
+/// How spread weighs a cell of the gradient.
 enum class Share : int {
-  reciprocal,        ///< multiply by 1/count, computed in float64, rounded to the type
-  short_reciprocal,  ///< multiply by 1/count, computed in float32, rounded to the type
-  quotient,          ///< add cell/count in float64, round at the end
-  whole,             ///< add the cell itself; halves in float64, rounded at the end
+  reciprocal,        ///< multiply by 1/count, computed in float64 and rounded to T
+  short_reciprocal,  ///< multiply by 1/count, computed in float32 and rounded to T
+  quotient,          ///< add cell/count in float64, round the sum
+  whole,             ///< add the cell itself; sum half types in float64, round the sum
 };
 
-/// What a window's maximum starts from.
+/// The value that a maximum starts from.
 enum class Start : int {
-  first,     ///< its first cell, NaN or not
+  first,     ///< the first cell of the window, NaN or not
   lowest,    ///< the lowest finite value
-  infinity,  ///< minus infinity; the lowest finite value where the window was cut at an edge
+  infinity,  ///< minus infinity, but the lowest finite value if an edge cut the window
 };
 
 }  // namespace poolgrad

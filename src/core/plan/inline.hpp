@@ -1,5 +1,5 @@
-// Functions that every instruction set inlines: a copy that two of them shared would be compiled
-// for only one.
+// Force inlining. Each instruction set compiles its own copy; the linker would keep only one copy
+// of a shared function, perhaps one that this processor cannot run.
 #pragma once
 
 #define PG_INLINE [[gnu::always_inline]] inline

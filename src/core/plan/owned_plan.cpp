@@ -18,12 +18,12 @@ int64_t product(int64_t a, int64_t b) {
   return r;
 }
 
-/// From this length on, the tables of an axis are weighed against the machine's memory.
+/// Compare the tables of an axis with the memory of the machine from this length on.
 constexpr int64_t kLongAxis = 1 << 24;
 
 void check(const AxisData& axis) {
   if (axis.n < 0) throw std::invalid_argument("plan: an axis has a negative length");
-  // Its tables would be allocated, and then the system would end some process when they are filled.
+  // The allocation would succeed; the system would kill some process once we fill the tables.
   if (axis.n > kLongAxis && axis.n / (sysconf(_SC_PAGE_SIZE) / 64) > sysconf(_SC_PHYS_PAGES))
     throw std::bad_alloc();
   if (axis.stop.size() != axis.start.size() ||
@@ -43,13 +43,13 @@ void check(const AxisData& axis) {
   }
 }
 
-/// Finds the longest stretch in which windows repeat with the given period and step.
+/// Find the longest range in which windows repeat with this period and step.
 void find_repeats(Axis& axis, int64_t period, int64_t step) {
   const auto alike = [&](int64_t a) {
     return axis.count[a] == axis.count[a + step] && axis.base[a + step] - axis.base[a] == period;
   };
-  int64_t odd =
-      0;  // since windows only move on: all cells from the last one's start up to here are alike
+  int64_t odd = 0;  // cells from the start of the last window up to this one are alike; windows
+                    // only move forward
   const auto same = [&](int64_t j) {
     const int64_t k = j + period;
     if (axis.start[k] != axis.start[j] + step || axis.length(k) != axis.length(j)) return false;
@@ -77,11 +77,11 @@ int64_t widest(const Axis& axis) {
   return most;
 }
 
-/// See Axis::blocks; empty if windows do not fit the blocks.
+/// Compute Axis::blocks; return an empty table if some window fits no block.
 Bytes fit_blocks(const Axis& axis) {
   Bytes fit(static_cast<size_t>(axis.m));
   const int64_t B = axis.widest;
-  int64_t block = 0;  // where the block begins that the window begins in
+  int64_t block = 0;  // the start of the block that holds the start of the window
   StepBudget& steps = step_budget();
   uint8_t* const kind = fit.data();
   for (int64_t j = 0; j < axis.m; ++j) {
@@ -130,7 +130,7 @@ OwnedPlan::OwnedPlan(int64_t outer, int64_t inner, std::vector<AxisData> axes, b
     const int64_t step = m > 1 ? data.start[middle + 1] - data.start[middle] : 0;
     if (step > 0) find_repeats(f, 1, step);
 
-    // The windows that cover cell i: those that end behind it and begin no later than it.
+    // The windows that cover cell i end behind it and begin at or before it.
     Transposed& t = transposed_axes_[a];
     t.start.resize(static_cast<size_t>(data.n));
     t.stop.resize(static_cast<size_t>(data.n));

@@ -1,4 +1,4 @@
-// A plan that owns its numbers, checked once; with it comes its transpose.
+// A plan that owns its tables and has been checked, with its transposed plan.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace poolgrad {
 
-/// Where tables lie: long ones as large results do, since to ask for their pages takes longer than
+/// Allocate tables. Long ones use cached blocks: the system takes longer to map pages than we take
 /// to fill them.
 template <class T>
 struct TableMemory {
@@ -22,13 +22,13 @@ struct TableMemory {
   }
   void deallocate(T* p, size_t count) { free_bytes(p, count * sizeof(T)); }
   template <class U>
-  void construct(U*) noexcept {}  // a new table is filled next
+  void construct(U*) noexcept {}  // leave the elements uninitialised: the caller fills them
   bool operator==(const TableMemory&) const { return true; }
 };
 using Table = std::vector<int64_t, TableMemory<int64_t>>;
 using Bytes = std::vector<uint8_t, TableMemory<uint8_t>>;
 
-/// One axis as it comes from outside.
+/// One axis as the caller gives it.
 struct AxisData {
   int64_t n;
   Table start, stop, span;
@@ -47,7 +47,7 @@ class OwnedPlan {
   int64_t source_size() const { return source_size_; }
   int64_t dest_size() const { return dest_size_; }
 
-  /// The shapes of new arrays: of the source and of the destination, which have as many elements.
+  /// Shapes of new arrays; their sizes are source_size() and dest_size().
   std::vector<int64_t> source_shape, dest_shape;
 
  private:

@@ -1,4 +1,4 @@
-// Windows as data: intervals per axis, nothing about who uses them.
+// Plans: the windows of a call as data. See README.md for a drawing.
 #pragma once
 #include <cstdint>
 
@@ -15,34 +15,35 @@ struct Axis {
   const int64_t* start = nullptr;  ///< m values, not decreasing
   const int64_t* stop = nullptr;   ///< m values, not decreasing
   const int64_t* span = nullptr;   ///< m lengths before the windows were cut at the edges
-  const int64_t* count =
-      nullptr;                    ///< for a transposed axis: n lengths of the windows it came from,
-  const int64_t* base = nullptr;  ///< and n starts of those windows
-  int64_t widest = 0;             ///< longest window
-  int64_t origin = 0;             ///< the source cell at which the array in hand begins
-  int64_t first = 0;              ///< the destination cell at which this piece begins
+  const int64_t* count = nullptr;  ///< transposed axes only: n lengths of the original windows
+  const int64_t* base = nullptr;   ///< transposed axes only: n starts of the original windows
+  int64_t widest = 0;              ///< longest window
+  int64_t origin = 0;              ///< the source cell at which the given array begins
+  int64_t first = 0;               ///< the destination cell at which this piece begins
 
-  /// How a window comes from blocks as long as the longest one: 0, the end of one and the beginning
-  /// of the next; 1, the beginning of one; 2, the end of one. Null if some window is none of these.
+  /// How sliding.hpp builds window j from blocks of `widest` cells. 0: the end of one block and the
+  /// start of the next. 1: the start of one block. 2: the end of one block. Null if some window is
+  /// none of these.
   const uint8_t* blocks = nullptr;
 
-  // In [lo, hi) the windows repeat: start[j + period] == start[j] + step, same length.
+  // Windows repeat in [lo, hi): start[j + period] == start[j] + step, with equal lengths.
   int64_t lo = 0, hi = 0, period = 1, step = 1;
 
   PG_INLINE int64_t from(int64_t j) const { return start[j] - origin; }
   PG_INLINE int64_t length(int64_t j) const { return stop[j] - start[j]; }
 };
 
-/// All axes of an array as (outer, pooled axes, inner); what is not pooled is in outer or inner.
+/// An array as (outer, pooled axes, inner). Dimensions that are not pooled belong to outer or
+/// inner.
 struct Plan {
   int64_t outer = 1, inner = 1;
   int rank = 0;
-  bool plain = false;  ///< take the generic path everywhere: the fast ones are tested against it
+  bool plain = false;  ///< run the direct schedule only; tests compare the others with it
   Axis axis[kMaxRank];
 
   PG_INLINE const Axis& last() const { return axis[rank - 1]; }
 
-  /// Rows of destination cells per cell of the first axis, and per outer item.
+  /// Count the destination rows per cell of the first axis, and per item.
   PG_INLINE int64_t rows_per_slab() const {
     int64_t rows = 1;
     for (int a = 1; a + 1 < rank; ++a) rows *= axis[a].m;
@@ -50,7 +51,7 @@ struct Plan {
   }
   PG_INLINE int64_t rows_per_item() const { return rank == 1 ? 1 : axis[0].m * rows_per_slab(); }
 
-  /// Elements per cell of the first axis, in the source and in the destination.
+  /// Count the elements per cell of the first axis, in the source and in the destination.
   PG_INLINE int64_t source_slab() const {
     int64_t size = inner;
     for (int a = 1; a < rank; ++a) size *= axis[a].n;
@@ -63,16 +64,16 @@ struct Plan {
   }
 };
 
-/// Whether taps are followed one by one: vectors look at all cells of a window, which takes inner
-/// elements.
+/// Return true to follow taps one by one. Else vectors compare all cells of a window with the tap,
+/// which needs enough inner elements to fill them.
 PG_INLINE bool follows_single_taps(const Plan& plan) { return plan.plain || plan.inner < 8; }
 
-/// A piece of the work: outer items [i0, i1), destination cells [h0, h1) of the first axis.
+/// A part of a call: items [i0, i1), destination cells [h0, h1) of the first axis.
 struct Piece {
   int64_t i0, i1, h0, h1;
 };
 
-/// The plan of destination cells [a, b) of the first axis alone, for a source array that begins at
+/// Return the plan of destination cells [a, b) of the first axis, for a source array that begins at
 /// cell `origin`.
 PG_INLINE Plan strip(const Plan& plan, int64_t a, int64_t b, int64_t origin) {
   Plan p = plan;

@@ -1,12 +1,11 @@
-// What tasks found wrong.
+// Where a call found an error.
 #pragma once
 #include <atomic>
 #include <cstdint>
 
 namespace poolgrad {
 
-/// The first task that found something wrong, in task order, so that the answer never depends on
-/// timing.
+/// Keep the smallest position that a task reports, so that the answer does not depend on timing.
 class FirstWrong {
  public:
   void report(int64_t at) {

@@ -10,8 +10,7 @@
 namespace poolgrad {
 namespace {
 
-constexpr size_t kMostBlocks =
-    1024;  // so many are kept that the list never has to grow, which could fail
+constexpr size_t kMostBlocks = 1024;  // the list reserves this many, because growing it could fail
 
 struct Block {
   void* memory;
@@ -25,8 +24,8 @@ struct BlockCache {
 };
 
 BlockCache& cache() {
-  // Never destroyed: arrays may outlive static objects. The lock is held across a fork, so that the
-  // child finds it free.
+  // Never destroy the cache: arrays may outlive static objects. Hold the lock across a fork, so
+  // that the child finds it free.
   static BlockCache* k = [] {
     static BlockCache* made = new BlockCache;
     made->blocks.reserve(kMostBlocks);
@@ -44,7 +43,7 @@ void drop_oldest(BlockCache& k) {
   k.blocks.erase(k.blocks.begin());
 }
 
-/// Frees what is kept, where memory has become scarce.
+/// Free all cached blocks when the system has no memory left.
 void drop_all() {
   BlockCache& k = cache();
   std::lock_guard lock(k.lock);

@@ -1,4 +1,4 @@
-// Memory for large results: pages that were paid for once are used again.
+// Cache the memory of large results: a new result reuses pages that the system has mapped before.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -7,17 +7,17 @@
 
 namespace poolgrad {
 
-/// Blocks from this size on are worth keeping.
+/// Cache blocks of this size or more.
 constexpr size_t kLargeBlock = size_t{1} << 20;
 
-/// A block of at least that many bytes, on huge pages where the system has them. Throws
+/// Return a block of at least that many bytes, on huge pages if the system has them. Throws
 /// std::bad_alloc.
 void* take_block(size_t bytes);
 
-/// Keeps the block for the next taker, or frees the oldest ones if more would be kept than allowed.
+/// Put a block into the cache; free the oldest blocks if the cache exceeds its limit.
 void return_block(void* block, size_t bytes);
 
-/// Memory of any size: a block if it is large.
+/// Allocate and free memory of any size; large blocks come from the cache.
 inline void* allocate_bytes(size_t bytes) {
   return bytes >= kLargeBlock ? take_block(bytes) : ::operator new(bytes);
 }
@@ -25,13 +25,13 @@ inline void free_bytes(void* memory, size_t bytes) {
   bytes >= kLargeBlock ? return_block(memory, bytes) : ::operator delete(memory);
 }
 
-/// How many bytes may be kept; 0 keeps none.
+/// Set the limit of the cache in bytes; 0 caches nothing.
 void set_cache_limit(size_t bytes);
 
-/// Results of so many bytes may go past the caches. Smaller ones are still in some cache when they
-/// are read next; tests make it 0.
+/// Stream results of this many bytes or more. Smaller ones are still in a cache when the caller
+/// reads them. Tests set it to 0.
 extern std::atomic<int64_t> stream_threshold;
-/// What it is unless somebody moves it: half of the last cache, at most 64 MiB.
+/// Return the default: half of the last cache, at most 64 MiB.
 int64_t default_stream_threshold();
 
 }  // namespace poolgrad

@@ -20,7 +20,7 @@ namespace poolgrad {
 #if defined(_WIN32)
 
 void* map_pages(size_t bytes) {
-  // Aligned blocks of this size come straight from the system: fresh pages, given back when freed.
+  // The C library maps aligned blocks of this size directly and unmaps them when they are freed.
   void* p = _aligned_malloc(bytes, kHugePage);
   if (!p) throw std::bad_alloc();
   return p;

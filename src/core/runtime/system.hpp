@@ -1,5 +1,5 @@
 #pragma once
-// What operating systems do in different ways: pages, forks, processors.
+// Wrap what operating systems do differently: pages, forks, processors.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,19 +11,18 @@ namespace poolgrad {
 
 constexpr size_t kHugePage = size_t{2} << 20;
 
-/// Memory that begins at a multiple of kHugePage, for a multiple of it; std::bad_alloc if there is
-/// none.
+/// Allocate a multiple of kHugePage bytes, aligned to it. Throws std::bad_alloc.
 void* map_pages(size_t bytes);
 void unmap_pages(void* memory, size_t bytes);
 
-/// Memory that begins at a multiple of 64, for a multiple of it; null if there is none.
+/// Allocate a multiple of 64 bytes, aligned to 64; return null if there is no memory.
 void* allocate_aligned(size_t bytes);
 void free_aligned(void* memory);
 
-/// Calls these around every fork, where there are forks.
+/// Call these functions around every fork.
 void at_fork(void (*before)(), void (*in_parent)(), void (*in_child)());
 
-/// Keeps signals from the calling thread, and from threads that it starts, while in scope.
+/// Block signals in this thread, and in threads that it starts, while in scope.
 class NoSignals {
 #if defined(_WIN32)
  public:
@@ -42,10 +41,10 @@ class NoSignals {
 #endif
 };
 
-/// How many processors this process may use, 0 if nobody knows.
+/// Count the processors that this process may use; 0 if unknown.
 unsigned usable_processors();
 
-/// Bytes of the last cache before memory, 0 if nobody knows.
+/// Return the size of the last-level cache in bytes; 0 if unknown.
 int64_t last_cache();
 
 }  // namespace poolgrad

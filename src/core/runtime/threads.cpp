@@ -17,7 +17,7 @@
 namespace poolgrad {
 namespace {
 
-/// Default rounding and subnormals while in scope, whatever the calling program has set.
+/// Set default rounding and subnormals while in scope, whatever the program has set.
 class FloatState {
  public:
 #if defined(__x86_64__)
@@ -36,18 +36,17 @@ class FloatState {
  private:
   uint64_t saved_;
 #else
-  FloatState() {}  // nothing is known about this processor's state
+  FloatState() {}  // unknown processor
 #endif
 };
 
-constexpr std::chrono::milliseconds kPollInterval{25};  // between two questions whether to go on
+constexpr std::chrono::milliseconds kPollInterval{25};  // between two calls of should_stop
 constexpr std::chrono::microseconds kSpinTime{
-    1000};  // the next call of a program that makes one after the other
+    1000};  // a program that calls in a loop calls again within this time
 constexpr int64_t kStepsPerPoll =
-    1 << 19;  // between two looks at the clock: at most a few milliseconds
+    1 << 19;  // between two looks at the clock: a few milliseconds at most
 
-// How many forks lie between this process and the one that loaded it: a change means that all other
-// threads are gone.
+// Forks since the module was loaded. A change means that all other threads are gone.
 std::atomic<unsigned> forks{0};
 
 struct Job {
@@ -57,12 +56,12 @@ struct Job {
   std::atomic<int64_t> next{0};
   std::atomic<int> helpers{0};  // workers inside this job
   std::atomic<bool> stopped{false};
-  std::exception_ptr failure;  // of whoever stopped it
+  std::exception_ptr failure;  // the exception of the task that stopped the job
 
   void work(StopCheck should_stop);
 };
 
-/// What a thread is working on, and when it last asked whether to go on.
+/// The job of a thread, and when it last polled.
 struct TaskWatch {
   StepBudget step_budget;
   Job* job;
@@ -87,7 +86,7 @@ constinit thread_local TaskWatch watch{{0}, nullptr, nullptr, {}};
 
 void Job::work(StopCheck should_stop) {
   FloatState state;
-  const TaskWatch before = watch;  // of the call that this one interrupts, from a signal handler
+  const TaskWatch before = watch;  // of the call that a signal handler interrupted
   watch = TaskWatch{{kStepsPerPoll}, this, should_stop, {}};
   for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) {
     try {
@@ -100,8 +99,8 @@ void Job::work(StopCheck should_stop) {
   watch = before;
 }
 
-/// Waits a moment for something that often comes soon: to sleep and be woken would take longer.
-/// Whoever else wants the processor gets it.
+/// Spin for a moment before sleeping: the event is often near, and waking up takes longer. Yield to
+/// other threads.
 template <class F>
 void spin(F&& ready) {
   const auto end = std::chrono::steady_clock::now() + kSpinTime;
@@ -116,11 +115,11 @@ void spin(F&& ready) {
   } while (std::chrono::steady_clock::now() < end);
 }
 
-/// Workers wait for a job; one job at a time. A second caller does its work alone rather than wait.
+/// Run one job at a time. A second caller does its work alone instead of waiting.
 class Pool {
  public:
-  /// False if the job is still to be done: the pool is busy, or this has become the child of a fork
-  /// and has no workers.
+  /// Return false if the job is still to be done: the pool is busy, or this process is a forked
+  /// child without workers.
   bool run(Job& job, int helpers, StopCheck should_stop) {
     if (busy_.exchange(true, std::memory_order_acquire)) return false;
     const unsigned here = forks;
@@ -145,11 +144,11 @@ class Pool {
   }
 
  private:
-  /// As many workers as there can be, up to the number: where the system has no more threads, fewer
-  /// do the work.
+  /// Start workers up to `number`. Fewer do the work if the system has no more threads.
   void grow(int number) {
     if (size_ >= number) return;
-    const NoSignals quiet;  // which are for the program's own threads, and inherited
+    const NoSignals
+        quiet;  // workers inherit the mask; signals belong to the threads of the program
     try {
       for (; size_ < number; ++size_) std::thread([this, id = size_] { loop(id); }).detach();
     } catch (const std::system_error&) {
@@ -157,7 +156,7 @@ class Pool {
     }
   }
 
-  /// Waits until no worker is inside the job; false in the child of a fork, where none is left.
+  /// Wait until no worker is inside the job. Return false in a forked child, which has none.
   bool await(Job& job, StopCheck should_stop, unsigned here) {
     const auto idle = [&] { return job.helpers.load() == 0; };
     std::unique_lock lock(lock_);
@@ -202,7 +201,7 @@ class Pool {
   int wanted_ = 0, size_ = 0;
 };
 
-/// A stack of memory. What does not fit comes from the heap.
+/// A stack of scratch memory; the heap takes what does not fit.
 class Arena {
  public:
   ~Arena() { free_aligned(memory_); }
@@ -232,8 +231,7 @@ class Arena {
 
 thread_local Arena arena;
 
-// Never destroyed: workers may outlive the interpreter. A forked child has no workers, so it starts
-// a new pool.
+// Never destroy the pool: workers may outlive the interpreter. A forked child makes a new one.
 std::atomic<Pool*> the_pool{nullptr};
 
 }  // namespace
@@ -253,7 +251,7 @@ void parallel_for(int64_t tasks, int threads, StopCheck should_stop, void (*body
   if (helpers <= 0) {
     job.work(should_stop);
   } else if (!the_pool.load()->run(job, static_cast<int>(helpers), should_stop)) {
-    // Tasks may be done twice: each writes all that it owns.
+    // A task may run twice: it writes all that it owns.
     if (!job.stopped) job.next = 0;
     job.work(should_stop);
   }

@@ -1,15 +1,15 @@
-// One small pool of threads behind one function.
+// A thread pool behind one function.
 #pragma once
 #include <cstdint>
 
 namespace poolgrad {
 
-/// Whether the call is to end before it is done; asked by the calling thread, every 25 ms or so.
+/// Return true to end the call early. The calling thread asks about every 25 ms.
 using StopCheck = bool (*)();
 
-/// Runs body(0) … body(tasks - 1), each once, on up to `threads` threads, the caller's among them.
-/// Which thread runs which task never matters: a task owns what it writes. The first exception is
-/// thrown again in the caller; it is Stopped if `ask`, which may be null, said so.
+/// Run body(0) … body(tasks - 1), each once, on up to `threads` threads, the caller included. A
+/// task owns what it writes, so it does not matter which thread runs it. Rethrow the first
+/// exception in the caller; it is Stopped if `should_stop`, which may be null, returned true.
 void parallel_for(int64_t tasks, int threads, StopCheck should_stop,
                   void (*body)(void* context, int64_t task), void* context);
 
@@ -20,32 +20,30 @@ void parallel_for(int64_t tasks, int threads, StopCheck should_stop, F&& f) {
       [](void* context, int64_t task) { (*static_cast<F*>(context))(task); }, &f);
 }
 
-/// Thrown inside a task whose call is to end.
+/// Thrown inside a task to end its call.
 struct Stopped {};
 
-/// Counts the steps of a thread's tasks down to the next look at the clock.
+/// The steps that a thread may still make before it polls the clock.
 struct StepBudget {
   int64_t left;
 };
 StepBudget& step_budget();
 void poll();
 
-/// To be passed now and then by a task, with the steps it has done since, roughly: throws Stopped
-/// if its call is to end.
+/// Report the approximate steps since the last checkpoint. Throws Stopped if the call must end.
 [[gnu::always_inline]] inline void checkpoint(StepBudget& m, int64_t steps) {
   if ((m.left -= steps) <= 0) [[unlikely]]
     poll();
 }
 
-/// Makes the pool ready, and a child's after a fork. Once, before anything else.
+/// Create the pool, and a new one in every forked child. Call it once, first.
 void start_threads();
 
-/// Working memory of the calling thread, given back in reverse order. It is kept between calls, up
-/// to 1 MiB a thread.
+/// Scratch memory of the calling thread, a stack. It keeps up to 1 MiB per thread between calls.
 void* push_scratch(int64_t bytes);
 void pop_scratch(void* memory, int64_t bytes);
 
-/// Threads this process may run on.
+/// Count the threads that this process may run.
 int available_threads();
 
 }  // namespace poolgrad

@@ -1,11 +1,24 @@
-// Quotients by counts, as products that are put right: a division takes several times as long.
+// Divide by a count: multiply by the reciprocal, then correct the product.
+//
+//   r = fl(1 / n)         once per count
+//   q = fl(v * r)         the quotient, up to a few units in the last place
+//   e = fma(-q, n, v)     the remainder v - q n, exact
+//   q + e r               one more fma: the correctly rounded v / n
+//
+// A division takes several times as long as these three steps. The last fma rounds q + e r once; it
+// equals v / n unless v / n is very close to the middle of two floating-point numbers. Quotients by
+// a count n are not: v / n is at least 1 / (2 n) units away from such a middle, and the error of r
+// is smaller. The remainder is exact only if nothing is subnormal, so tiny values are divided.
+// Source: P. Markstein, "Computation of elementary functions on the IBM RISC System/6000
+// processor", IBM J. Res. Dev. 34 (1990); Muller et al., Handbook of Floating-Point Arithmetic,
+// section 4.7.
 #pragma once
 #include "simd/vec.hpp"
 
 namespace poolgrad::PG_ISA {
 
 #if defined(__FMA__)
-/// a b + c, rounded once.
+/// Return a b + c, rounded once.
 template <int L>
 PG_INLINE Vec<double, L> fused(Vec<double, L> a, Vec<double, L> b, Vec<double, L> c) {
   if constexpr (L == 1) return Vec<double, 1>{__builtin_fma(a[0], b[0], c[0])};
@@ -23,27 +36,24 @@ PG_INLINE Vec<double, L> fused(Vec<double, L> a, Vec<double, L> b, Vec<double, L
 }
 #endif
 
-/// v / by, where `over` is 1 / by: a cell of type T by a count. A product, put right by what it
-/// leaves, is the quotient rounded once: that of a count and 53 bits is never so near the middle of
-/// two numbers that the error of `over` matters. Not so if it may be subnormal. The sign of a zero
-/// is lost.
+/// Return v / by for a cell of type T and a count; `over` is 1 / by. The sign of a zero is lost.
 template <class T, int L>
 PG_INLINE Vec<double, L> quotient(Vec<double, L> v, double by, [[maybe_unused]] double over) {
 #if defined(__FMA__)
   if constexpr (!std::is_same_v<T, double>) {
     const Vec<double, L> about = v * over, left = fused<L>(-about, all<double, L>(by), v);
     return fused<L>(left == left ? left : Vec<double, L>{}, all<double, L>(over),
-                    about);  // infinity leaves NaN
+                    about);  // the remainder of infinity is NaN: skip the correction
   }
 #endif
   return v / by;
 }
 
-/// Counts up to which `divided` is exact, and the least magnitude of what it divides by a product.
+/// `divided` is exact for counts up to kExactCount, and divides values below kLeast.
 constexpr double kExactCount = 0x1p22, kLeast = 0x1p-100;
 
-/// v / by, where `over` is 1 / by and `by` a count, as above. What is so small that the quotient
-/// may be subnormal is divided, as are few lanes.
+/// Return v / by for a sum and a count, as above. It divides if a quotient may be subnormal, and
+/// for short vectors.
 template <class T, int L>
 PG_INLINE Vec<Wide<T>, L> divided(Vec<Wide<T>, L> v, Vec<Wide<T>, L> by,
                                   [[maybe_unused]] Vec<Wide<T>, L> over) {
@@ -55,7 +65,8 @@ PG_INLINE Vec<Wide<T>, L> divided(Vec<Wide<T>, L> v, Vec<Wide<T>, L> by,
         _mm512_abs_ps(a), _mm512_set1_ps(static_cast<float>(kLeast)), _CMP_LT_OQ);
     if (_mm512_mask_cmp_ps_mask(small, a, _mm512_setzero_ps(), _CMP_NEQ_OQ) == 0)
       return bitcast<Vec<float, L>>(_mm512_mask3_fmadd_ps(
-          left, r, about, _mm512_cmp_ps_mask(left, left, _CMP_ORD_Q)));  // infinity leaves NaN
+          left, r, about,
+          _mm512_cmp_ps_mask(left, left, _CMP_ORD_Q)));  // the remainder of infinity is NaN
   }
 #elif defined(__FMA__)
   if constexpr (std::is_same_v<Wide<T>, float> && L == 8) {

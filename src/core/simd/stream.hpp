@@ -1,26 +1,49 @@
-// Results far larger than the caches: to read a line into them only to write over it would cost as
-// much again.
+// Write large results with streaming stores.
+//
+// A plain store reads the cache line that it changes, so a result costs twice its size in memory
+// traffic. A streaming (non-temporal) store writes a whole line without reading it. It needs
+// aligned, complete lines, so rows are first written to a small buffer:
+//
+//   result   |....####|########|########|##......|     # belongs to this row
+//             copy     stream   stream   kept for the next row, or copied at the end
+//
+// Source: Intel 64 and IA-32 Optimization Reference Manual, "Memory Optimization Using Non-Temporal
+// Stores"; U. Drepper, "What Every Programmer Should Know About Memory" (2007), section 6.1.
 #pragma once
-#include "loops/taps.hpp"
-#include "runtime/memory.hpp"
+#include "runtime/scratch.hpp"
+#include "simd/ops.hpp"
 
 namespace poolgrad::PG_ISA {
 
-/// Whether a result is far larger than the caches.
-template <class T>
-bool exceeds_cache(const Plan& plan) {
-  return plan.outer * plan.axis[0].m * plan.dest_slab() * static_cast<int64_t>(sizeof(T)) >=
-         stream_threshold.load(std::memory_order_relaxed);
+constexpr int64_t kCacheLine = 64;  ///< bytes
+
+/// Copy whole lines past the caches, if the processor can; `to` begins a line.
+PG_INLINE void stream_lines(char* to, const char* from, int64_t bytes) {
+#if defined(__SSE2__)
+  for (int64_t i = 0; i < bytes; i += kBytes) {
+#if defined(__AVX512F__)
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to + i), _mm512_loadu_si512(from + i));
+#elif defined(__AVX2__)
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to + i),
+                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i)));
+#else
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + i),
+                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i)));
+#endif
+  }
+#else
+  std::memcpy(to, from, static_cast<size_t>(bytes));
+#endif
 }
 
-/// Whether a result had better go past the caches: it is large, and so little is computed for a
-/// cell that writing it is most of the work.
-template <class T>
-bool worth_streaming(const Plan& plan) {
-  return exceeds_cache<T>(plan) && SourceRows::capacity(plan) * plan.last().widest <= 4;
+/// Complete streaming stores before another thread may read them.
+PG_INLINE void stream_fence() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
 }
 
-/// Where the rows of a result are written: in place.
+/// Write rows in place.
 template <class T>
 class PlainWriter {
  public:
@@ -32,8 +55,7 @@ class PlainWriter {
   T* const out_;
 };
 
-/// Where the rows of a result are written: in place, or near the core, from where they leave in
-/// whole lines.
+/// Write rows in place, or to a buffer that is streamed in whole lines.
 template <class T>
 class StreamWriter {
  public:
@@ -43,32 +65,33 @@ class StreamWriter {
         buffered_(stream && row <= kLongestRow),
         buffer_(buffered_ ? size_ + 2 * kPerLine : 0) {}
 
-  /// Where to write `count` elements, at most a row, that belong at out + at; nothing else is to be
-  /// open.
+  /// Return where to write `count` elements, at most a row, of out + at. Each call ends the one
+  /// before.
   PG_INLINE T* open(int64_t at, int64_t count) {
     return buffered_ ? open_buffered(at, count) : out_ + at;
   }
-  /// All that was written leaves.
+  /// Flush the buffer.
   void close() {
     if (!buffered_) return;
     flush(false);
     stream_fence();
   }
-  /// Where what may be written at the end of a row ends: its own memory, or what begins after it in
-  /// place.
+  /// Return the end of the memory that a row may overwrite behind its end: the buffer, or what is
+  /// written later in place.
   const T* limit(const T* in_place) {
     return buffered_ ? buffer_.get() + size_ + 2 * kPerLine : in_place;
   }
 
  private:
   static constexpr int64_t kPerLine =
-      kCacheLine / static_cast<int64_t>(sizeof(T));  ///< elements of a line
+      kCacheLine / static_cast<int64_t>(sizeof(T));  ///< elements per line
   static constexpr int64_t kRoom =
-      (8 << 10) / static_cast<int64_t>(sizeof(T));  ///< so that short rows leave together
+      (8 << 10) / static_cast<int64_t>(sizeof(T));  ///< flush several short rows together
   static constexpr int64_t kLongestRow =
-      (256 << 10) / static_cast<int64_t>(sizeof(T));  ///< of a row that is still near
+      (256 << 10) / static_cast<int64_t>(
+                        sizeof(T));  ///< longer rows would leave the cache before they are flushed
 
-  /// The beginning of the line that holds an element; it may lie before the result.
+  /// Return the first element of the line that holds an element; it may lie before the result.
   int64_t line_of(int64_t at) const {
     return at - static_cast<int64_t>(reinterpret_cast<uintptr_t>(out_ + at) % kCacheLine) /
                     static_cast<int64_t>(sizeof(T));
@@ -85,7 +108,7 @@ class StreamWriter {
     return buffer_.get() + (at - base_);
   }
 
-  /// Whole lines leave; what is left of the last one stays if more of it will come.
+  /// Stream whole lines. Keep the rest of the last line if `more` of it follows, else copy it.
   [[gnu::noinline]] void flush(bool more) {
     if (from_ == to_) return;
     const int64_t first = line_of(from_ + kPerLine - 1), last = line_of(to_);
@@ -111,7 +134,7 @@ class StreamWriter {
   const int64_t size_;
   const bool buffered_;
   int64_t base_ = 0, from_ = -1,
-          to_ = -1;  ///< the element that near_ begins with, the first and the last that are in it
+          to_ = -1;  ///< the element at buffer_[0]; the first and the last in the buffer
   Scratch<T> buffer_;
 };
 

@@ -1,14 +1,14 @@
-// The verbs on items that lie flat. Each returns the first cell of the first axis that it leaves to
-// others.
+// The verbs over padded bands. Each returns the first cell of the first axis that it leaves.
 #pragma once
 #include "loops/padded_band.hpp"
+#include "reducers/near.hpp"
 #include "verbs/by_row_ring.hpp"
 #include "verbs/max_grad.hpp"
 
 namespace poolgrad::PG_ISA {
 
-/// Reduces whole strides of lanes over taps at the same distances: begin(c), step(s, place, number
-/// of the tap), end(s, c).
+/// Reduce lanes over taps at fixed distances: begin(c), step(s, offset, number of the tap), end(s,
+/// c).
 template <class T, bool Backwards = false, class Begin, class Step, class End>
 PG_INLINE void reduce_band(const int64_t* distance, int64_t taps, int64_t lanes, Begin&& begin,
                            Step&& step, End&& end) {
@@ -32,7 +32,7 @@ void fill_with(W* to, int64_t count, W value) {
   for (int64_t k = 0; k < count; ++k) to[k] = value;
 }
 
-/// A destination row, whose phases are `run` elements apart.
+/// Write a destination row, whose phases are `run` elements apart.
 template <class T>
 PG_INLINE void write_row(const Wide<T>* from, int64_t run, int64_t period, int64_t cells, T* to,
                          const T* limit) {
@@ -41,7 +41,7 @@ PG_INLINE void write_row(const Wide<T>* from, int64_t run, int64_t period, int64
     store_within<T>(to + c, load<kLanes<T>>(from + c), cells - c, limit);
 }
 
-/// Maxima, first along the last axis, then over all others: the first of equals wins, as in one
+/// Compute maxima along the last axis, then along all others: the first of equals wins, as in one
 /// pass.
 template <class T>
 int64_t select_by_padded_band(const Plan& full_plan, const RowArrays<T, 1, 0>& a, Start start,
@@ -146,7 +146,7 @@ int64_t fold_by_padded_band(const Plan& full_plan, const RowArrays<T, 1, 0>& a, 
   });
 }
 
-/// Second order: cells outside are NaN, which equals nothing.
+/// Compute recall. Neutral cells are NaN, which equals nothing.
 template <class T>
 int64_t recall_by_padded_band(const Plan& full_plan, const RowArrays<T, 2, 1>& a, Piece p) {
   using W = Wide<T>;
@@ -176,7 +176,7 @@ int64_t recall_by_padded_band(const Plan& full_plan, const RowArrays<T, 2, 1>& a
           band.pack_item(vs, a.source[1] + from, i, v + shift);
           for (int64_t u = 0; u < layout.dests; ++u)
             ys.pack(a.partner[0] + to + i * band.dest_item + u * m,
-                    y + band.dest[u] + shift);  // where the results will be
+                    y + band.dest[u] + shift);  // y lies where the results will be
         },
         [&] {
           reduce_band<T, true>(
@@ -196,7 +196,7 @@ int64_t recall_by_padded_band(const Plan& full_plan, const RowArrays<T, 2, 1>& a
   });
 }
 
-/// Transposed means: the source rows are weighed as they are read, then added tap after tap.
+/// Compute spread: weigh the rows of the gradient while packing, then add tap after tap.
 template <class T>
 int64_t spread_by_padded_band(const Plan& full_plan, const RowArrays<T, 1, 0>& a, Share share,
                               bool reversed, Piece p) {
@@ -251,7 +251,7 @@ int64_t spread_by_padded_band(const Plan& full_plan, const RowArrays<T, 1, 0>& a
   });
 }
 
-/// Near maxima, as near_piece. The cells of x lie where their results will.
+/// Compute near. The cells of x lie where their results will be.
 template <class T>
 int64_t near_by_padded_band(const Plan& full_plan, const RowArrays<T, 2, 1>& a, double eps,
                             Piece p) {
@@ -271,7 +271,7 @@ int64_t near_by_padded_band(const Plan& full_plan, const RowArrays<T, 2, 1>& a, 
     for (int64_t q = 0; q < layout.phases; ++q)
       taps[q] = layout.distances(q, true, 0, plan.rank, distance.get() + q * layout.taps);
     fill_with(cells.get(), layout.block,
-              std::numeric_limits<W>::quiet_NaN());  // which nothing is near to
+              std::numeric_limits<W>::quiet_NaN());  // nothing is near to NaN
     fill_with(cells.get() + layout.block, layout.block, W{0});
     fill_with(sums.get(), size, W{0});
     RowPacker<T> ys = layout.packer(std::numeric_limits<W>::quiet_NaN(),
@@ -313,7 +313,7 @@ int64_t near_by_padded_band(const Plan& full_plan, const RowArrays<T, 2, 1>& a, 
   });
 }
 
-/// Whether all of n cells are greater than minus infinity, which NaN is not.
+/// Return true if all of n cells are greater than minus infinity; NaN is not.
 template <class T>
 bool all_greater(const T* x, int64_t n) {
   constexpr int V = kLanes<T>;
@@ -327,9 +327,9 @@ bool all_greater(const T* x, int64_t n) {
   return every;
 }
 
-/// dx = g put where x has its maxima, as route_piece: each window's tap, then for each cell the
-/// windows over it that chose it. Neutral cells lie where windows are cut, which no cell may equal:
-/// items that have NaN or minus infinity are left to route_piece.
+/// Compute route: the tap of each window, then for each cell the sum over the covering windows that
+/// chose it. Neutral cells are minus infinity, which no cell may equal: items with NaN or minus
+/// infinity go to route_by_strips.
 template <class T>
 bool route_by_padded_band(const Plan& plan, const Plan& transposed, const T* x, const T* g, T* dx,
                           Piece p) {

@@ -1,12 +1,14 @@
-// The verbs along rows: for planes whose cells have no inner elements.
+// The verbs over row rings, for plans with inner == 1, and the verbs of global windows.
 #pragma once
 #include "loops/row_ring.hpp"
+#include "simd/stream.hpp"
+#include "simd/transpose.hpp"
 #include "verbs/max.hpp"
 #include "verbs/mean.hpp"
 
 namespace poolgrad::PG_ISA {
 
-/// A plan of one axis as one of two, the first of which has a single cell.
+/// Return a one-axis plan as a two-axis plan whose first axis has one cell.
 inline Plan two_axes(const Plan& plan) {
   static constexpr int64_t zero = 0, one = 1;
   if (plan.rank > 1) return plan;
@@ -24,7 +26,7 @@ inline Plan two_axes(const Plan& plan) {
   return p;
 }
 
-/// What all verbs along rows share: the plan, the piece, the comb of the last axis.
+/// The geometry that the verbs over row rings share.
 struct RowRingPlan {
   RowRingPlan(const Plan& whole, Piece p, int lanes)
       : plan(two_axes(whole)),
@@ -40,7 +42,7 @@ struct RowRingPlan {
     limit_from = items ? piece.i1 * item : piece.h1 * plan.dest_slab();
   }
   int64_t taps() const { return SourceRows::capacity(plan) * plan.last().widest; }
-  /// Where what this piece writes without a gap ends, from a row of that item on.
+  /// Return the end of the memory that this piece writes without a gap, from a row of that item on.
   PG_INLINE int64_t limit(const RingRow& r) const { return limit_from + r.item * limit_step; }
   int64_t source_size() const { return plan.outer * plan.axis[0].n * plan.source_slab(); }
   int64_t dest_size() const { return plan.outer * plan.axis[0].m * plan.dest_slab(); }
@@ -52,8 +54,8 @@ struct RowRingPlan {
   bool fits;
 
  private:
-  /// Whether rows are whole, not too long to be near, and, where each is an item of its own, enough
-  /// of them to be worth a look at the windows.
+  /// Return true if rows are complete and fit the cache, and, if each is an item of its own, there
+  /// are enough of them to pay for checking the windows.
   static bool may_fit(const Plan& plan, Piece p) {
     const bool entire = plan.rank > 1 || (p.h0 == 0 && p.h1 == plan.axis[0].m &&
                                           p.i1 - p.i0 >= kFewRows && plan.last().n <= kLongRow);
@@ -64,7 +66,7 @@ struct RowRingPlan {
   int64_t limit_from, limit_step;
 };
 
-/// A row of numbers per count, a few of them kept.
+/// Cache rows of numbers by count.
 template <class W>
 class RowPerCount {
  public:
@@ -88,16 +90,16 @@ class RowPerCount {
   Scratch<W> rows_;
 };
 
-/// Whether some row of windows reads no rows: what sticks out of those along the last axis is in no
-/// row either.
+/// Return true if some window reads no rows; the neutral cells along the last axis would count as
+/// its padding.
 inline bool some_window_has_no_rows(const Plan& plan) {
   for (int a = 0; a + 1 < plan.rank; ++a)
     if (has_empty_window(plan.axis[a])) return true;
   return false;
 }
 
-/// Maxima, first along each source row, then over the rows that a window has: the first of equals
-/// wins, as in one pass.
+/// Compute maxima along each source row, then over the rows of a window: the first of equals wins,
+/// as in one pass.
 template <class T>
 bool select_by_row_ring(const Plan& whole, const RowArrays<T, 1, 0>& a, Start start, Piece p) {
   using W = Wide<T>;
@@ -106,7 +108,7 @@ bool select_by_row_ring(const Plan& whole, const RowArrays<T, 1, 0>& a, Start st
   const RegularAxis& regular = ring.regular;
   const int64_t lanes = RowPacker<T>::round_up(regular.cells_per_phase), n = ring.n, m = ring.m;
   if (!ring.fits || regular.period > 1 || start == Start::first) return false;
-  // What sticks out is the lowest finite value where the windows say so.
+  // Neutral cells are the lowest finite value if the windows say so.
   if (start == Start::infinity && regular.cuts &&
       (regular.cuts_elsewhere || some_window_has_no_rows(ring.plan)))
     return false;
@@ -148,7 +150,7 @@ bool select_by_row_ring(const Plan& whole, const RowArrays<T, 1, 0>& a, Start st
   return true;
 }
 
-/// Number k of a row of divisors, followed by a row of what is 1 over them.
+/// Return number k of a row of divisors, followed by a row of their reciprocals.
 template <class T>
 Wide<T> divisor_or_over(int64_t k, int64_t lanes, int64_t m, int64_t upper, const Axis& last,
                         Mean mean) {
@@ -157,7 +159,7 @@ Wide<T> divisor_or_over(int64_t k, int64_t lanes, int64_t m, int64_t upper, cons
   return k < lanes ? by : 1 / by;
 }
 
-/// Means, tap after tap in row-major order.
+/// Compute means, tap after tap in row-major order.
 template <class T>
 bool fold_by_row_ring(const Plan& whole, const RowArrays<T, 1, 0>& a, Mean mean, Piece p) {
   using W = Wide<T>;
@@ -200,7 +202,7 @@ bool fold_by_row_ring(const Plan& whole, const RowArrays<T, 1, 0>& a, Mean mean,
   return true;
 }
 
-/// Second order: as recall_piece. Cells outside are NaN, which equals nothing.
+/// Compute recall. Neutral cells are NaN, which equals nothing.
 template <class T>
 bool recall_by_row_ring(const Plan& whole, const RowArrays<T, 2, 1>& a, Piece p) {
   using W = Wide<T>;
@@ -249,7 +251,7 @@ bool recall_by_row_ring(const Plan& whole, const RowArrays<T, 2, 1>& a, Piece p)
   return true;
 }
 
-/// Puts the phases of a destination row together.
+/// Merge the phases of a destination row.
 template <class T>
 void interleave_row(const Wide<T>* from, int64_t phase, int64_t period, int64_t cells, T* to,
                     const T* limit) {
@@ -274,7 +276,7 @@ void interleave_row(const Wide<T>* from, int64_t phase, int64_t period, int64_t 
       store<1>(to + j, Vec<W, 1>{from[p * phase + q]});
 }
 
-/// Cells of an item that has one window, which covers all of it; 0 if a plan is not such.
+/// Return the cells of an item if one window covers all of it, else 0.
 inline int64_t global_window_cells(const Plan& plan) {
   int64_t cells = plan.plain || plan.inner != 1 ? 0 : 1;
   for (int k = 0; k < plan.rank && cells; ++k)
@@ -283,8 +285,8 @@ inline int64_t global_window_cells(const Plan& plan) {
   return cells;
 }
 
-/// Where one window covers everything: vectors go along each item, and only what they leave is
-/// turned.
+/// Compute maxima of global windows: reduce vectors along each item, then transpose what remains of
+/// V items.
 template <class T>
 bool select_global(const Plan& plan, const RowArrays<T, 1, 0>& a, Start start, Piece p) {
   using W = Wide<T>;
@@ -310,7 +312,9 @@ bool select_global(const Plan& plan, const RowArrays<T, 1, 0>& a, Start start, P
       for (; c < cells; c += V)
         s[0] = larger<W, V>(
             s[0],
-            load<V>(x + (c + V <= cells ? c : cells - V)));  // what is seen twice changes nothing
+            load<V>(x + (c + V <= cells
+                             ? c
+                             : cells - V)));  // a cell that is seen twice changes nothing
       store<V>(best + k * V, larger<W, V>(larger<W, V>(s[0], s[1]), larger<W, V>(s[2], s[3])));
     }
     for (int64_t k = items; k < V; ++k) store<V>(best + k * V, all<W, V>(from));
@@ -322,7 +326,7 @@ bool select_global(const Plan& plan, const RowArrays<T, 1, 0>& a, Start start, P
   return true;
 }
 
-/// Where one window covers everything its gradient goes everywhere.
+/// Compute spread of global windows: each cell of an item gets the same share.
 template <class T>
 bool spread_global(const Plan& plan, const RowArrays<T, 1, 0>& a, Share share, Piece p) {
   using W = Wide<T>;
@@ -351,7 +355,7 @@ bool spread_global(const Plan& plan, const RowArrays<T, 1, 0>& a, Share share, P
   return true;
 }
 
-/// Transposed means: the source rows are weighed as they are read, then added tap after tap.
+/// Compute spread: weigh the rows of the gradient while packing, then add tap after tap.
 template <class T, bool Reversed>
 bool spread_by_row_ring(const Plan& whole, const RowArrays<T, 1, 0>& a, Share share, Piece p) {
   using W = Wide<T>;

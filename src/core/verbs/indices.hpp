@@ -1,27 +1,28 @@
-// Gather and scatter by positions that the caller supplies. Each position is read once and checked
-// where it is used.
+// gather, scatter and pick: follow positions or taps that the caller gives. Each is read once and
+// checked before use.
 #pragma once
 #include "verbs/max_grad.hpp"
 #include "verbs/table.hpp"
 
 namespace poolgrad::PG_ISA {
 
-/// Where a run of positions ends that begins at k: each may be a wait for memory.
+/// Return the end of the run of positions that begins at k, and pass a checkpoint: each position
+/// may wait for memory.
 inline int64_t run_end(int64_t k, int64_t end) {
   constexpr int64_t kRun = 1 << 14;
   checkpoint(step_budget(), 8 * (end - k < kRun ? end - k : kRun));
   return end - k < kRun ? end : k + kRun;
 }
 
-/// Reads a position once. Others may write it meanwhile: the compiler must not read it again after
-/// it was checked.
+/// Read a position once. Another thread may write it: the compiler must not read it again after the
+/// check.
 template <class Index>
 PG_INLINE int64_t position(const Index* at) {
   return __atomic_load_n(at, __ATOMIC_RELAXED);
 }
 
-/// Cells [k0, k1): out[k] = v[index[k]]; positions count from the image's first cell, or from the
-/// array's if absolute. Returns the first k whose position is outside the array, or -1.
+/// Set out[k] = v[index[k]] for k in [k0, k1). Positions count from the first cell of the item, or
+/// of the array if `absolute`. Return the first k whose position is outside the array, or -1.
 template <class T, class Index>
 int64_t gather_items(const T* v, const Index* index, T* out, int64_t n, int64_t m, int64_t total,
                      bool absolute, int64_t k0, int64_t k1) {
@@ -44,7 +45,7 @@ int64_t gather_items(const T* v, const Index* index, T* out, int64_t n, int64_t 
 #pragma GCC unroll 8
       for (int i = 0; i < kAtOnce; ++i) out[k + i] = from[at[i]];
     }
-    for (; k < stop; ++k) {  // the last few, or the first that are not all inside
+    for (; k < stop; ++k) {  // the last few, or a block with a position outside
       const auto at = static_cast<uint64_t>(position(index + k));
       if (at >= room) return k;
       out[k] = from[at];
@@ -53,13 +54,13 @@ int64_t gather_items(const T* v, const Index* index, T* out, int64_t n, int64_t 
   return -1;
 }
 
-/// Whether the cells of a window are sooner looked at by vectors than followed one by one.
+/// Return true if vectors compare all cells of a window faster than single taps are followed.
 inline bool compares_taps(const Plan& plan) {
   return !follows_single_taps(plan) && SourceRows::capacity(plan) * plan.last().widest <= 32;
 }
 
-/// out[i] = v at tap i; 0 where the window is empty. T is unsigned: bits are moved. Returns the
-/// first cell whose tap is outside its window, or -1.
+/// Set out[i] = v at tap i, and 0 for empty windows. T is unsigned: it moves bits. Return the first
+/// cell whose tap is outside its window, or -1.
 template <class T, class Tap>
 int64_t pick_taps(const Plan& plan, const T* v, const Tap* given, T* out, Piece piece) {
   const int64_t size = plan.axis[0].n * plan.source_slab(), per = plan.rows_per_item(),
@@ -85,9 +86,9 @@ int64_t pick_taps(const Plan& plan, const T* v, const Tap* given, T* out, Piece 
                 [&](int64_t place, int64_t from, int64_t) { out[place] = v[from]; });
 }
 
-/// Images [i0, i1): add(index[k] + base - lo, k) in ascending order of k, for the positions in [lo,
-/// hi). One outside them is skipped if others see to it. Returns the first k that is outside the
-/// array, or outside [lo, hi) and not to be skipped; else -1.
+/// Call add(index[k] + base - lo, k) in ascending order of k for items [i0, i1) and positions in
+/// [lo, hi). With `skip`, other tasks add at positions outside [lo, hi). Return the first k whose
+/// position is outside the array, or outside [lo, hi) and not to be skipped; else -1.
 template <class Index, class Add>
 PG_INLINE int64_t each_position(const Index* index, int64_t n, int64_t m, int64_t total,
                                 bool absolute, ScatterRange r, Add&& add) {
@@ -107,8 +108,8 @@ PG_INLINE int64_t each_position(const Index* index, int64_t n, int64_t m, int64_
   return -1;
 }
 
-/// out[index[k]] += g[k], from 0, as each_position visits them; halves round at each addition, or
-/// are added in float32 and round once.
+/// Set out[index[k]] += g[k], from 0, in the order of each_position. Half types round at each
+/// addition, or are summed in float32 and rounded once.
 template <class T, class Index>
 int64_t scatter_items(const T* g, const Index* index, T* out, int64_t n, int64_t m, int64_t total,
                       bool absolute, ScatterRange r) {

@@ -1,96 +1,11 @@
-// The best tap of each window, and what is done with it: kept, followed back, or followed forth.
+// select, choose, argmax and recall by the direct loop.
 #pragma once
 #include "loops/tap_places.hpp"
 #include "loops/transposed_tile.hpp"
+#include "reducers/match.hpp"
+#include "reducers/max.hpp"
 
 namespace poolgrad::PG_ISA {
-
-template <class T>
-PG_INLINE Wide<T> start_value(Start start, bool cut) {
-  return start == Start::lowest || cut ? lowest<T>() : minus_infinity<T>();
-}
-
-/// Whether none of n cells is NaN: those have more magnitude than infinity.
-template <class T>
-bool no_nan(const T* x, int64_t n) {
-  using U = typename UintOf<sizeof(T)>::type;
-  constexpr int L = kBytes / static_cast<int>(sizeof(T)), N = 4;
-  constexpr U magnitude = static_cast<U>(~U{0}) >> 1;
-  Vec<U, L> most[N] = {};
-  const auto scan = [&](const T* from, int i) PG_LAMBDA {
-    Vec<U, L> v;
-    std::memcpy(&v, from, sizeof v);
-    v &= all<U, L>(magnitude);
-    most[i] = v > most[i] ? v : most[i];
-  };
-  int64_t c = 0;
-  for (; c + N * L <= n; c += N * L)
-#pragma GCC unroll 4
-    for (int i = 0; i < N; ++i) scan(x + c + i * L, i);
-  T rest[N * L] = {};
-  std::memcpy(static_cast<void*>(rest), x + c, static_cast<size_t>(n - c) * sizeof(T));
-  for (int i = 0; i < N; ++i) scan(rest + i * L, i);
-  for (int i = 0; i < N; ++i)
-    for (int lane = 0; lane < L; ++lane)
-      if (most[i][lane] > infinity_bits<T>()) return false;
-  return true;
-}
-
-/// Best value of a run of windows. A tap replaces the best so far only if it is greater: the first
-/// wins ties, NaN never replaces.
-template <class T>
-PG_INLINE void best_values(const WindowTaps& w, const T* x, T* y, int64_t lanes, Start start) {
-  const bool first = start == Start::first && w.nrows * w.width > 0;
-  const int64_t first_tap = first ? w.rows[0] + w.off[0] : 0;
-  const Wide<T> from = start_value<T>(start, w.cut);
-  reduce<T, Order::rows>(
-      w, lanes,
-      [=](auto lane, int64_t, int64_t shift) {
-        constexpr int L = decltype(lane)::count;
-        return first ? load<L>(x + first_tap + shift) : all<Wide<T>, L>(from);
-      },
-      [x](auto lane, auto& best, int64_t at, int64_t) {
-        constexpr int L = decltype(lane)::count;
-        best = larger<Wide<T>, L>(best, load<L>(x + at));
-      },
-      [y](auto lane, auto& best, int64_t c) { store<decltype(lane)::count>(y + c, best); });
-}
-
-template <class T, class Count, int L>
-struct BestTap {
-  Vec<Wide<T>, L> value;
-  Vec<Count, L> tap;
-};
-
-/// Best value and its tap number, kept as Tap; the first cell is taken whatever it is.
-template <class T, class Tap>
-PG_INLINE void best_taps(const WindowTaps& w, const T* x, T* y, Tap* taps, int64_t lanes) {
-  using Count = std::conditional_t<(sizeof(Tap) > sizeof(TapLane<T>)), Tap, TapLane<T>>;
-  const bool any = w.nrows * w.width > 0;
-  const int64_t first_tap = any ? w.rows[0] + w.off[0] : 0;
-  reduce<T, Order::rows>(
-      w, lanes,
-      [=](auto lane, int64_t, int64_t shift) {
-        constexpr int L = decltype(lane)::count;
-        return BestTap<T, Count, L>{
-            any ? load<L>(x + first_tap + shift) : all<Wide<T>, L>(lowest<T>()), Vec<Count, L>{}};
-      },
-      [x](auto lane, auto& best, int64_t at, int64_t k) {
-        constexpr int L = decltype(lane)::count;
-        const Vec<Wide<T>, L> v = load<L>(x + at);
-        const auto better = best.value < v;
-        best.value = better ? v : best.value;
-        const auto mask =
-            convert<std::make_signed_t<Count>, L, std::make_signed_t<TapLane<T>>>(better);
-        best.tap = mask ? all<Count, L>(static_cast<Count>(k)) : best.tap;
-      },
-      [y, taps](auto lane, auto& best, int64_t c) {
-        constexpr int L = decltype(lane)::count;
-        if (y) store<L>(y + c, best.value);
-        const Vec<Tap, L> kept = convert<Tap, L, Count>(best.tap);
-        std::memcpy(taps + c, &kept, sizeof kept);
-      });
-}
 
 template <class T>
 void select_direct(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Start start, Piece piece) {
@@ -100,13 +15,8 @@ void select_direct(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Start sta
                });
 }
 
-template <class T, int L>
-struct MatchState {
-  Vec<Wide<T>, L> best, found;
-};
-
-/// out[i] = v at the first tap of window i where x equals y[i], 0 if there is none. Backwards, so
-/// that the first match is kept.
+/// Set out[i] = v at the first tap of window i where x equals y[i], 0 if there is none. Visit taps
+/// backwards, so that the first match stays.
 template <class T>
 void recall_direct(const Plan& plan, const RowArrays<T, 2, 1>& arrays, Piece piece) {
   over_rows<T>(plan, arrays, false, piece,
@@ -129,23 +39,23 @@ void recall_direct(const Plan& plan, const RowArrays<T, 2, 1>& arrays, Piece pie
                });
 }
 
-/// The taps of some lanes, and what was found at them.
+/// The taps of some lanes, and the cells found at them.
 template <class T, int L>
 struct ComparedTaps {
   Vec<uint8_t, L> taps;
   Vec<T, L> found;
 };
 
-/// Row after row of taps.
+/// Find, compare or copy the taps of one destination row after the other.
 template <class T, class Tap>
 class TapRows {
  public:
   explicit TapRows(const Plan& plan) : plan_(plan), rows_(plan, false), runner_(plan) {}
 
-  /// Moves to destination row u of an item.
+  /// Move to destination row u of an item.
   void seek(int64_t u) { rows_.seek(u, window_); }
 
-  /// Finds the taps of destination row u; y, if given, receives the values.
+  /// Find the taps of destination row u; write the maxima to y if it is given.
   void find(const T* x_item, int64_t u, Tap* taps, T* y, int64_t j0, int64_t j1) {
     seek(u);
     runner_.run(window_, {{x_item}, {}, y}, j0, j1,
@@ -154,10 +64,9 @@ class TapRows {
                 });
   }
 
-  /// out = v at the taps of this row, every cell of a window looked at: for windows of few cells.
-  /// Others may write the taps meanwhile: each is read once, to be followed and to be checked.
-  /// Returns a lane of this row before which no tap is outside its window, or -1 if none is; an
-  /// empty window has none to miss.
+  /// Set out = v at the taps of this row by comparing every cell of a window, for small windows.
+  /// Another thread may write the taps: each is read once, then used and checked. Return a lane at
+  /// or before the first tap outside its window, or -1. Empty windows have no taps to check.
   int64_t pick_by_compare(const T* v_item, const uint8_t* taps, T* out, int64_t j0, int64_t j1) {
     int64_t wrong = -1;
     runner_.run(window_, {{v_item}, {}, out}, j0, j1,
@@ -192,8 +101,8 @@ class TapRows {
     return wrong;
   }
 
-  /// The first lane from `lane` on, up to cell j1, whose tap is outside its window now; `lane`
-  /// itself if others have mended it meanwhile.
+  /// Return the first lane from `lane` on, up to cell j1, whose tap is outside its window now;
+  /// return `lane` if another thread has corrected it.
   int64_t outside(const Tap* taps, int64_t lane, int64_t j1) const {
     for (int64_t k = lane; k < j1 * plan_.inner; ++k)
       if (taps[k] > static_cast<Tap>(plan_.last().length(k / plan_.inner) * window_.nrows - 1))
@@ -201,9 +110,9 @@ class TapRows {
     return lane;
   }
 
-  /// Copies the taps of cells j0 to j1 - 1 of this row, which others may write meanwhile, and
-  /// checks the copy. Returns the first lane whose tap is outside its window, or -1; an empty
-  /// window has none to miss.
+  /// Copy the taps of cells [j0, j1) of this row, which another thread may write, and check the
+  /// copy. Return the first lane whose tap is outside its window, or -1. Empty windows have no taps
+  /// to check.
   int64_t copy_checked(const uint8_t* given, uint8_t* own, int64_t j0, int64_t j1) const {
     const Axis& axis = plan_.last();
     for (int64_t j = j0, end; j < j1; j = end) {
@@ -227,16 +136,16 @@ class TapRows {
         if (own[lane] > most) return lane;
       return j * plan_.inner;
     }
-    asm volatile("" : : "r"(own) : "memory");  // the compiler must not go back to what was given
+    asm volatile("" : : "r"(own) : "memory");  // the compiler must read the copy from here on
     return -1;
   }
 
  private:
-  /// Where windows end to be as long as window j.
+  /// Return the end of the run of windows that are as long as window j.
   PG_INLINE int64_t end_of_equal(int64_t j, int64_t j1) const {
     const Axis& axis = plan_.last();
     if (axis.lo <= j && j < axis.hi)
-      return axis.hi < j1 ? axis.hi : j1;  // where they repeat nobody need look
+      return axis.hi < j1 ? axis.hi : j1;  // windows that repeat have equal lengths
     const int64_t width = axis.length(j);
     while (++j < j1 && axis.length(j) == width) {
     }
@@ -249,7 +158,7 @@ class TapRows {
   WindowTaps window_;
 };
 
-/// The best of each window, if y is given, and its tap: of rows as they lie.
+/// Compute the tap of each window, and its maximum if y is given.
 template <class T, class Tap>
 void choose_rows(const Plan& plan, const T* x, T* y, Tap* taps, Piece piece) {
   TapRows<T, Tap> rows(plan);
@@ -261,7 +170,7 @@ void choose_rows(const Plan& plan, const T* x, T* y, Tap* taps, Piece piece) {
   });
 }
 
-/// The same, images side by side where that fills the vectors.
+/// Do the same, in transposed tiles if they fill the vectors.
 template <class T, class Tap>
 void choose_direct(const Plan& plan, const T* x, T* y, Tap* taps, Piece p) {
   const int64_t group = images_per_tile<T>(plan, p.i1 - p.i0);
@@ -286,8 +195,8 @@ void choose_direct(const Plan& plan, const T* x, T* y, Tap* taps, Piece p) {
     }
 }
 
-/// Calls f(Tap{}) with the lane's own tap type if it holds every tap of the plan, else with a wider
-/// one.
+/// Call f(Tap{}) with the tap type of the lanes if it holds every tap of the plan, else with a
+/// wider one.
 template <class T, class F>
 void with_tap_type(const Plan& plan, F&& f) {
   using Own = TapLane<T>;
@@ -298,7 +207,7 @@ void with_tap_type(const Plan& plan, F&& f) {
   else f(uint32_t{});
 }
 
-/// Values and flat positions of the best taps; modulo keeps a position within its image.
+/// Compute maxima and their flat positions; `modulo` keeps a position within its item.
 template <class T, class Index>
 void argmax_direct(const Plan& plan, const T* x, T* y, Index* index, int64_t modulo, Piece piece) {
   with_tap_type<T>(plan, [&](auto tag) {

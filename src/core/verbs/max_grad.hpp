@@ -1,11 +1,16 @@
-// Select, then scatter: each gradient goes to the tap that its window chose. No index array
-// outlives a strip of rows.
+// route and place: add each gradient to the cell that its window chose.
+//
+// Two ways to add:
+// - gather: each source cell sums the gradients of the covering windows that chose it. No zero
+// fill, one write per cell. Needs the taps of a strip of rows, one byte per window, which stay in
+// cache.
+// - scatter: each window adds its gradient at its tap. The cost does not grow with the window.
 #pragma once
 #include "verbs/max_sliding.hpp"
 
 namespace poolgrad::PG_ISA {
 
-/// The first of m values, which do not decrease, that is at least v.
+/// Return the index of the first of m ascending values that is at least v.
 inline int64_t lower_bound_of(const int64_t* values, int64_t m, int64_t v) {
   int64_t from = 0;
   while (m > 0) {
@@ -17,7 +22,7 @@ inline int64_t lower_bound_of(const int64_t* values, int64_t m, int64_t v) {
   return from;
 }
 
-/// The destination cells whose windows touch source cells [h0, h1).
+/// Find the destination cells whose windows touch source cells [h0, h1).
 inline void windows_touching(const Axis& axis, int64_t h0, int64_t h1, int64_t& first,
                              int64_t& last) {
   first = lower_bound_of(axis.stop, axis.m, h0 + 1);
@@ -35,7 +40,7 @@ PG_INLINE T sum_of(T a, T b) {
   }
 }
 
-/// The smallest normal number: a forward pass that flushes subnormals may have returned 0 for
+/// Return the smallest normal number. A forward pass that flushes subnormals may return 0 for
 /// anything smaller.
 template <class T>
 PG_INLINE Wide<T> smallest_normal() {
@@ -44,9 +49,9 @@ PG_INLINE Wide<T> smallest_normal() {
   else return 0;
 }
 
-/// Whether y is what a forward pass may have returned for a window whose best is `best`: equal, NaN
-/// for NaN, both too small to tell, or the maximum that starts from the lowest finite value and
-/// ignores NaN.
+/// Return true if a forward pass may have returned y for a window with maximum `best`: equal, NaN
+/// for NaN, both too small to distinguish, or the maximum that starts from the lowest finite value
+/// and ignores NaN.
 template <class T>
 bool agrees(T y, T best, const WindowTaps& w, const T* x) {
   const Wide<T> got = load<1>(&y)[0], want = load<1>(&best)[0];
@@ -58,7 +63,7 @@ bool agrees(T y, T best, const WindowTaps& w, const T* x) {
   return got == load<1>(&forward)[0];
 }
 
-/// The first lane of cells [j0, j1) of row u where y is not the pooled x, or -1.
+/// Return the first lane of cells [j0, j1) of row u where y is not the pooled x, or -1.
 template <class T>
 int64_t disagreement(const Plan& plan, const T* x, const T* y, const T* values, int64_t u,
                      int64_t j0, int64_t j1) {
@@ -72,19 +77,19 @@ int64_t disagreement(const Plan& plan, const T* x, const T* y, const T* values, 
       w.off = Offsets{nullptr, plan.inner};
       w.width = axis.length(j);
       if (w.nrows * w.width == 0)
-        continue;  // no cells, no maximum: and which strip sees such a window is chance
+        continue;  // an empty window has no maximum, and belongs to an arbitrary strip
       if (!agrees(y[lane], values[lane], w, x + axis.from(j) * plan.inner + lane % plan.inner))
         return lane;
     }
   return -1;
 }
 
-/// The most windows over one cell that are asked one by one.
+/// The most covering windows that gathering compares with a cell.
 constexpr int kMaxCovering = 32;
 
-/// One strip: source cells [a, b) of the first axis, and the destination cells [first, last) whose
-/// windows touch them. x begins at source cell `origin`, y, g and the taps, if they are given, at
-/// destination cell `first`, dx at source cell a.
+/// A strip: source cells [a, b) of the first axis, and destination cells [first, last), whose
+/// windows touch them. x begins at source cell `origin`; y, g and taps, if given, at destination
+/// cell `first`; dx at source cell a.
 template <class T>
 struct Strip {
   const Plan& plan;
@@ -93,21 +98,21 @@ struct Strip {
   const T *x, *y, *g;
   T* dx;
   const void* taps = nullptr;
-  bool stream = false;  ///< dx had better go past the caches
+  bool stream = false;  ///< stream dx past the caches
 
   int64_t rows() const { return plan.rank == 1 ? 1 : (last - first) * plan.rows_per_slab(); }
   int64_t row() const { return (plan.rank == 1 ? last - first : plan.last().m) * plan.inner; }
 };
 
-/// True for halves if more than two windows may share a cell: only then it matters whether sums
-/// round once or at each addition.
+/// Return true for half types if more than two windows may share a cell: then it matters when sums
+/// are rounded.
 template <class T>
 bool may_share_cells(const Plan& transposed) {
   return is_half<T> && SourceRows::capacity(transposed) * transposed.last().widest > 2;
 }
 
-/// dx by asking for each cell which of the windows that cover it chose it: no zero fill, one write
-/// per cell. Halves round at each addition, or are added in float32 and round once.
+/// Gather: each cell sums the gradients of the covering windows whose tap it is. With `once`, sum
+/// half types in float32 and round once; else round at each addition.
 template <class T>
 void gather_gradients(const Strip<T>& s, const uint8_t* taps, bool once) {
   const Plan backward = strip(s.transposed, s.a, s.b, s.first);
@@ -116,7 +121,7 @@ void gather_gradients(const Strip<T>& s, const uint8_t* taps, bool once) {
   WindowTaps window;
   const int64_t out_row = backward.last().m * backward.inner;
   std::conditional_t<is_real<T>, StreamWriter<T>, PlainWriter<T>> writer(
-      s.dx, s.stream, out_row);  // integers: not worth the room
+      s.dx, s.stream, out_row);  // not worth its code size for integers
   each_row(
       backward, Piece{0, 1, 0, backward.axis[0].m},
       [&](int64_t, int64_t u, int64_t j0, int64_t j1) {
@@ -162,7 +167,8 @@ void gather_gradients(const Strip<T>& s, const uint8_t* taps, bool once) {
   writer.close();
 }
 
-/// Finds the taps, then asks.
+/// Find the taps, check y if it is given, then gather. Return the first position where y is wrong,
+/// or -1.
 template <class T>
 int64_t gather_found_taps(const Strip<T>& s) {
   const Plan forward = strip(s.plan, s.first, s.last, s.origin);
@@ -181,13 +187,13 @@ int64_t gather_found_taps(const Strip<T>& s) {
   return -1;
 }
 
-/// dx from taps that were given, by asking; the first that is outside its window is returned.
+/// Gather with given taps. Return the first position whose tap is outside its window, or -1.
 template <class T>
 int64_t gather_given_taps(const Strip<T>& s) {
   const Plan forward = strip(s.plan, s.first, s.last, s.origin);
   const int64_t row = s.row(), rows = s.rows();
   const uint8_t* given = static_cast<const uint8_t*>(s.taps);
-  Scratch<uint8_t> own(rows * row);  // others may write those that were given
+  Scratch<uint8_t> own(rows * row);  // another thread may write the given taps
   TapRows<T, uint8_t> finder(forward);
   for (int64_t u = 0; u < rows; ++u) {
     finder.seek(u);
@@ -199,11 +205,11 @@ int64_t gather_given_taps(const Strip<T>& s) {
   return -1;
 }
 
-/// A piece of the transposed plan from taps that were given: each gradient is added where its tap
-/// is.
+/// Scatter with given taps: add each gradient at its tap.
 template <class T, class Tap>
 int64_t scatter_given_taps(const Plan& plan, const Tap* taps, const T* g, T* dx, Piece p) {
-  constexpr int64_t kNear = 128 << 10;  // bytes that are still in cache when gradients come
+  constexpr int64_t kNear =
+      128 << 10;  // bytes of dx that stay in cache between zero fill and additions
   int64_t first, last;
   windows_touching(plan.axis[0], p.h0, p.h1, first, last);
   const int64_t slab = plan.source_slab(), item = plan.axis[0].n * slab, begin = p.h0 * slab,
@@ -226,15 +232,14 @@ int64_t scatter_given_taps(const Plan& plan, const Tap* taps, const T* g, T* dx,
   return wrong;
 }
 
-/// The same for halves of which several may share a cell: strip by strip, in float32, rounded at
-/// the end.
+/// Scatter half types with given taps: sum strips in float32, then round.
 template <class T, class Tap>
 int64_t scatter_given_in_float(const Plan& plan, const Tap* taps, const T* g, T* dx, Piece p) {
-  constexpr int64_t kNear = 128 << 10, kWidth = sizeof(float);  // bytes of sums at a time
+  constexpr int64_t kNear = 128 << 10, kWidth = sizeof(float);  // bytes of sums per strip
   const Axis& axis = plan.axis[0];
   const int64_t slab = plan.source_slab(), item = axis.n * slab;
   const bool entire =
-      p.h0 == 0 && p.h1 == axis.n && item * kWidth <= kNear;  // items, not strips of them
+      p.h0 == 0 && p.h1 == axis.n && item * kWidth <= kNear;  // complete items instead of strips
   int64_t first, last;
   windows_touching(axis, p.h0, p.h1, first, last);
   TapPlaces<Tap> places(plan, entire && first == 0 && last == axis.m,
@@ -266,7 +271,7 @@ int64_t scatter_given_in_float(const Plan& plan, const Tap* taps, const T* g, T*
   return -1;
 }
 
-/// A piece of the transposed plan from taps that were given, one by one.
+/// Scatter with given taps; sum half types in float32 if several windows may share a cell.
 template <class T, class Tap>
 int64_t scatter_given(const Plan& plan, const Plan& transposed, const Tap* taps, const T* g, T* dx,
                       Piece p) {
@@ -275,8 +280,8 @@ int64_t scatter_given(const Plan& plan, const Plan& transposed, const Tap* taps,
   return scatter_given_taps(plan, taps, g, dx, p);
 }
 
-/// Images whose taps are found before they are followed, one by one: as many as fill vectors, 0 if
-/// those have none or too many to keep.
+/// Return how many images to search for taps before scattering: a multiple of the vector length, 0
+/// if taps are none or too many.
 template <class T>
 int64_t images_per_scatter(const Plan& plan) {
   constexpr int64_t kTapBytes = 192 << 10, kMost = 4096;
@@ -286,8 +291,7 @@ int64_t images_per_scatter(const Plan& plan) {
              : 0;
 }
 
-/// dx of whole images, some at a time: their taps, found side by side, then followed as if they had
-/// been given.
+/// Scatter complete images, a group at a time: find their taps in transposed tiles, then scatter.
 template <class T>
 int64_t scatter_images(const Plan& plan, const T* x, const T* g, T* dx, int64_t i0, int64_t i1,
                        int64_t many) {
@@ -295,7 +299,7 @@ int64_t scatter_images(const Plan& plan, const T* x, const T* g, T* dx, int64_t 
                 d_item = plan.axis[0].m * plan.dest_slab();
   Scratch<uint8_t> taps((many + kLanes<T>)*d_item);
   for (int64_t i = i0, n; i < i1; i += n) {
-    n = i1 - i < many + kLanes<T> ? i1 - i : many;  // no few are left for the end
+    n = i1 - i < many + kLanes<T> ? i1 - i : many;  // take the last few images together with these
     choose_direct<T, uint8_t>(plan, x + i * item, nullptr, taps.get(),
                               Piece{0, n, 0, plan.axis[0].m});
     scatter_given_taps<T, uint8_t>(plan, taps.get(), g + i * d_item, dx + i * item,
@@ -304,7 +308,8 @@ int64_t scatter_images(const Plan& plan, const T* x, const T* g, T* dx, int64_t 
   return -1;
 }
 
-/// dx by adding each gradient where its window chose: the cost does not grow with the window.
+/// Find the taps row by row, check y if it is given, and scatter. Return the first position where y
+/// is wrong, or -1.
 template <class T>
 int64_t scatter_found_taps(const Strip<T>& s) {
   int64_t wrong = -1;
@@ -335,7 +340,7 @@ int64_t scatter_found_taps(const Strip<T>& s) {
   return wrong;
 }
 
-/// dx likewise, the taps found by sliding: not even finding them grows with the window.
+/// Find the taps by sliding, and scatter: not even the search grows with the window.
 template <class T>
 int64_t scatter_slid_taps(const Strip<T>& s) {
   const Plan forward = strip(s.plan, s.first, s.last, s.origin);
@@ -356,14 +361,14 @@ int64_t scatter_slid_taps(const Strip<T>& s) {
         int64_t last = -1;
         T sum{};
         for (int64_t w = 0; w < row.cells; ++w, g += inner, keys += row.lanes) {
-          // A window's first cell that is NaN stays chosen: nothing is greater.
+          // A NaN in the first cell of a window stays chosen: nothing is greater.
           const int64_t first =
               (upper * forward.last().n + forward.last().start[row.w0 + w]) * inner + row.c0;
           for (int64_t c = 0; c < row.lanes; ++c) {
             const Wide<T> v = load<1>(x + first + c)[0];
             const int64_t to =
                 (v == v ? cell_of_key(keys[c]) * inner + row.c0 : first) + c - s.a * slab;
-            // Neighbours that chose the same cell do not wait for memory.
+            // Sum neighbours that chose the same cell in a register.
             if (to != last) {
               put(last, sum);
               sum = static_cast<uint64_t>(to) < static_cast<uint64_t>(size) ? s.dx[to] : T{};
@@ -377,25 +382,26 @@ int64_t scatter_slid_taps(const Strip<T>& s) {
   return -1;
 }
 
-/// Few enough windows per cell to ask each, and taps that fit a byte.
+/// Return true if gathering is possible: taps fit a byte, and few windows cover a cell.
 inline bool can_gather(const Plan& plan, const Plan& transposed) {
   return !plan.plain && SourceRows::capacity(plan) * plan.last().widest <= 255 &&
          SourceRows::capacity(transposed) * transposed.last().widest <= kMaxCovering;
 }
 
-/// Whether windows are so many, against cells, that to ask is as quick as to add.
+/// Return true if windows are so many, compared with cells, that gathering is as fast as
+/// scattering.
 inline bool windows_are_dense(const Plan& plan) {
   return 2 * plan.axis[0].m * plan.dest_slab() > plan.axis[0].n * plan.source_slab();
 }
 
-/// Whether taps of a plan take more than a byte.
+/// Return true if taps need more than a byte.
 inline bool needs_wide_taps(const Plan& plan) {
   return SourceRows::capacity(plan) * plan.last().widest > 256;
 }
 
-/// A piece of the transposed plan: dx = g put where x has its maxima, or where the taps say, which
-/// then stand in for x. If y is given it must be the pooled x; the first flat position where it is
-/// not, or whose tap is outside its window, is returned, else -1.
+/// Compute a piece of the transposed plan: add g at the maxima of x, or at given taps, which
+/// replace x. y, if given, must be the pooled x. Return the first flat position where y is wrong or
+/// a tap is outside its window, or -1.
 template <class T>
 int64_t route_by_strips(const Plan& plan, const Plan& transposed, const T* x, const T* y,
                         const T* g, const void* taps, T* dx, Piece p, bool without_tiles = false) {
@@ -472,7 +478,7 @@ int64_t route_by_strips(const Plan& plan, const Plan& transposed, const T* x, co
       if (group == 1) return place + wrong;
       return route_by_strips<T>(plan, transposed, x, y, g, taps, dx,
                                 Piece{i, i + valid, p.h0, p.h1},
-                                true);  // side by side, another image's cell may come first
+                                true);  // within a tile, a later item may have an earlier error
     }
   }
   return -1;

@@ -1,17 +1,18 @@
-// Maxima of long windows, and where they are: by sliding over values, or over keys that hold value
-// and position.
+// Maxima of long windows by sliding over values, or over keys of value and position.
 #pragma once
 #include "loops/sliding.hpp"
+#include "reducers/max.hpp"
+#include "reducers/rank.hpp"
 
 namespace poolgrad::PG_ISA {
 
-/// Whether a window was cut at an edge of this axis.
+/// Return true if an edge of this axis cut the window.
 PG_INLINE bool is_cut(const Axis& axis, int64_t j) {
   return axis.span && axis.span[j] != axis.length(j);
 }
 
-/// Maxima by sliding. Whatever is not greater than the start value counts as the start value, NaN
-/// included; a window that was cut at an edge has seen the lowest finite value there.
+/// Compute maxima by sliding. Cells that are not greater than the start value, NaN included, count
+/// as the start value. Windows that an edge cut start from the lowest finite value.
 template <class T>
 void select_sliding(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays, Start start,
                     Piece piece) {
@@ -51,34 +52,15 @@ void select_sliding(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays, Sta
       });
 }
 
-/// A number that orders cells as their values do, both zeros alike, NaN lowest.
-template <class T, int L>
-PG_INLINE Vec<uint32_t, L> rank_of(Vec<Wide<T>, L> v) {
-  if constexpr (is_real<T>) {
-    const Vec<uint32_t, L> u = bitcast<Vec<uint32_t, L>>(v + 0.0f);
-    const Vec<uint32_t, L> ordered = (u >> 31) != 0 ? ~u : u | 0x80000000u;
-    return (v == v) ? ordered : Vec<uint32_t, L>{};
-  } else if constexpr (std::is_signed_v<T>) {
-    return bitcast<Vec<uint32_t, L>>(convert<int32_t, L, T>(v)) ^ 0x80000000u;
-  } else {
-    return convert<uint32_t, L, T>(v);
-  }
-}
-
-/// Types whose value and position fit one 64-bit key.
-template <class T>
-constexpr bool has_keys = sizeof(Wide<T>) <= 4;
-
 inline bool slides_over_keys(const Plan& plan) {
   return worth_sliding(plan, 12) && plan.axis[0].n * plan.source_slab() < int64_t{1} << 32;
 }
 
-/// The first maximum of each window by sliding over keys of (value, position): f(row of the
-/// destination, keys).
+/// Find the first maximum of each window by sliding over keys: f(destination row, keys).
 template <class T, class F>
 void positions_sliding(const Plan& plan, const T* x, Piece p, bool in_order, F&& f) {
   const int64_t item = plan.axis[0].n * plan.source_slab(), cells = plan.last().n;
-  // The cell of each element of a row, the last axis alone.
+  // The cell of each element of a row along the last axis.
   Scratch<uint32_t> column(cells * plan.inner);
   int64_t lanes = 0;
   SlidingReducer<MaxOp<uint64_t>> slider(plan, in_order);
@@ -109,12 +91,7 @@ void positions_sliding(const Plan& plan, const T* x, Piece p, bool in_order, F&&
       f);
 }
 
-/// The cell that a key names.
-PG_INLINE int64_t cell_of_key(uint64_t key) {
-  return static_cast<int64_t>(0xffffffffu - static_cast<uint32_t>(key));
-}
-
-/// v at the first cell of one window where x equals y.
+/// Return v at the first cell of one window where x equals y.
 template <class T>
 T search_window(const Plan& plan, const T* x, const T* v, T y, const int64_t* cell, int64_t j,
                 int64_t c) {
@@ -135,8 +112,8 @@ T search_window(const Plan& plan, const T* x, const T* v, T y, const int64_t* ce
   }
 }
 
-/// Where keys say that the maxima are, in elements of an image. Returns whether y is the maximum of
-/// every window.
+/// Compute the element offsets of keys within an item. Return true if y is the maximum of every
+/// window.
 template <class T>
 bool keys_to_offsets(const uint64_t* keys, const uint32_t* lane, const T* y, int64_t n,
                      uint32_t inner, uint32_t* to) {
@@ -158,7 +135,7 @@ bool keys_to_offsets(const uint64_t* keys, const uint32_t* lane, const T* y, int
   return differs == 0;
 }
 
-/// out = v where x first equals y. Where y is not the window's maximum the window is searched.
+/// Set out = v where x first equals y. Search a window if y is not its maximum.
 template <class T>
 void recall_sliding(const Plan& full_plan, const RowArrays<T, 2, 1>& arrays, Piece piece) {
   for_rows_or_tiles<T>(

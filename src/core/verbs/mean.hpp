@@ -1,63 +1,13 @@
-// Sums over windows, and their transposes: sums over the windows that cover a cell.
+// fold and spread by the direct loop: sums over windows, and sums over the windows that cover a
+// cell.
 #pragma once
 #include "loops/transposed_tile.hpp"
+#include "reducers/sum.hpp"
 #include "simd/divide.hpp"
 
 namespace poolgrad::PG_ISA {
 
-/// The type in which long sums are added up: sums of halves are exact in it, whatever their order.
-template <class T>
-using Long = double;
-
-/// One number per count, kept while the count stays the same.
-template <class W>
-class PerCount {
- public:
-  template <class F>
-  PG_INLINE W operator()(int64_t count, F&& f) {
-    if (count != count_) {
-      count_ = count;
-      value_ = f(count);
-    }
-    return value_;
-  }
-
- private:
-  int64_t count_ = -1;
-  W value_ = 0;
-};
-
-/// The count at which adding one in T no longer changes it.
-template <class T>
-constexpr int64_t count_limit() {
-  if constexpr (std::is_same_v<T, f16>) return int64_t{1} << 11;
-  else if constexpr (std::is_same_v<T, bf16>) return int64_t{1} << 8;
-  else if constexpr (std::is_same_v<T, float>) return int64_t{1} << 24;
-  else if constexpr (std::is_same_v<T, double>) return int64_t{1} << 53;
-  else return std::numeric_limits<int64_t>::max();
-}
-
-/// Whether sums are kept in float64, however short.
-template <class T>
-PG_INLINE bool rounds_once(Mean mean) {
-  return is_half<T> && (mean == Mean::total || mean == Mean::once);
-}
-template <class T>
-PG_INLINE bool rounds_once(Share share) {
-  return share == Share::quotient || (is_half<T> && share == Share::whole);
-}
-
-template <class T>
-PG_INLINE Wide<T> divisor(int64_t count, Mean mean) {
-  if (mean == Mean::total) count = 1;
-  if constexpr (is_real<T>)
-    return as<T>(static_cast<double>(
-        mean == Mean::counted && count > count_limit<T>() ? count_limit<T>() : count));
-  else return static_cast<T>(count);
-}
-
-/// y[i] = mean of x over window i, added cell by cell in row-major order: the order fixes the
-/// rounding.
+/// Set y[i] = mean of x over window i. Add cells in row-major order: the order fixes the rounding.
 template <class T>
 void fold_direct(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Mean mean, Piece piece,
                  bool only_short = false) {
@@ -115,38 +65,7 @@ void fold_direct(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Mean mean, 
       only_short);
 }
 
-/// float64 sums to T; what no integer of type T can hold becomes its lowest value.
-template <class T, int L>
-PG_INLINE Vec<Wide<T>, L> to_cells(Vec<double, L> sum) {
-  if constexpr (is_real<T>) return __builtin_convertvector(sum, Vec<Wide<T>, L>);
-  else {
-    const Vec<double, L> top =
-        all<double, L>(-2.0 * static_cast<double>(std::numeric_limits<T>::lowest() / 2));
-    const auto fits = (sum < top) & (sum > -top - 1.0);
-    const Vec<double, L> safe =
-        fits ? sum : all<double, L>(static_cast<double>(std::numeric_limits<T>::lowest()));
-    return __builtin_convertvector(safe, Vec<T, L>);
-  }
-}
-
-/// What a window of n cells gives each of them.
-template <class T>
-PG_INLINE Wide<T> reciprocal(int64_t n, Share share) {
-  if (share == Share::whole) return 1;
-  return as<T>(share == Share::short_reciprocal ? static_cast<double>(1.0f / static_cast<float>(n))
-                                                : 1.0 / static_cast<double>(n));
-}
-
-/// Lanes times a number, rounded.
-template <class T>
-PG_INLINE void scale_row(const T* from, T* to, int64_t lanes, Wide<T> by) {
-  for_lanes<T>(lanes, [&](auto lane, auto many, int64_t first) {
-    constexpr int L = decltype(lane)::count, N = decltype(many)::count;
-    for (int64_t c = first; c < first + N * L; c += L) store<L>(to + c, load<L>(from + c) * by);
-  });
-}
-
-/// Rows of g that are weighed together.
+/// Count the rows of g that are weighed together.
 template <class T>
 int64_t weighed_rows(const Plan& plan) {
   return kTileBytes / (plan.source_slab() * static_cast<int64_t>(sizeof(T)) + 1);
@@ -156,7 +75,7 @@ bool weighed_rows_fit(const Plan& plan) {
   return !plan.plain && weighed_rows<T>(plan) >= 2 * plan.axis[0].widest;
 }
 
-/// Cells [h0, h1) of g, each times its weight, rounded.
+/// Weigh cells [h0, h1) of g: multiply each by its weight and round.
 template <class T>
 void weigh(const Plan& plan, const T* g, int64_t h0, int64_t h1, Share share,
            PerCount<Wide<T>>& weight, T* to) {
@@ -189,8 +108,8 @@ void weigh(const Plan& plan, const T* g, int64_t h0, int64_t h1, Share share,
     }
 }
 
-/// As spread_piece. A half times its weight takes as long to round as a sum, so each cell of g is
-/// weighed once, not once per cell that it covers.
+/// Compute spread of half types. Rounding a weighed cell takes as long as rounding a sum, so weigh
+/// each cell of g once, not once per cell that it covers.
 template <class T, bool Reversed>
 void spread_weighed(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays, Share share,
                     Piece piece, bool only_short) {
@@ -251,7 +170,7 @@ void spread_weighed(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays, Sha
                });
 }
 
-/// dx[i] = sum of g over the windows that cover i, each weighed by the length of its window.
+/// Set dx[i] = sum of g over the windows that cover i, each weighed by the length of its window.
 template <class T, bool Reversed>
 void spread_direct(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share share, Piece piece,
                    bool only_short = false) {
@@ -260,7 +179,7 @@ void spread_direct(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share sha
     if (!rounds_once<T>(share) && weighed_rows_fit<T>(plan))
       return spread_weighed<T, Reversed>(plan, arrays, share, piece, only_short);
   PerCount<Wide<T>> weight;
-  // Weights of the lists of taps that the runner keeps.
+  // Weights of the lists that the runner keeps.
   constexpr int kLists = 5, kTaps = 16;
   Wide<T> kept[kLists][kTaps];
   int64_t version[kLists] = {-1, -1, -1, -1, -1};
@@ -329,64 +248,6 @@ void spread_direct(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share sha
         }
       },
       only_short);
-}
-
-/// A cell of x and the sum of what it was given.
-template <class T, int L>
-struct NearSum {
-  Vec<Wide<T>, L> here, sum;
-};
-
-/// The smallest number that rounds to a positive limit or beyond: what is less than it is less than
-/// the limit once rounded.
-template <class T>
-Wide<T> smallest_rounding_to(Wide<T> limit) {
-  if constexpr (is_half<T>) {
-    uint32_t below = 0, reached = bitcast<uint32_t>(limit);
-    while (reached - below > 1) {
-      const uint32_t middle = below + (reached - below) / 2;
-      (rounded<T, 1>(Vec<float, 1>{bitcast<float>(middle)})[0] < limit ? below : reached) = middle;
-    }
-    return bitcast<float>(reached);
-  } else {
-    return limit;
-  }
-}
-
-/// dx = sum of g over the windows w that cover a run of cells and whose y is nearer to x than near,
-/// once rounded.
-template <class T>
-PG_INLINE void sum_near(const WindowTaps& w, const T* x, const T* y, const T* g, T* dx,
-                        int64_t lanes, Wide<T> near) {
-  reduce<T, Order::columns>(
-      w, lanes,
-      [x](auto lane, int64_t c, int64_t) {
-        constexpr int L = decltype(lane)::count;
-        return NearSum<T, L>{load<L>(x + c), Vec<Wide<T>, L>{}};
-      },
-      [=](auto lane, auto& s, int64_t at, int64_t) {
-        constexpr int L = decltype(lane)::count;
-        const Vec<Wide<T>, L> best = load<L>(y + at), add = load<L>(g + at), zero{};
-        if constexpr (is_real<T>) {
-          const Vec<Wide<T>, L> d = s.here - best;
-          s.sum = plus_rounded<T, L>(s.sum, ((d < near) & (d > -near)) ? add : zero);
-        } else {
-          s.sum += (s.here == best) ? add : zero;
-        }
-      },
-      [dx](auto lane, auto& s, int64_t c) {
-        store<decltype(lane)::count>(dx + c, total<T, decltype(lane)::count>(s.sum));
-      });
-}
-
-/// dx[i] = sum of g over the windows that cover i and whose y is nearer to x[i] than eps.
-template <class T>
-void near_direct(const Plan& plan, const RowArrays<T, 2, 1>& arrays, double eps, Piece piece) {
-  const Wide<T> near = smallest_rounding_to<T>(as<T>(eps));
-  over_rows<T, is_real<T>>(
-      plan, arrays, true, piece, [&](const WindowTaps& w, const auto& a, int64_t, int64_t lanes) {
-        sum_near<T>(w, a.partner[0], a.source[0], a.source[1], a.out, lanes, near);
-      });
 }
 
 }  // namespace poolgrad::PG_ISA

@@ -1,11 +1,11 @@
-// Means of long windows by sliding.
+// fold and spread of long windows by sliding.
 #pragma once
 #include "loops/sliding.hpp"
 #include "verbs/mean.hpp"
 
 namespace poolgrad::PG_ISA {
 
-/// Whether every window of a plan has many cells.
+/// Return true if every window of a plan is long.
 inline bool all_windows_long(const Plan& plan) {
   int64_t least = 1;
   for (int a = 0; a < plan.rank; ++a) {
@@ -17,15 +17,16 @@ inline bool all_windows_long(const Plan& plan) {
   return least > kLongSum;
 }
 
-/// y = sums / by, rounded to T. A product comes first: where a little more and a little less than
-/// it round alike, they round as the quotient does, which takes three times as long.
+/// Set y = sums / by, rounded to T. Multiply by slightly smaller and slightly larger reciprocals
+/// first: if both products round alike, the quotient rounds so too. A division takes three times as
+/// long.
 template <class T>
 PG_INLINE void divide_sums(const double* sums, T* y, int64_t n, double by) {
   const double least = 1 / by * (1 - 0x1p-50), most = 1 / by * (1 + 0x1p-50);
   for_lanes<double>(n, [&](auto lane, auto many, int64_t first) {
     constexpr int L = decltype(lane)::count, N = decltype(many)::count;
     [[maybe_unused]] Vec<int32_t, L> unsure{};
-    // A sum begins at zero: it is never minus zero.
+    // A sum starts at +0, so it is never -0.
     if constexpr (!std::is_same_v<T, double>)
       for (int64_t c = first; c < first + N * L; c += L) {
         const Vec<double, L> sum = load<L>(sums + c) + 0.0;
@@ -42,9 +43,9 @@ PG_INLINE void divide_sums(const double* sums, T* y, int64_t n, double by) {
   });
 }
 
-/// Long means and their transposes: sums in a wider type, by sliding. What has few terms is left to
-/// the direct way, which comes first, since it may write to other cells of the row, too. read(row,
-/// cells) supplies the terms, each sum is divided by divisor(number of its terms).
+/// Compute long sums in float64 by sliding. The direct loop computes short windows before this,
+/// because it may overwrite other cells of the row. read(row, cells) supplies the terms; each sum
+/// is divided by divisor(number of terms).
 template <class T, class Read, class Divisor>
 void sum_sliding(const Plan& plan, T* out, Piece p, Read&& read, Divisor&& divisor) {
   const int64_t d_item = plan.axis[0].m * plan.dest_slab();
@@ -70,7 +71,7 @@ void sum_sliding(const Plan& plan, T* out, Piece p, Read&& read, Divisor&& divis
   });
 }
 
-/// Terms weighed by q, each rounded to T before it is added.
+/// Weigh terms by q and round each to T.
 template <class T>
 PG_INLINE void weigh_terms(const T* from, double* to, int64_t n, Wide<T> q) {
   for_lanes<double>(n, [&](auto lane, auto many, int64_t first) {

@@ -1,28 +1,13 @@
-// The gradient of near maxima under long windows: most cells are near to none of the windows over
-// them, and are not asked.
+// near under long windows: sliding finds the few cells that may be near to a covering window; only
+// these visit their windows.
 #pragma once
-#include "verbs/max_sliding.hpp"
-#include "verbs/mean.hpp"
+#include "loops/sliding.hpp"
+#include "reducers/max.hpp"
+#include "reducers/near.hpp"
 
 namespace poolgrad::PG_ISA {
 
-/// Turns the order of values around; NaN, which nothing is near to, comes last.
-template <class T, int L>
-PG_INLINE Vec<Wide<T>, L> reverse_order(Vec<Wide<T>, L> v) {
-  if constexpr (is_real<T>) return (v == v) ? -v : all<Wide<T>, L>(minus_infinity<T>());
-  else return ~v;
-}
-
-/// Whether a cell may be near to one of the windows over it, given the least of their values,
-/// turned.
-template <class T, int L>
-PG_INLINE auto may_be_near(Vec<Wide<T>, L> x, Vec<Wide<T>, L> least, Wide<T> near) {
-  // What is too far below the least value is too far below all of them.
-  if constexpr (is_real<T>) return x + least > -near;
-  else return x >= ~least;
-}
-
-/// One destination row after the other of a transposed plan, cell by cell.
+/// Compute one destination row of a transposed plan after the other.
 template <class T>
 class NearSearch {
  public:
@@ -34,7 +19,7 @@ class NearSearch {
         list_(plan.last().m * plan.inner),
         off_(taps(plan)) {}
 
-  /// x, y, g and dx belong to one image; x and dx begin at the row.
+  /// x, y, g and dx belong to one item; x and dx begin at the row.
   void run(const TileRow& row, const Wide<T>* least, const T* x, const T* y, const T* g, T* dx) {
     const int64_t found = list_candidates(row, least, x, dx);
     if (!found) return;
@@ -69,7 +54,8 @@ class NearSearch {
         window_, [&](int64_t r, int64_t t) { off_[k++] = window_.rows[r] + t * plan_.inner; });
   }
 
-  /// One cell and all windows over it, 64 at a time: first who is near, then the sum in order.
+  /// Sum one cell over all covering windows, 64 at a time: first find the near ones, then add in
+  /// order.
   T sum_cell(T cell, const T* y, const T* g) {
     const int64_t n = window_.nrows * window_.width;
     const int64_t* off = off_.get();
@@ -94,7 +80,7 @@ class NearSearch {
     store<1>(&r, Vec<Wide<T>, 1>{sum});
     return r;
   }
-  /// By hand for types that need no conversion: vectors of one lane go through memory.
+  /// Convert by hand: vectors of one lane go through memory.
   PG_INLINE static Wide<T> number(T v) {
     if constexpr (is_half<T>) return load<1>(&v)[0];
     else return v;
@@ -104,9 +90,10 @@ class NearSearch {
     else return v;
   }
 
-  static constexpr int64_t kFew = 6;  ///< one lane by itself costs as much as this many in vectors
+  static constexpr int64_t kFew =
+      6;  ///< one single lane costs as much as this many lanes in vectors
 
-  /// Lists the lanes that may be near to something, and clears all of the row.
+  /// List the lanes that may be near to something, and clear the row.
   int64_t list_candidates(const TileRow& row, const Wide<T>* least, const T* x, T* dx) {
     int64_t found = 0;
     const int64_t begin = row.place;

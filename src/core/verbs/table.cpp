@@ -1,10 +1,11 @@
-// The table of one ISA level. This file is compiled once per level, each time into a namespace of
-// its own.
+// The table of verbs of one instruction set. Each instruction set compiles this file into its own
+// namespace.
 #include "verbs/table.hpp"
 
 #include "verbs/by_padded_band.hpp"
 #include "verbs/indices.hpp"
 #include "verbs/mean_sliding.hpp"
+#include "verbs/near.hpp"
 #include "verbs/near_sliding.hpp"
 
 namespace poolgrad {
@@ -25,12 +26,12 @@ constexpr bool folds = is_real<T> || (std::is_integral_v<T> && !std::is_same_v<T
 template <class T>
 constexpr bool spreads = is_real<T> || std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>;
 
-/// Types that run along rows where channels come first. Not with the shortest vectors: there the
-/// code is not worth its room.
+/// True for types that have the row schedules (global, padded_band, row_ring). They are not worth
+/// their code size with 16-byte vectors.
 template <class T>
 constexpr bool has_row_schedules = is_real<T>&& kBytes > 16;
 
-/// Cells from `left` on are left of a piece: whether there are none.
+/// Continue a piece at cell `left`; return true if nothing is left.
 inline bool fills(Piece& p, int64_t left) {
   p.h0 = left;
   return p.h0 == p.h1;
@@ -93,7 +94,7 @@ template <class T>
 void near_any(const Plan& plan, const Arrays& a, double eps, Piece p) {
   const RowArrays<T, 2, 1> arrays{
       {in<T>(a.y), in<T>(a.g)}, {in<T>(a.x)}, out<T>(a.out), worth_streaming<T>(plan)};
-  if constexpr (is_real<T>)  // integers have no gradients: the code is not worth its room
+  if constexpr (is_real<T>)  // not worth its code size for integers, which have no gradients
     if (!plan.plain && worth_sliding(plan, 12)) return near_sliding<T>(plan, arrays, eps, p);
   if constexpr (has_row_schedules<T>)
     if (fills(p, near_by_padded_band<T>(plan, arrays, eps, p))) return;
@@ -130,7 +131,7 @@ Verbs make() {
         : choose_direct<T>(plan, in<T>(a.x), out<T>(a.out), out<uint8_t>(a.out_index), p);
   };
   v.pick = [](const Plan& plan, const Arrays& a, Piece p) {
-    using Bits = typename UintOf<sizeof(T)>::type;  // which are moved, whatever they mean
+    using Bits = typename UintOf<sizeof(T)>::type;  // pick moves bits
     return needs_wide_taps(plan)
                ? pick_taps<Bits>(plan, in<Bits>(a.g), in<uint32_t>(a.index), out<Bits>(a.out), p)
                : pick_taps<Bits>(plan, in<Bits>(a.g), in<uint8_t>(a.index), out<Bits>(a.out), p);
@@ -149,7 +150,8 @@ Verbs make() {
                  ScatterRange r) {
     using Cell =
         std::conditional_t<is_real<T>, T,
-                           typename UintOf<sizeof(T)>::type>;  // integers wrap around alike
+                           typename UintOf<sizeof(T)>::type>;  // signed and unsigned integers wrap
+                                                               // around alike
     return wide ? scatter_items<Cell>(in<Cell>(a.g), in<int64_t>(a.index), out<Cell>(a.out), n, m,
                                       total, absolute, r)
                 : scatter_items<Cell>(in<Cell>(a.g), in<int32_t>(a.index), out<Cell>(a.out), n, m,
@@ -158,7 +160,7 @@ Verbs make() {
   return v;
 }
 
-// The types in two parts, which are compiled side by side.
+// Two parts, by type, compile in parallel.
 PG_OTHER template Verbs make<float>();
 PG_OTHER template Verbs make<double>();
 PG_OTHER template Verbs make<int32_t>();
