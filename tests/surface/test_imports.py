@@ -47,7 +47,7 @@ CONTRACT: dict[str, set[str]] = {
     "jax": {"_common", "_frameworks", "config"},
     "keras": {"_common", "_frameworks", "_pooling"},
     "tensorflow": {"_common", "_frameworks"},
-    "torch": {"_common", "_pooling", "_windows"},
+    "torch": {"_common", "_kernels", "_ops", "_pooling", "_windows"},
     "config": set(),
     "graph": {"_common", "_explain", "_ops", "config", "raw_ops"},
     "studio": {"_common", "graph"},
