@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from math import prod
 from operator import is_
@@ -52,52 +53,53 @@ _REFUSALS = (ValueError, TypeError, NotImplementedError, OverflowError, MemoryEr
 
 def _renamed(function: Any, error: Exception, args: Any, named: Any) -> Exception | None:
     """Return the error in the words of the caller, or None if it is not about the call."""
-    name, signature = function.__name__, inspect.signature(function)
-    kind = ValueError if isinstance(error, OverflowError) else type(error)
+    signature = inspect.signature(function)
     try:
         x = signature.bind(*args, **named).arguments["input"]
     except TypeError:
-        return kind(_unbound(name, signature.parameters, args, named))
+        return _error(function.__name__, [_unbound(signature.parameters, args, named)])
     if hasattr(error, "findings"):
-        return _in_words(name, error.findings)
+        own = [replace(found, argument=_NAMES.get(found.argument, found.argument)) for found in error.findings]
+        return _error(function.__name__, own)
+    kind = ValueError if isinstance(error, OverflowError) else type(error)
     if isinstance(error, MemoryError):
-        got, wanted = f"shape {list(x.shape)}", f"a result that fits the memory ({error})"
-        return kind(f"{name}: input: got {got}, wanted {wanted}")
+        wanted = f"a result that fits the memory ({error})"
+        return _error(function.__name__, [Finding("input", f"shape {list(x.shape)}", wanted, kind)])
     if isinstance(x, torch.Tensor) and type(x) not in PLAIN_TYPES:
-        reason = (str(error).splitlines() or [""])[0]
-        got, wanted = f"a {type(x).__name__}", f"a tensor that takes poolgrad's operators ({reason})"
-        return kind(f"{name}: input: got {got}, wanted {wanted}")
+        wanted = f"a tensor that takes poolgrad's operators ({(str(error).splitlines() or [''])[0]})"
+        return _error(function.__name__, [Finding("input", f"a {type(x).__name__}", wanted, kind)])
     return None
 
 
-def _in_words(name: str, findings: Sequence[Finding]) -> Exception:
-    """Return the error that blames the arguments of torch for these findings."""
+def _error(name: str, findings: Sequence[Finding]) -> Exception:
+    """Return the error of a function with these findings."""
     problems = ArgumentErrors(name)
     for found in findings:
-        problems.add(_NAMES.get(found.argument, found.argument), found.got, found.wanted, found.kind, found.shape)
+        problems.add(found.argument, found.got, found.wanted, found.kind, found.shape)
     try:
         problems.raise_if_any()
-    except _REFUSALS as error:
+    except Exception as error:
         return error.with_traceback(None)
     raise AssertionError("unreachable")
 
 
-def _unbound(name: str, parameters: Any, args: Any, kwargs: Any) -> str:
-    """Return what is wrong with a call that does not fit the parameters."""
-    wanted = ", ".join(parameters)
-    for word in kwargs:
+def _unbound(parameters: Any, args: Any, named: Any) -> Finding:
+    """Find the error of a call that does not fit the parameters."""
+    listed = ", ".join(parameters)
+    for word in named:
         if word not in parameters:
-            return f"{name}: {word}: got {short_repr(kwargs[word])}, wanted no such argument, but {wanted}"
+            return Finding(word, short_repr(named[word]), f"no such argument, but {listed}", TypeError)
     positional = [p for p, parameter in parameters.items() if parameter.kind != parameter.KEYWORD_ONLY]
     if len(args) > len(positional):
-        return f"{name}: {positional[-1]}: got {len(args)} arguments by position, wanted at most {len(positional)}: {wanted}"
+        wanted = f"at most {len(positional)}: {listed}"
+        return Finding(positional[-1], f"{len(args)} arguments by position", wanted, TypeError)
     for word in positional[: len(args)]:
-        if word in kwargs:
-            return f"{name}: {word}: got two values, wanted one"
+        if word in named:
+            return Finding(word, "two values", "one", TypeError)
     missing = next(
-        p for p in positional[len(args) :] if p not in kwargs and parameters[p].default is parameters[p].empty
+        p for p in positional[len(args) :] if p not in named and parameters[p].default is parameters[p].empty
     )
-    return f"{name}: {missing}: got no value, wanted one: it has no default"
+    return Finding(missing, "no value", "one: it has no default", TypeError)
 
 
 def _remembering(resolve: Resolve, rank: int) -> Callable[[tuple[Any, ...], dict[str, Any]], Pool]:
@@ -352,11 +354,7 @@ def supplied(x: Tensor, rank: int, windows: Any) -> tuple[Tensor, TorchWindows]:
     except (ValueError, TypeError) as error:
         if not hasattr(error, "findings"):
             raise
-        found = error.findings[0]
-    else:
-        found = None
-    if found is not None:
-        ArgumentErrors("pool").fail("windows", found.got, found.wanted, found.kind)
+        raise _error("pool", [replace(error.findings[0], argument="windows")]) from None
     axes = [w if isinstance(w, pg.Axis) else pg.Axis(n, *np.transpose(w)) for n, w in zip(lengths, given, strict=True)]
     rows = torch.from_numpy(np.concatenate([np.stack([axis.start, axis.stop], 1) for axis in axes]))
     cells = int(np.prod([axis.count.max(initial=1) for axis in axes]))
