@@ -45,7 +45,7 @@ CONTRACT: dict[str, set[str]] = {
     "_frameworks": {"_common", "_pooling", "_windows", "windows"},
     "autograd": {"_common", "_frameworks", "_pooling"},
     "jax": {"_common", "_frameworks", "config"},
-    "keras": {"_common", "_frameworks", "_pooling"},
+    "keras": {"_common", "_frameworks", "_pooling", "torch"},
     "tensorflow": {"_common", "_frameworks"},
     "torch": {"_common", "_kernels", "_ops", "_pooling", "_windows"},
     "config": set(),
