@@ -26,7 +26,7 @@ class _Torch:
         if x.device.type != "cpu":
             wanted = "one on the CPU: x.cpu(), or KERAS_TORCH_DEVICE=cpu before Keras is imported"
             ArgumentErrors(op).fail("x", f"a tensor on {x.device}", wanted)
-        return x, tuple(x.shape), view(x[:0] if x.ndim else x, _ARRAY).dtype
+        return x, tuple(x.shape), np.dtype(str(x.dtype).removeprefix("torch."))
 
     def accept(self, op: str, x: Any, frame: Frame) -> None:
         pass
