@@ -10,7 +10,8 @@ from support import python, same_bits
 import poolgrad as pg
 from poolgrad._common.errors import ArgumentErrors
 from poolgrad._kernels import native
-from poolgrad._pooling.pools import Division, folding, source_of
+from poolgrad._pooling.means import Division, folding
+from poolgrad._pooling.sources import lay_out
 from poolgrad._pooling.window_args import PooledAxes
 
 WAYS = {
@@ -70,8 +71,8 @@ def operators():
     yield "positions", pg.unpooling(np.array([[0, 2], [1, 1]]), (2, 3), items=2)
     yield "positions assign", pg.unpooling(np.array([[0, 2], [1, 1]]), (2, 3), "assign", 2)
     nans = np.array([1.0, np.nan, 3.0, 4.0])
-    source = source_of(ArgumentErrors("test"), nans, PooledAxes((0,), pg.plan((4,), 2)))
-    yield "masked", folding("avg_pool", source, Division(True, nan="ignore"))
+    cells, layout = lay_out(ArgumentErrors("test"), nans, PooledAxes((0,), pg.plan((4,), 2)))
+    yield "masked", folding("avg_pool", layout, Division(True, nan="ignore"), cells)
 
 
 OPERATORS = dict(operators())

@@ -13,8 +13,10 @@ from .._common.errors import ArgumentErrors, short_repr
 from .._windows.axis import Axis
 from .._windows.fractional import Philox, sequence
 from .._windows.sliding import edges
-from .pools import Division, Options, Rounding, accept, best_of, folded
+from .maxima import Options, best_of
+from .means import Division, Rounding, folded
 from .selection import Nan, Ties
+from .sources import accept
 from .window_args import (
     Ints,
     WindowArgs,

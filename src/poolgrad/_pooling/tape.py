@@ -33,7 +33,7 @@ import numpy as np
 
 from .._common.arrays import Array, as_array
 from .._common.errors import ArgumentErrors, short_repr
-from .operators import Linear
+from .operators import Linear, Traced
 
 Pullback = Callable[["Var"], "Var"]
 Parents = tuple[tuple["Var", Pullback], ...]
@@ -76,7 +76,7 @@ def _by_hand(parents: Parents) -> Levels:
     return levels if parents or inside else _BY_HAND
 
 
-class Var:
+class Var(Traced):
     """An array that remembers how it was made. Pools, + - * / **, abs, sum and reshape work on it.
 
     `Var(array)` makes one by hand: a variable for all functions that are differentiated later. Inside such a function it makes a constant.
@@ -191,6 +191,10 @@ class Var:
 
     __radd__ = __add__
     __rmul__ = __mul__
+
+    def through(self, operator: Linear) -> Var:
+        """Return the result of a linear operator on this variable."""
+        return lift(operator, self)
 
     def sum(self) -> Var:
         """Return the sum of all cells."""
