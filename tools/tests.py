@@ -18,17 +18,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = ROOT / "tests"
 COMPUTING = (  # the longest first, so that both processes end at about the same time
-    ("hostile/", "studio/", "graph/", "golden/", "meta/"),
-    ("frameworks/test_torch",),  # frameworks apart: their threads do not survive a fork
-    ("frameworks/",),
-    ("oracle/", "pools/", "windows/", "gradient/", "property/"),
-    ("surface/", "trust/"),
+    ("robustness/", "studio/", "graph/", "meta/"),
+    ("conformance/", "torch/"),  # frameworks apart: their threads do not survive a fork
+    ("frameworks/", "jax/", "keras/", "public/"),
+    ("kernels/", "pooling/", "windows/", "ops/"),
+    ("benchmarks/", "cli/", "common/", "explain/"),
 )
 WATCHING = {
-    "surface/test_bench.py",
-    "surface/test_limits.py",
-    "trust/test_interrupt.py",
-    "trust/test_memory.py",
+    "benchmarks/test_benchmarks.py",
+    "ops/test_bind.py",
+    "robustness/test_interrupt.py",
+    "robustness/test_memory.py",
     "studio/test_speed.py",
 }
 

@@ -22,7 +22,8 @@ from poolgrad._ops.table import OPS, Kind, Op
 from poolgrad._windows.fractional import Philox, sequence
 from poolgrad.windows import Plan
 
-ROOT = Path(__file__).resolve().parent.parent
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
 SHARED = ROOT.parent / "shared"
 PACKAGE = Path(poolgrad.__file__).resolve().parent
 
@@ -309,7 +310,7 @@ def wrong(case: Case) -> list[str]:
 
 
 def none_wrong(cases: list[Case]) -> None:
-    """Fail with one line per wrong case, ready for `python -i tests/support.py`."""
+    """Fail with one line per wrong case, ready for `python -i tests/helpers/support.py`."""
     found = [line for case in cases for line in wrong(case)]
     assert not found, f"{len(found)} wrong in {len(cases)} cases\n" + "\n".join(found[:6])
 
@@ -318,8 +319,8 @@ def none_wrong(cases: list[Case]) -> None:
 
 
 def python(*args: str, timeout: float = 300, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run Python in a process of its own, with this package and these tests on its path."""
-    path = os.pathsep.join([str(PACKAGE.parent), str(ROOT / "tests")])
+    """Run Python in a process of its own, with this package and these helpers on its path."""
+    path = os.pathsep.join([str(PACKAGE.parent), str(HERE)])
     return subprocess.run(
         [sys.executable, *args],
         env={**os.environ, "PYTHONPATH": path, **env},

@@ -1,16 +1,12 @@
-"""Every op, dtype and geometry, and rows of 1 to 130 cells, on guarded memory. Run by test_guarded.py in a process of its own."""
+"""Every op, dtype and geometry, and rows of 1 to 130 cells, on guarded memory. Run by test_guarded_memory.py in a process of its own."""
 
 from __future__ import annotations
 
 import faulthandler
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "oracle"))
-
 from geometry import cases
 from guarded_ops import AT_BEGIN, AT_END, guarded, guarded_verbs
 from support import FAST, Case, arguments, difference, draw, rng_of

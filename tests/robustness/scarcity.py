@@ -1,6 +1,6 @@
 """Let each memory request of the native module fail, alone or with every later one; print the op and the outcome if it is wrong.
 
-    LD_PRELOAD=scarce.so python tests/trust/scarcity.py
+    LD_PRELOAD=scarce.so python tests/robustness/scarcity.py
 
 A call with a failing request raises MemoryError or, where it can do without, gives the right bits; the next call works.
 """

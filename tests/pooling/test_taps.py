@@ -5,8 +5,7 @@ import re
 import ml_dtypes
 import numpy as np
 import pytest
-from brute import reduce
-from test_pools import WORDS, cells_of
+from brute import WORDS, cells_of, reduce
 
 import poolgrad as pg
 from poolgrad import reference

@@ -148,7 +148,6 @@ def test_random_plans_give_the_same_bits_on_every_path_of_the_core():
 @pytest.fixture
 def ops(monkeypatch):
     monkeypatch.syspath_prepend(str(FUZZ))
-    monkeypatch.syspath_prepend(str(ROOT / "tests" / "oracle"))
     spec = importlib.util.spec_from_file_location("fuzz_ops", FUZZ / "ops.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -18,7 +18,7 @@ import torch_reasons  # noqa: E402
 
 
 def generator(*words: str) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join([str(support.PACKAGE.parent), str(ROOT / "tests")])
+    path = os.pathsep.join([str(support.PACKAGE.parent), str(support.HERE)])
     command = [sys.executable, str(ROOT / "fuzz" / "torch_adapter.py"), *words]
     return subprocess.run(
         command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=300, check=False

@@ -156,7 +156,7 @@ def test_the_command_prints_its_address_serves_and_stops_cleanly(number):
         (["nothing.json"], "nothing.json"),
         (["--port", "70000"], "--port"),
         (["--port", "x"], "--port"),
-        ([__file__], "test_socket.py"),
+        ([__file__], "test_server.py"),
     ],
 )
 def test_the_command_refuses_in_one_line(words, why):

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from test_pools import WORDS
+from brute import WORDS
 
 import poolgrad as pg
 

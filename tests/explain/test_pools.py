@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from test_pools import WORDS
+from brute import WORDS
 
 import poolgrad as pg
 

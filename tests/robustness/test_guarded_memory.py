@@ -5,7 +5,7 @@ import os
 import pytest
 from support import ROOT, SHARED, python
 
-CASES = str(ROOT / "tests" / "hostile" / "guard_cases.py")
+CASES = str(ROOT / "tests" / "robustness" / "guard_cases.py")
 RUNNER = SHARED / "hostile" / "run_hostile.py"
 
 # A sanitizer reports a touch of such a page in its own way.

@@ -333,7 +333,7 @@ def test_contents_of_any_kind_are_forgotten_when_there_are_too_many(monkeypatch)
 MEMORY = """
 import json, sys
 from support import rss
-from test_requests import many, small, ask
+from test_routes import many, small, ask
 from poolgrad.studio.routes import App
 from poolgrad.graph import service
 app = App("the-token", 8765, {})

@@ -58,7 +58,7 @@ def test_what_goes_past_the_caches_arrives_wherever_rows_begin(shape, dtype):
 
 
 def lines_at(level: str) -> list[str]:
-    done = python(str(ROOT / "tests" / "oracle" / "hashes.py"), POOLGRAD_ISA=level)
+    done = python(str(ROOT / "tests" / "kernels" / "hashes.py"), POOLGRAD_ISA=level)
     assert done.returncode == 0, done.stderr
     first, *lines = done.stdout.splitlines()
     assert first == f"level {level}"

@@ -3,40 +3,12 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from brute import axis_cells, reduce, same_pads
+from brute import WORDS, cells_of, reduce
 
 import poolgrad as pg
 
 DTYPES = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)] + ["float16", "float32", "float64"]
 DTYPES += ["bfloat16", "bool"]
-
-WORDS = [
-    ((6, 7), {"window": 2}),
-    ((7, 9), {"window": 3, "stride": 2, "padding": 1}),
-    ((7, 9), {"window": (3, 2), "stride": (1, 3), "padding": [(2, 0), (0, 1)]}),
-    ((9, 8), {"window": 2, "stride": 3, "ceil_mode": True}),
-    ((9, 11), {"window": 3, "stride": 2, "dilation": (2, 3), "padding": 2}),
-    ((5, 6), {"window": 4, "stride": 3, "padding": "same"}),
-    ((13,), {"window": 3, "stride": 1, "dilation": 4}),
-    ((3, 4, 5), {"window": 2, "stride": 1}),
-]
-
-
-def cells_of(shape: tuple[int, ...], words: dict) -> dict[int, list[list[int]]]:
-    """Return the windows of the words, by definition."""
-
-    def each(name: str, default):
-        value = words.get(name, default)
-        return value if isinstance(value, (tuple, list)) else [value] * len(shape)
-
-    found = {}
-    strides = each("stride", words["window"])
-    for axis, (n, k, s, d, p) in enumerate(
-        zip(shape, each("window", 1), strides, each("dilation", 1), each("padding", 0), strict=True)
-    ):
-        pads = same_pads(n, k, s, d) if p == "same" else (p, p) if isinstance(p, int) else p
-        found[axis] = axis_cells(n, k, s, d, pads, words.get("ceil_mode", False))
-    return found
 
 
 def values(shape: tuple[int, ...], dtype: str) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support import ROOT, python
 
-SCRIPT = str(ROOT / "tests" / "trust" / "interrupts.py")
+SCRIPT = str(ROOT / "tests" / "helpers" / "interrupts.py")
 
 
 @pytest.fixture(scope="module")

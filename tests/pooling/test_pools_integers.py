@@ -1,6 +1,6 @@
 """Integers: every dtype in every pool, at the ends of its range, against Python's integers and fractions.
 
-`python tests/pools/test_integers.py` prints the table dtype x pool: "exact", or "refused" with the reason.
+`python tests/pooling/test_pools_integers.py` prints the table dtype x pool: "exact", or "refused" with the reason.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Interrupts long calls at random moments and prints how long each took to give up.
 
-    python tests/trust/interrupts.py [rounds] [threads ...]
+    python tests/helpers/interrupts.py [rounds] [threads ...]
 
 Each line: case, threads, milliseconds from the signal to the exception, growth of the resident size in MiB. A call that was
 done before its signal came is tried again with a shorter delay.

@@ -10,17 +10,15 @@ from support import ROOT, python, rss
 
 from poolgrad import raw_ops
 
-TRUST = ROOT / "tests" / "trust"
+HERE = ROOT / "tests" / "robustness"
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 
 
 @pytest.mark.skipif(COMPILER is None, reason="builds a shim for malloc with a C++ compiler")
 def test_every_request_for_memory_of_the_core_may_fail(tmp_path):
     shim = str(tmp_path / "scarce.so")
-    subprocess.run(
-        [str(COMPILER), "-O1", "-shared", "-fPIC", "-o", shim, str(TRUST / "scarce.cpp"), "-ldl"], check=True
-    )
-    done = python(str(TRUST / "scarcity.py"), LD_PRELOAD=shim, timeout=300)
+    subprocess.run([str(COMPILER), "-O1", "-shared", "-fPIC", "-o", shim, str(HERE / "scarce.cpp"), "-ldl"], check=True)
+    done = python(str(HERE / "scarcity.py"), LD_PRELOAD=shim, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
     *wrong, failed = done.stdout.splitlines()
     assert wrong == []
@@ -29,7 +27,6 @@ def test_every_request_for_memory_of_the_core_may_fail(tmp_path):
 
 LIMITED = """
 import resource, sys, numpy as np, poolgrad
-sys.path.insert(0, sys.argv[2])
 import jobs
 from poolgrad import raw_ops
 made = jobs.jobs()
@@ -61,7 +58,7 @@ print(*outcomes.values())
 @pytest.mark.parametrize("threads", ["1", "2", "64"])
 def test_with_little_address_space_a_call_works_or_raises_memory_error(threads):
     """Also where no thread can be made: then fewer do the work."""
-    done = python("-c", LIMITED, threads, str(TRUST), timeout=120)
+    done = python("-c", LIMITED, threads, timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
     *wrong, last = done.stdout.splitlines()
     assert wrong == []
