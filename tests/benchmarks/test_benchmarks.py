@@ -26,6 +26,8 @@ from poolgrad.bench.run import close, disagreement, enter, measure, merge, run
 from poolgrad.bench.summary import disturbance, geometric, lines, means
 from poolgrad.bench.timing import Entry, race, settle
 
+pytestmark = pytest.mark.clock
+
 ALL = cells.read([str(BUNDLED)])
 LITTLE = {cell.name: cells.small(cell, 2**12) for cell in ALL if max(cell.ksize or (1,)) < 13}
 LINE = "max f32 nhwc x=2x9x9x5 k=3x3 s=2x2 pad=same grad"

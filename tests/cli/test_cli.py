@@ -435,3 +435,15 @@ def test_letters_are_all_different_and_colours_are_symmetric_about_zero() -> Non
     assert below[2] > below[0]
     assert above[0] > above[2]
     assert len(set(zero.tolist())) == 1
+
+
+def test_the_command_line_shows_an_empty_result(capsys):
+    assert main(["try", "max x=0x4x4x2 k=2x2"]) == 0
+    assert capsys.readouterr().out
+
+
+def test_the_module_runs_as_a_program():
+    done = subprocess.run(
+        [sys.executable, "-c", "import poolgrad.cli as c; c.main(['--version'])"], capture_output=True, text=True
+    )
+    assert "poolgrad" in done.stdout

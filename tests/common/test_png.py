@@ -112,3 +112,36 @@ def test_the_largest_picture_is_read() -> None:
     assert width * height <= png.MOST_PIXELS
     made: Any = png.decode(file(width, height, zeros(height * (3 * width + 1))))
     assert made.shape == (height, width, 3)
+
+
+def picture(header: tuple[int, ...] = (2, 1, 8, 0, 0, 0, 0), body: bytes = b"\0ab", *more: bytes) -> bytes:
+    head = b"" if not header else chunk(b"IHDR", struct.pack(">IIBBBBB", *header))
+    return b"\x89PNG\r\n\x1a\n" + head + b"".join(more) + chunk(b"IDAT", zlib.compress(body)) + chunk(b"IEND", b"")
+
+
+STRANGE = {
+    "no header": (picture(()), "no header"),
+    "a palette": (picture((2, 1, 8, 0, 0, 0, 0), b"\0ab", chunk(b"PLTE", b"abc")), "PLTE"),
+    "16 bits": (picture((2, 1, 16, 0, 0, 0, 0)), "depth 16"),
+    "no pixels": (picture((0, 1, 8, 0, 0, 0, 0)), "0 x 1 pixels"),
+    "too many pixels": (picture((2**31, 2**31, 8, 0, 0, 0, 0)), "pixels"),
+    "too few bytes": (picture(body=b"\0a"), "2 bytes of pixels, wanted 3"),
+    "too many bytes": (picture(body=b"\0abc"), "4 bytes of pixels, wanted 3"),
+    "an unknown filter": (picture(body=b"\7ab"), "filter 7"),
+    "pixels that do not inflate": (
+        picture().replace(zlib.compress(b"\0ab"), b"x" * len(zlib.compress(b"\0ab"))),
+        "png",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", STRANGE)
+def test_a_strange_png_is_refused(what):
+    data, words = STRANGE[what]
+    with pytest.raises(ValueError, match=words):
+        png.decode(data)
+
+
+def test_chunks_that_may_be_ignored_are():
+    data = picture((2, 1, 8, 0, 0, 0, 0), b"\0ab", chunk(b"tEXt", b"hello"))
+    assert png.decode(data).tolist() == [[97, 98]]

@@ -55,3 +55,11 @@ def test_what_cannot_be_shown_is_refused(monkeypatch):
         ImportError, match=r"show: show: got no matplotlib, wanted it installed: pip install 'poolgrad\[plot\]'"
     ):
         pg.show(x, 2)
+
+
+def test_pictures_refuse_gradients_of_another_shape_and_long_axes():
+    pytest.importorskip("matplotlib")
+    with pytest.raises(ValueError, match=r"show: g: got shape \[1\], wanted \[2, 2\]"):
+        pg.show(np.zeros((4, 4)), 2, g=np.zeros(1))
+    with pytest.raises(ValueError, match=r"at most .* cells along a pooled axis"):
+        pg.show(np.zeros((4, 4000)), 2)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support import plain_verbs
 
 from poolgrad._kernels import native
 from poolgrad._ops.semantics import Mean, Share, Start
@@ -105,3 +106,13 @@ def test_gradients_of_means_write_every_cell(name):
 def test_a_mean_of_minus_zeros_is_zero():
     fast, _ = plans("columns")
     assert not np.signbit(native.fold(fast, Mean.EXACT, np.full(fast.source, -0.0, np.float32))).any()
+
+
+def test_windows_that_neither_begin_nor_end_with_a_block_do_not_slide():
+    """Blocks are as long as the longest window; the first window lies inside one."""
+    start = np.arange(3, 41)
+    rows = Axis(60, start, np.where(start == 3, 9, start + 20))
+    plan = Plan((1, 60, 40, 3), {1: rows, 2: clip(40, 20, 1, 0, 21)})
+    x = np.random.default_rng(0).integers(-99, 99, plan.source).astype(np.float32)
+    got = native.select(plan, Start.LOWEST, x)
+    assert (got == plain_verbs().select(plan, Start.LOWEST, x)).all()

@@ -1,13 +1,14 @@
-"""Sizes at which one path through the core ends and another begins: all of them give the bits of the generic path."""
+"""Sizes at which one schedule of the core ends and another begins: all of them give the bits of the generic one."""
 
 import numpy as np
 import pytest
 from support import FAST, PLAIN, Case, arguments, difference
 
 import poolgrad
+from poolgrad import reference
 from poolgrad._kernels import native
 from poolgrad._ops.semantics import Start
-from poolgrad.windows import Axis, Plan, clip
+from poolgrad.windows import Plan, clip
 
 OPS = ("MaxPool", "AvgPool", "MaxPoolGrad", "AvgPoolGrad", "MaxPoolGradGrad")
 
@@ -45,32 +46,18 @@ def test_both_sides_of_a_limit_have_the_bits_of_the_generic_path(name, threads):
             assert not difference(FAST[op](**args), PLAIN[op](**args)), case
 
 
-@pytest.mark.parametrize("span", [None, 5])
-@pytest.mark.parametrize("start", [Start.INFINITY, Start.LOWEST])
-def test_rows_start_from_what_their_windows_say(start, span):
-    """Windows marked as cut, although none sticks out, start from the lowest finite value."""
-    rows, cols = clip(40, 3, 2, 0, 19), clip(700, 3, 2, 0, 349)
-    cols = Axis(700, cols.start, cols.stop, span)
-    x = np.full((2, 40, 700), -np.inf, np.float32)
-    x[:, ::7, ::5] = 1
-    fast, plain = Plan(x.shape, {1: rows, 2: cols}), Plan(x.shape, {1: rows, 2: cols})
-    native.native(plain, plain=True)
-    assert native.select(fast, start, x).tobytes() == native.select(plain, start, x).tobytes()
+LARGE = {  # enough bytes for several threads
+    "one image, cut between its rows": Plan((1, 67, 64, 32), {1: clip(67, 2, 1, 0, 66), 2: clip(64, 2, 2, 0, 32)}),
+    "images that no number of threads divides": Plan((11, 8, 8, 128), {1: clip(8, 2, 2, 0, 4), 2: clip(8, 2, 2, 0, 4)}),
+}
 
 
-@pytest.mark.parametrize("channels", [1, 8])  # so few of one byte that images are computed side by side
-@pytest.mark.parametrize("image", [0, 20, 39])
-def test_the_first_wrong_tap_is_found_in_whichever_image(image, channels):
-    plan = Plan((40, 32, 32, channels), {1: clip(32, 2, 2, 0, 16), 2: clip(32, 2, 2, 0, 16)})
-    taps = np.zeros(plan.dest, np.uint8)
-    taps[image, 3, 5] = 4
-    taps[image + 1 :, 0, 0] = 4
-    with poolgrad.threads(1), pytest.raises(native.Astray) as wrong:
-        native.place(plan, np.ones(plan.dest, np.int8), taps)
-    assert wrong.value.at == ((image * 16 + 3) * 16 + 5) * channels
-
-
-def test_what_has_no_cells_or_cannot_be_nan_is_whole():
-    assert native.whole(np.zeros(0, np.float32))
-    assert native.whole(np.arange(3))
-    assert not native.whole(np.array([1, np.nan, 2], np.float32))
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("what", LARGE)
+def test_a_result_is_whole_however_it_is_cut(what, threads):
+    plan = LARGE[what]
+    x = np.random.default_rng(0).integers(0, 9, plan.source).astype(np.float32)
+    out = np.full(plan.dest, -7, np.float32)
+    with poolgrad.threads(threads):
+        native.select(plan, Start.LOWEST, x, out)
+    assert (out == reference.select(plan, Start.LOWEST, x)).all()

@@ -7,7 +7,7 @@ from support import plain_verbs
 import poolgrad
 from poolgrad import reference, windows
 from poolgrad._kernels import native
-from poolgrad.windows import Axis, Plan
+from poolgrad.windows import Axis, Plan, clip
 
 PLANS = {
     "flat": Plan((2, 5, 7, 3), {1: windows.clip(5, 3, 2, 1, 3), 2: windows.clip(7, 3, 1, 1, 7)}),
@@ -67,3 +67,15 @@ def test_a_tap_is_a_byte_up_to_256_cells(cells, size):
     assert y.ravel().tolist() == [1, 1]
     assert taps.ravel().tolist() == [cells - 1, cells - 1]
     assert native.place(plan, y, taps).tolist() == x.tolist()
+
+
+@pytest.mark.parametrize("channels", [1, 8])  # so few of one byte that images are computed side by side
+@pytest.mark.parametrize("image", [0, 20, 39])
+def test_the_first_wrong_tap_is_found_in_whichever_image(image, channels):
+    plan = Plan((40, 32, 32, channels), {1: clip(32, 2, 2, 0, 16), 2: clip(32, 2, 2, 0, 16)})
+    taps = np.zeros(plan.dest, np.uint8)
+    taps[image, 3, 5] = 4
+    taps[image + 1 :, 0, 0] = 4
+    with poolgrad.threads(1), pytest.raises(native.Astray) as wrong:
+        native.place(plan, np.ones(plan.dest, np.int8), taps)
+    assert wrong.value.at == ((image * 16 + 3) * 16 + 5) * channels

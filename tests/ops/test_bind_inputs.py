@@ -5,6 +5,7 @@ import array
 import ml_dtypes
 import numpy as np
 import pytest
+from support import Case, arguments
 
 from poolgrad import raw_ops
 
@@ -143,3 +144,39 @@ def test_results_share_no_memory_with_arguments_or_each_other():
     assert not np.shares_memory(y, X)
     assert not np.shares_memory(y, again)
     assert y.flags.writeable
+
+
+LISTS = {
+    "orig_input": [[[[1], [2]], [[3], [4]]]],
+    "orig_output": [[[[4]]]],
+    "ksize": [1, 2, 2, 1],
+    "strides": [1, 2, 2, 1],
+    "padding": "VALID",
+}
+
+
+def test_lists_take_the_type_of_the_array_beside_them():
+    grad = np.full((1, 1, 1, 1), 7, np.uint8)
+    assert raw_ops.MaxPoolGrad(grad=grad, **LISTS).dtype == np.uint8
+
+
+@pytest.mark.parametrize("value", [300, -1, 1.5, float("nan")])
+def test_numbers_of_a_list_that_do_not_fit_the_type_beside_it_are_refused(value):
+    grad = np.full((1, 1, 1, 1), 7, np.uint8)
+    kind = ValueError if isinstance(value, int) else TypeError
+    with pytest.raises(kind, match="orig_output: got"):
+        raw_ops.MaxPoolGrad(grad=grad, **{**LISTS, "orig_output": [[[[value]]]]})
+
+
+def test_sizes_may_be_integer_arrays_of_one_dimension_only():
+    args = arguments(Case("MaxPool"))
+    want = raw_ops.MaxPool(**args)
+    for kind in (np.int32, np.int64, np.uint8):
+        assert np.array_equal(raw_ops.MaxPool(**{**args, "ksize": np.array(args["ksize"], kind)}), want)
+    with pytest.raises(ValueError, match=r"ksize: got an array of shape \[2, 2\]"):
+        raw_ops.MaxPool(**{**args, "ksize": np.ones((2, 2), int)})
+    with pytest.raises(TypeError, match="ksize: got an array of dtype float64"):
+        raw_ops.MaxPool(**{**args, "ksize": np.ones(4)})
+    args = arguments(Case("MaxPoolV2"))
+    with pytest.raises(TypeError, match="ksize: got an array of dtype int64, wanted an int32 vector"):
+        raw_ops.MaxPoolV2(**{**args, "ksize": np.ones(4, np.int64)})

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support import Case, arguments
 
 from poolgrad import raw_ops
 
@@ -39,3 +40,12 @@ def test_a_field_that_is_an_array_is_no_code():
     x = np.zeros((1, 4, 4), [("quint8", "u1", (4,))])
     with pytest.raises(TypeError, match=r"^QuantizedMaxPool: input: got dtype "):
         raw_ops.QuantizedMaxPool(input=x, **WORDS)
+
+
+def test_quantised_codes_in_a_one_field_type_come_back_in_it():
+    kind = np.dtype([("quint8", "u1")])
+    args = arguments(Case("QuantizedMaxPool", "uint8"))
+    want = raw_ops.QuantizedMaxPool(**args).output
+    got = raw_ops.QuantizedMaxPool(**{**args, "input": args["input"].view(kind)}).output
+    assert got.dtype == kind
+    assert np.array_equal(got["quint8"], want)

@@ -1,10 +1,11 @@
-"""Threads are a setting with bounds, from code or from the environment."""
+"""Settings have bounds, from code or from the environment: threads, and memory that is kept."""
 
 import numpy as np
 import pytest
 from support import python
 
 import poolgrad
+from poolgrad.config import set_kept_memory
 
 
 def test_the_number_is_restored_after_the_block_even_after_an_error():
@@ -48,3 +49,30 @@ def test_show_config_prints_what_config_holds(capsys):
     poolgrad.show_config()
     text = capsys.readouterr().out
     assert all(str(value) in text for value in poolgrad.config().values())
+
+
+@pytest.mark.parametrize("megabytes", [-1, float("nan"), 2**21])
+def test_kept_memory_has_limits(megabytes):
+    with pytest.raises(ValueError, match="megabytes"):
+        set_kept_memory(megabytes)
+
+
+KEPT = """
+import numpy as np, poolgrad
+from support import rss
+from poolgrad import raw_ops
+poolgrad.set_kept_memory(8)
+x = np.ones((1, 1024, 1024, 1), np.float32)
+call = lambda: raw_ops.MaxPool(input=x, ksize=[1, 2, 2, 1], strides=[1, 1, 1, 1], padding="SAME")
+before = [call()] and rss()
+many = [call() for _ in range(32)]
+del many
+print((rss() - before) >> 20)
+"""
+
+
+@pytest.mark.clock
+def test_no_more_memory_is_kept_than_was_allowed():
+    done = python("-c", KEPT)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) <= 16

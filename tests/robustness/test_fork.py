@@ -12,7 +12,10 @@ from support import python
 
 import poolgrad
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+pytestmark = [
+    pytest.mark.clock,  # alone, because threads that frameworks have started do not survive a fork
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here"),
+]
 
 
 def count_wrong(seed: int) -> int:

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from support import ROOT, python
 
+pytestmark = pytest.mark.clock
+
 SCRIPT = str(ROOT / "tests" / "helpers" / "interrupts.py")
 
 

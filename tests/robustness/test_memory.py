@@ -10,6 +10,8 @@ from support import ROOT, python, rss
 
 from poolgrad import raw_ops
 
+pytestmark = pytest.mark.clock
+
 HERE = ROOT / "tests" / "robustness"
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 

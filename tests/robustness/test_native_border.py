@@ -322,7 +322,7 @@ def test_the_thread_pool_survives_a_fork():
     assert done.stdout.strip() == "0", done.stderr
 
 
-@pytest.mark.parametrize("other", [None, 5, "plan", object(), _core], ids=repr)
+@pytest.mark.parametrize("other", [None, 5, "plan", object(), _core], ids=lambda value: type(value).__name__)
 def test_what_is_no_plan_is_refused(other):
     with pytest.raises(TypeError):
         _core.fold(other, 0, cells(X))

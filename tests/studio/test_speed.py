@@ -9,6 +9,8 @@ import pytest
 from browsing import browser_path
 from hands import settled, turn
 
+pytestmark = pytest.mark.clock
+
 DRAW_MS, FRAME_MS, EDIT_MS = 200, 16, 100
 BLOCKS = 300
 

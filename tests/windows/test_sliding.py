@@ -117,3 +117,12 @@ def test_edges_hold_the_cells_between_their_borders():
 
 def test_whole_is_one_window_over_everything():
     assert [windows.whole(n).pairs() for n in (1, 2, 9)] == [[(0, 1)], [(0, 2)], [(0, 9)]]
+
+
+def test_a_window_cut_down_to_the_cell_itself_still_was_cut():
+    assert not windows.clip(1, 3, 1, 1, 1).identity
+    assert windows.clip(1, 1, 1, 0, 1).identity
+    x = np.full((1, 1, 1, 1, 2), -np.inf, np.float32)
+    sizes = {"ksize": [1, 1, 3, 1, 1], "strides": [1, 1, 1, 1, 1], "padding": "SAME"}
+    lowest = float(np.finfo(np.float32).min)
+    assert raw_ops.MaxPool3D(input=x, **sizes).ravel().tolist() == [lowest, lowest]
