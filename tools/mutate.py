@@ -51,30 +51,27 @@ inline const int poolgrad_mutant = [] {{
 
 # Near to each file, the quick ones first; a file that is not named begins with those of the kernels.
 KERNELS = [
-    f"tests/kernels/test_{name}.py" for name in ("window_starts", "tap_verbs", "halves", "long_windows", "reference")
+    f"tests/kernels/test_{name}.py"
+    for name in ("window_starts", "positions", "route", "tap_verbs", "halves", "long_windows", "reference")
 ]
-BORDER = ["tests/robustness/test_native_border.py", "tests/windows/test_plan.py", *KERNELS[:2]]
+BORDER = ["tests/robustness/test_native_border.py", "tests/windows/test_plan.py", *KERNELS[:4]]
 THREADS = [
     "tests/public/test_config.py",
-    "tests/ops/test_bind.py",
+    "tests/public/test_raw_ops_cache.py",
+    "tests/common/test_arrays.py",
     "tests/kernels/test_float_state.py",
     "tests/robustness",
 ]
 CALLS = [
     "tests/windows",
-    "tests/ops/test_bind.py",
-    "tests/ops/test_bind_inputs.py",
+    "tests/ops",
+    "tests/public/test_raw_ops_cache.py",
+    "tests/common",
     "tests/robustness/test_wrong_calls.py",
-]
-CALLS += [
     "tests/conformance",
-    "tests/windows/test_fractional.py",
-    "tests/common/test_arrays.py",
-    "tests/conformance/test_deviations.py",
+    # which takes long:
+    "--deselect=tests/robustness/test_wrong_calls.py::test_the_hostile_set_is_answered_as_it_expects",
 ]
-CALLS += [
-    "--deselect=tests/robustness/test_wrong_calls.py::test_the_hostile_set_is_answered_as_it_expects"
-]  # takes long
 IMAGES = ["tests/kernels/test_images.py", "tests/kernels"]
 NEAR = {
     **dict.fromkeys(("border.hpp", "index.hpp", "first_wrong.hpp"), BORDER),
@@ -244,7 +241,7 @@ def awaited(process: int) -> int:
 
 def noticed(where: Path, fault: Fault, before: str, far: bool) -> str:
     """Return the test that fails with this fault, or ""."""
-    file = where / "poolgrad" / Path(fault.file).name
+    file = where / Path(fault.file).relative_to("src")
     source = "" if fault.native else file.read_text("utf-8")
     if source:
         file.write_text(fault.put(source, fault.instead))
