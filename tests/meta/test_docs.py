@@ -157,3 +157,25 @@ def test_the_version_is_the_same_everywhere() -> None:
     project = (ROOT / "pyproject.toml").read_text("utf-8")
     assert f'version = "{poolgrad.__version__}"' in project
     assert f"## {poolgrad.__version__}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+def test_the_map_has_one_line_per_module() -> None:
+    tool = _load_tool("map")
+    text = tool.page()
+    assert tool.PAGE.read_text("utf-8") == text, "run tools/map.py"
+    for path in [*(ROOT / "src").rglob("*.py"), *(ROOT / "src").rglob("*.[ch]pp"), *(ROOT / "src").rglob("*.js")]:
+        named = path.name == "__init__.py" or re.search(rf"^- .*`{re.escape(path.name)}`.*: \S", text, re.MULTILINE)
+        assert named, path
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("One sentence.", "One sentence"),
+        ("Read one-field dtypes. Then more.", "Read one-field dtypes"),
+        ("Write docs/dev/map.md: a line\nper module.\n\nMore.", "Write docs/dev/map.md: a line per module"),
+        ("No full stop", "No full stop"),
+    ],
+)
+def test_the_map_shows_first_sentences(text: str, sentence: str) -> None:
+    assert _load_tool("map").first_sentence(text) == sentence
