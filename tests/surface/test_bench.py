@@ -12,19 +12,19 @@ import time
 import numpy as np
 import pytest
 
+from benchmarks import cells, data, machine, main, memory, naive, plot, readme, targets
+from benchmarks.bandwidth import Copier
+from benchmarks.cells import BUNDLED, Cell
+from benchmarks.guard import check, problems
+from benchmarks.lines import parse
+from benchmarks.markdown import render
+from benchmarks.peers import MODULES, Run, available
+from benchmarks.peers.base import installed
+from benchmarks.peers.ours import Ours, OursGiven
+from benchmarks.run import close, disagreement, enter, measure, merge, run
+from benchmarks.summary import disturbance, geometric, lines, means
+from benchmarks.timing import Entry, race, settle
 from poolgrad import raw_ops
-from poolgrad.bench import cells, data, machine, main, memory, naive, plot, readme, targets
-from poolgrad.bench.bandwidth import Copier
-from poolgrad.bench.cells import BUNDLED, Cell
-from poolgrad.bench.guard import check, problems
-from poolgrad.bench.lines import parse
-from poolgrad.bench.markdown import render
-from poolgrad.bench.peers import MODULES, Run, available
-from poolgrad.bench.peers.base import installed
-from poolgrad.bench.peers.ours import Ours, OursGiven
-from poolgrad.bench.run import close, disagreement, enter, measure, merge, run
-from poolgrad.bench.summary import disturbance, geometric, lines, means
-from poolgrad.bench.timing import Entry, race, settle
 
 ALL = cells.read([str(BUNDLED)])
 LITTLE = {cell.name: cells.small(cell, 2**12) for cell in ALL if max(cell.ksize or (1,)) < 13}
@@ -300,7 +300,7 @@ def test_a_close_race_is_run_in_each_pass_and_no_other(monkeypatch, theirs, race
         for entry in entries:
             entry.times = [theirs if entry.name == "twin" else 1.0]
 
-    monkeypatch.setattr(sys.modules["poolgrad.bench.run"], "race", decided)
+    monkeypatch.setattr(sys.modules["benchmarks.run"], "race", decided)
     twin = Ours()
     twin.name = "twin"
     (record,) = run([one(LINE)], 0.01, [Ours(), twin], {}, passes=2, quiet=True)["cells"]

@@ -52,7 +52,6 @@ CONTRACT: dict[str, set[str]] = {
     "graph": {"_common", "_explain", "_ops", "config", "raw_ops"},
     "studio": {"_common", "graph"},
     "_cli": {"_common", "_ops", "raw_ops"},
-    "bench": {"_common", "_kernels", "_ops", "_pooling", "config", "raw_ops", "windows"},
 }
 
 
@@ -89,8 +88,7 @@ def neighbours(path) -> set[str]:
 def test_a_part_of_the_package_imports_only_what_it_may_know(part):
     files = [PACKAGE / f"{part}.py"] if (PACKAGE / f"{part}.py").exists() else (PACKAGE / part).rglob("*.py")
     for path in files:
-        public = {"__version__", "get_num_threads", "threads"} if part == "bench" else set()
-        assert neighbours(path) <= CONTRACT[part] | public, path
+        assert neighbours(path) <= CONTRACT[part], path
 
 
 def test_every_part_of_the_package_has_its_contract():
@@ -119,7 +117,7 @@ def test_no_module_but_an_adapter_imports_a_framework_at_its_head(path):
 @pytest.mark.parametrize(
     "path",
     # The package's own file imports it for its order alone: it refuses sub-interpreters before NumPy is loaded.
-    [f for f in FILES if f.stem not in ("native", "config", "__init__") and f.parent.name != "bench"],
+    [f for f in FILES if f.stem not in ("native", "config", "__init__")],
     ids=lambda f: str(f.relative_to(PACKAGE)),
 )
 def test_only_the_kernels_and_the_configuration_touch_the_native_module(path):
@@ -128,7 +126,7 @@ def test_only_the_kernels_and_the_configuration_touch_the_native_module(path):
 
 def test_the_package_does_not_import_its_tests_or_tools():
     for path in FILES:
-        assert not imports(path) & {"tests", "tools", "bench", "support", "pytest", "hypothesis"}, path
+        assert not imports(path) & {"tests", "tools", "benchmarks", "support", "pytest", "hypothesis"}, path
 
 
 def test_importing_the_package_loads_no_framework():

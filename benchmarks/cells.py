@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import windows
-from .._ops.table import OPS, Op
+from poolgrad import windows
+from poolgrad._ops.table import OPS, Op
+
 from . import lines
 
 BUNDLED = Path(__file__).with_name("workloads.json")

@@ -10,11 +10,12 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from .. import raw_ops
-from .._common.errors import ArgumentErrors
-from .._kernels import native
-from .._ops.bind import BoundCall, bind
-from .._ops.table import ARRAYS, OPS, Kind
+from poolgrad import raw_ops
+from poolgrad._common.errors import ArgumentErrors
+from poolgrad._kernels import native
+from poolgrad._ops.bind import BoundCall, bind
+from poolgrad._ops.table import ARRAYS, OPS, Kind
+
 from .cells import Cell
 
 Array = npt.NDArray[Any]
