@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 
-.PHONY: demo studio test install lint docs bits soak sanitize fuzz differential coverage emulate mutate clean wheel check-wheel check-sdist reproducible lock check-workflows
+.PHONY: demo studio test install lint docs bench bits soak sanitize fuzz differential coverage emulate mutate clean wheel check-wheel check-sdist reproducible lock check-workflows
 
 demo studio: install
 	$(BIN)/poolgrad $@
@@ -46,6 +46,9 @@ lint: install .venv/tools
 
 bits coverage docs emulate mutate sanitize: install .venv/tools
 	$(BIN)/python tools/$@.py
+
+bench: install
+	$(BIN)/python -m benchmarks $(CELLS)
 
 soak: install
 	$(BIN)/python tools/soak.py --minutes $(or $(MINUTES),30)
