@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import __version__, raw_ops, reference, show_config
-from ._cli import bench, demo
+from ._cli import bench, demo, trial
 from ._ops import problem
 from ._ops.files import arguments, closest, describe, find, save
 from ._ops.problem import short
@@ -159,7 +159,7 @@ def _try(options: Options) -> int:
     asked = problem.parse(options.line)
     if options.data < 0:
         raise ValueError(f"--data: got {options.data}, wanted 0 or more")
-    name, given = asked.call(options.data, not options.real)
+    name, given = trial.draw_call(asked, options.data, not options.real)
     op = OPS[name]
     print(f"{name}: {asked}")
     for key, value in given.items():

@@ -28,8 +28,8 @@ CONTRACT: dict[str, set[str]] = {
     "_common": set(),
     "_windows": set(),
     "windows": {"_common", "_windows"},
-    "_ops": {"_common", "_windows", "windows", "raw_ops"},  # raw_ops: problem lines run themselves
-    "problem": {"_ops"},
+    "_ops": {"_common", "_windows", "windows"},
+    "problem": {"_cli", "_ops"},
     "_kernels": {"_ops", "windows"},
     "reference": {"_kernels", "_ops", "windows"},
     "raw_ops": {"_common", "_kernels", "_ops", "_windows"},
@@ -152,5 +152,7 @@ def test_importing_the_package_costs_at_most_60_ms_more_than_numpy():
 def test_the_old_place_of_problem_lines_still_works_and_warns():
     done = python("-W", "error", "-c", "import poolgrad.problem")
     assert "DeprecationWarning: poolgrad.problem moved" in done.stderr
-    done = python("-c", "from poolgrad.problem import short; print(short('float32'))")
-    assert done.stdout == "f32\n"
+    use = (
+        "from poolgrad.problem import parse, short; p = parse('max x=1x2x2x1 k=2x2'); print(short('f'), p, p.call()[0])"
+    )
+    assert python("-c", use).stdout == "f max f32 nhwc x=1x2x2x1 k=2x2 s=2x2 pad=valid MaxPool\n"
