@@ -17,8 +17,8 @@ import numpy.typing as npt
 from . import __version__, raw_ops, reference, show_config
 from ._cli import bench, demo, trial
 from ._ops import problem
+from ._ops.dtypes import short
 from ._ops.files import arguments, closest, describe, find, save
-from ._ops.problem import short
 from ._ops.table import OPS, REQUIRED, Kind, Op
 from .graph import commands as pages
 from .studio import command as studio

@@ -5,7 +5,8 @@ from typing import Any
 
 from ._cli.trial import draw_call
 from ._ops import problem as _problem
-from ._ops.problem import FAMILIES, format, forward, short
+from ._ops.dtypes import short
+from ._ops.problem import FAMILIES, format, forward
 
 __all__ = ["FAMILIES", "Problem", "format", "forward", "parse", "short"]
 

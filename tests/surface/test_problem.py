@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from poolgrad import raw_ops, reference
 from poolgrad._cli.trial import draw_call
-from poolgrad._ops.problem import FAMILIES, Problem, forward, parse, short
+from poolgrad._ops.dtypes import short
+from poolgrad._ops.problem import FAMILIES, Problem, forward, parse
 from poolgrad._ops.semantics import WindowRule
 from poolgrad._ops.table import OPS, Kind, Op
 

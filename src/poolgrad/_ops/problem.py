@@ -25,6 +25,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from .dtypes import NAMES, short
 from .table import OPS, Kind, Op, Param
 
 Ints = tuple[int, ...]
@@ -45,16 +46,6 @@ _KINDS = {
 FAMILIES = tuple(dict.fromkeys(op.family for op in OPS.values()))
 
 
-def short(dtype: str) -> str:
-    """A type's short name.
-
-    >>> short("bfloat16"), short("uint8"), short("float32")
-    ('bf16', 'u8', 'f32')
-    """
-    return dtype.replace("float", "f").replace("uint", "u").replace("int", "i")
-
-
-_DTYPES = {name: dtype for op in OPS.values() for dtype in op.dtypes for name in (dtype, short(dtype))}
 _LAYOUTS = {layout.lower(): layout for op in OPS.values() for layout in op.formats}
 
 
@@ -153,12 +144,12 @@ class _Parser:
         padding, pads = self._padding(space, len(layout)) if "pad" in takes else ("", ())
         ratio = self._sizes("ratio", space, len(layout), needed=True, number=float) if "ratio" in takes else ()
         seed, seed2 = self._seeds()
-        index = _DTYPES.get(self._value("argmax", "i64") or "i64", "")
+        index = NAMES.get(self._value("argmax", "i64") or "i64", "")
         if index not in ("int32", "int64"):
             self._blame("argmax", "argmax=i32 or argmax=i64")
         flags = {name: name in self.words for name in FLAGS}
         dtype = self._value("dtype", "f32" if "float32" in op.dtypes else op.dtypes[0])
-        return Problem(op.name, x, _DTYPES[dtype], layout, tuple(map(int, k)), tuple(map(int, s)), padding, pads, ratio,
+        return Problem(op.name, x, NAMES[dtype], layout, tuple(map(int, k)), tuple(map(int, s)), padding, pads, ratio,
                        seed=seed, seed2=seed2, index=index, comment=self.comment, **flags)  # fmt: skip
 
     # ---- words
@@ -178,7 +169,7 @@ class _Parser:
         name, equals, value = word.partition("=")
         if equals and name in ("x", *_KINDS):
             return name, value
-        if word in _DTYPES:
+        if word in NAMES:
             return "dtype", word
         if word.lower() in _LAYOUTS:
             return "layout", word.lower()
@@ -216,7 +207,7 @@ class _Parser:
             layout = _LAYOUTS[ask("layout", "")]
             rows = self._keep(rows, lambda op: layout in op.formats, "layout", lambda op: " ".join(op.formats).lower())
         if "dtype" in self.words:
-            dtype = _DTYPES[ask("dtype", "")]
+            dtype = NAMES[ask("dtype", "")]
             rows = self._keep(rows, lambda op: dtype in op.dtypes, "dtype", lambda op: " ".join(map(short, op.dtypes)))
         return rows[0], x
 
