@@ -27,4 +27,4 @@ ALIASES = {"float": "float32", "double": "float64", "half": "float16", "int": "i
 
 def enumerator(name: str) -> str:
     """Return TensorFlow's C++ name of a type."""
-    return {"float32": "DTFLOAT", "float64": "DT_DOUBLE", "float16": "DT_HALF"}.get(name, f"DT_{name.upper()}")
+    return {"float32": "DT_FLOAT", "float64": "DT_DOUBLE", "float16": "DT_HALF"}.get(name, f"DT_{name.upper()}")

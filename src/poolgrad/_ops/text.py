@@ -3,7 +3,7 @@
     ints    = [open] int { sep int } [sep] [close]        sep = "," | ";" | spaces     open/close = {} [] ()
     floats  = the same with floats                        1.0,1.44,1.73,1.0
     word    = SAME, "SAME", same                          any case, quotes or not
-    dtype   = DTFLOAT | float32 | f32 | float
+    dtype   = DT_FLOAT | float32 | f32 | float
 
 Every error gives the position in the text, what stands there, what was wanted, and a corrected text if there is one.
 """
@@ -183,7 +183,7 @@ def boolean(text: str) -> bool:
 def dtype(text: str, among: Iterable[str] = DTYPES) -> str:
     """Read the name of an element type.
 
-    >>> dtype("DTINT64"), dtype("float"), dtype("bf16"), dtype("tf.float32")
+    >>> dtype("DT_INT64"), dtype("float"), dtype("bf16"), dtype("tf.float32")
     ('int64', 'float32', 'bfloat16', 'float32')
     """
     given, at = quoted(text)
