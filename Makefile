@@ -5,7 +5,7 @@ JOBS ?= 2
 PYTEST := $(BIN)/python -m pytest --durations=10
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 
-.PHONY: demo studio test install lint docs bits soak sanitize fuzz differential coverage emulate mutate clean wheel check-wheel check-sdist reproducible lock check-workflows
+.PHONY: demo studio test install lint docs bench bits soak sanitize fuzz differential coverage emulate mutate clean wheel check-wheel check-sdist reproducible lock check-workflows
 
 demo studio: install
 	$(BIN)/poolgrad $@
@@ -57,6 +57,8 @@ bits coverage emulate mutate sanitize: install .venv/tools
 docs: install .venv/tools
 	$(BIN)/python tools/map.py
 	$(BIN)/python tools/docs.py
+bench: install
+	$(BIN)/python -m benchmarks $(CELLS)
 
 soak: install
 	$(BIN)/python tools/soak.py --minutes $(or $(MINUTES),30)

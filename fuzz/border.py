@@ -27,7 +27,7 @@ from guarded_ops import guarded  # noqa: E402
 from support import dtype_of  # noqa: E402
 
 from poolgrad import _core  # noqa: E402
-from poolgrad._ops.table import REALS  # noqa: E402
+from poolgrad._ops.dtypes import REALS  # noqa: E402
 
 Rng = np.random.Generator
 VERBS = (

@@ -35,7 +35,6 @@ source_pkgs = poolgrad
 data_file = {folder}/python/data
 patch = subprocess
 disable_warnings = no-data-collected,couldnt-parse,module-not-measured
-omit = */poolgrad/bench/*
 [report]
 exclude_also =
     if TYPE_CHECKING:

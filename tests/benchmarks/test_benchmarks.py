@@ -12,19 +12,18 @@ import time
 import numpy as np
 import pytest
 
+from benchmarks import cells, data, machine, main, memory, naive, plot, readme, targets
+from benchmarks.bandwidth import Copier
+from benchmarks.cells import BUNDLED, Cell, of_line
+from benchmarks.guard import check, problems
+from benchmarks.markdown import render
+from benchmarks.peers import MODULES, Run, available
+from benchmarks.peers.base import installed
+from benchmarks.peers.ours import Ours, OursGiven
+from benchmarks.run import close, disagreement, enter, measure, merge, run
+from benchmarks.summary import disturbance, geometric, lines, means
+from benchmarks.timing import Entry, race, settle
 from poolgrad import raw_ops
-from poolgrad.bench import cells, data, machine, main, memory, naive, plot, readme, targets
-from poolgrad.bench.bandwidth import Copier
-from poolgrad.bench.cells import BUNDLED, Cell
-from poolgrad.bench.guard import check, problems
-from poolgrad.bench.lines import parse
-from poolgrad.bench.markdown import render
-from poolgrad.bench.peers import MODULES, Run, available
-from poolgrad.bench.peers.base import installed
-from poolgrad.bench.peers.ours import Ours, OursGiven
-from poolgrad.bench.run import close, disagreement, enter, measure, merge, run
-from poolgrad.bench.summary import disturbance, geometric, lines, means
-from poolgrad.bench.timing import Entry, race, settle
 
 pytestmark = pytest.mark.clock
 
@@ -105,15 +104,29 @@ def test_traffic_counts_each_array_once():
         (LINE + " twice", "twice"),
         (LINE + " dilation=2", "dilation"),
         (LINE.replace("nhwc", "ndhwc"), "nhwc"),
-        (LINE.replace("k=3x3", "k=3xq"), "numbers"),
+        (LINE.replace("k=3x3", "k=3xq"), "sizes like 3x3"),
+        (LINE + " argmax", "race"),
+        ("qmax x=2x9x9x5 k=3x3", "race"),
+        ("max x=2x9x9x5 k=1x1x1x5", "race"),
+        ("max x=2x9x9x5 k=3x3 pad=explicit:1,1/1,1", "race"),
     ],
 )
 def test_a_wrong_problem_line_is_refused_with_what_was_wanted(line, names, capsys):
-    with pytest.raises(ValueError, match="problem line") as error:
-        parse(line)
+    with pytest.raises(ValueError, match="problem: ") as error:
+        of_line(line)
     assert names in str(error.value)
     assert main(["run", line]) == 2
-    assert "problem line" in capsys.readouterr().err
+    assert "problem: " in capsys.readouterr().err
+
+
+def test_a_problem_line_says_the_same_to_the_benchmarks_as_to_the_command_line():
+    cell = of_line("fmax f64 x=2x9x8x5 ratio=1.5x1.25 overlapping pseudo seed=3 seed2=4 grad")
+    assert (cell.kind, cell.dtype, cell.layout, cell.seeds) == ("FractionalMaxPoolGrad", "float64", "NHWC", (3, 4))
+    assert (cell.ratio, cell.overlapping, cell.pseudo) == ((1.0, 1.5, 1.25, 1.0), True, True)
+    first = of_line("MaxPoolGradV2 nchw x=2x5x9x8 k=3x2 s=2x1 pad=same")
+    assert (first.name, first.shape) == ("2x9x8x5_k3x2_s2x1/MaxPoolGradV2/NCHW/float32", (2, 5, 9, 8))
+    out = Ours().prepare(first, data.make(first)).call()
+    assert out.shape == first.shape
 
 
 def test_filters_and_their_emptiness(capsys):
@@ -302,7 +315,7 @@ def test_a_close_race_is_run_in_each_pass_and_no_other(monkeypatch, theirs, race
         for entry in entries:
             entry.times = [theirs if entry.name == "twin" else 1.0]
 
-    monkeypatch.setattr(sys.modules["poolgrad.bench.run"], "race", decided)
+    monkeypatch.setattr(sys.modules["benchmarks.run"], "race", decided)
     twin = Ours()
     twin.name = "twin"
     (record,) = run([one(LINE)], 0.01, [Ours(), twin], {}, passes=2, quiet=True)["cells"]

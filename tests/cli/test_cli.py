@@ -14,9 +14,10 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+from support import ROOT
 
 from poolgrad import raw_ops
-from poolgrad._cli import demo
+from poolgrad._cli import bench, demo
 from poolgrad._cli.panels import GLYPHS, diverging
 from poolgrad._common import png
 from poolgrad._kernels import native
@@ -236,13 +237,33 @@ def test_config_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     assert all(command.name in text for command in COMMANDS)
     for command in COMMANDS:
+        if command.name == "bench":  # the benchmarks have their own parser
+            continue
         with pytest.raises(SystemExit) as leave:
             main([command.name, "--help"])
         assert leave.value.code == 0
         assert f"examples:\n  poolgrad {command.name}" in capsys.readouterr().out
 
 
-PRINTING = [["ops"], ["--help"], [], ["--version"], ["run", "--help"], ["bench", "--help"], ["run", "example:seed-003-repaired"],
+def test_bench_runs_the_benchmarks_of_a_source_tree(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert main(["bench", "--list", "max f32 nhwc x=2x9x9x5 k=3x3 s=2x2 pad=same grad"]) == 0
+    assert capsys.readouterr().out == "2x9x9x5_k3x3_s2x2/MaxPoolGrad/NHWC/float32\n"
+
+
+@pytest.mark.parametrize("words", [[], ["--quick"], ["--help"]], ids=" ".join)
+def test_bench_without_a_source_tree_says_where_the_benchmarks_are(
+    words: list[str], capsys: pytest.CaptureFixture[str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench, "__file__", str(folder / "lib" / "poolgrad" / "_cli" / "bench.py"))
+    assert main(["bench", *words]) == 2
+    wanted = "the benchmarks are not installed; run `python -m benchmarks` in the source tree of poolgrad"
+    assert capsys.readouterr().err == f"poolgrad bench: {wanted}\n"
+
+
+PRINTING = [["ops"], ["--help"], [], ["--version"], ["run", "--help"], ["run", "example:seed-003-repaired"],
             ["run", "MaxPool", "input=x.npy", *SIZES, "-o", "y.npy"], ["export", "example:seed-003-repaired", "--to", "html"]]  # fmt: skip
 
 

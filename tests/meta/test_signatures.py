@@ -158,9 +158,9 @@ def test_every_public_name_has_a_docstring():
 
 
 def modules() -> list[str]:
-    """List every module of the package except those of framework adapters, which have tests of their own, and of the bench."""
+    """List every module of the package except those of framework adapters, which have tests of their own."""
     found = (m for m in pkgutil.walk_packages(poolgrad.__path__, "poolgrad.") if not m.ispkg)
-    apart = ("torch", "jax", "keras", "bench", "problem", "_core", "__main__")
+    apart = ("torch", "jax", "keras", "problem", "_core", "__main__")
     return [m.name for m in found if m.name.split(".")[1] not in apart]
 
 

@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poolgrad import raw_ops, reference
-from poolgrad._ops.problem import FAMILIES, Problem, forward, parse, short
+from poolgrad._cli.trial import draw_call
+from poolgrad._ops.dtypes import short
+from poolgrad._ops.problem import FAMILIES, Problem, forward, parse
 from poolgrad._ops.semantics import WindowRule
 from poolgrad._ops.table import OPS, Kind, Op
 
@@ -33,7 +35,7 @@ def test_every_op_dtype_and_layout_has_a_line_that_runs_and_equals_the_reference
     op: Op, dtype: str, layout: str
 ) -> None:
     problem = parse(line(op, dtype, layout))
-    name, arguments = problem.call(3)
+    name, arguments = draw_call(problem, 3)
     assert (name, problem.dtype, problem.layout) == (op.name, dtype, layout)
     mine, theirs = getattr(raw_ops, name)(**arguments), raw_ops.make(op, reference)(**arguments)
     pairs = zip(mine, theirs, strict=True) if len(op.outputs) > 1 else [(mine, theirs)]
@@ -72,13 +74,13 @@ def test_a_family_and_its_words_pick_the_op_from_the_table(text: str, name: str)
 def test_sizes_are_put_where_the_layout_has_its_pooled_dimensions() -> None:
     problem = parse("max nchw x=2x3x9x8 k=3x2 s=2x1 pad=explicit:1,0/0,1")
     assert (problem.k, problem.s) == ((1, 1, 3, 2), (1, 1, 2, 1))
-    assert problem.call()[1]["explicit_paddings"] == [0, 0, 0, 0, 1, 0, 0, 1]
+    assert draw_call(problem)[1]["explicit_paddings"] == [0, 0, 0, 0, 1, 0, 0, 1]
     assert parse("max x=1x2x2x4 k=1x1x1x2").s == (1, 1, 1, 2)
 
 
 def test_the_same_seed_gives_the_same_data_and_another_one_other_data() -> None:
     problem = parse("max x=1x6x6x2 k=2x2 grad")
-    first, again, other = (problem.call(seed)[1]["grad"] for seed in (1, 1, 2))
+    first, again, other = (draw_call(problem, seed)[1]["grad"] for seed in (1, 1, 2))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
 
@@ -86,7 +88,7 @@ def test_the_same_seed_gives_the_same_data_and_another_one_other_data() -> None:
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "uint8", "int64"])
 def test_data_are_small_integers_unless_real_numbers_are_asked_for(dtype: str) -> None:
     problem = parse(f"max {dtype} x=1x16x16x4 k=2x2")
-    whole, real = problem.call()[1]["input"], problem.call(integers=False)[1]["input"]
+    whole, real = draw_call(problem)[1]["input"], draw_call(problem, integers=False)[1]["input"]
     assert whole.dtype == real.dtype == np.dtype(getattr(ml_dtypes, dtype, dtype))
     assert np.abs(whole.astype(float)).max() < 19
     assert (whole == np.round(whole.astype(float))).all()
@@ -94,12 +96,12 @@ def test_data_are_small_integers_unless_real_numbers_are_asked_for(dtype: str) -
 
 
 def test_gradients_get_the_forward_output_positions_and_sequences() -> None:
-    _, a = parse("fmax x=2x7x7x2 ratio=1.5x1.5 pseudo overlapping seed=4 seed2=5 grad").call()
+    _, a = draw_call(parse("fmax x=2x7x7x2 ratio=1.5x1.5 pseudo overlapping seed=4 seed2=5 grad"))
     again = raw_ops.FractionalMaxPool(value=a["orig_input"], pooling_ratio=[1, 1.5, 1.5, 1], pseudo_random=True,
                                       overlapping=True, deterministic=True, seed=4, seed2=5)  # fmt: skip
     assert np.array_equal(a["orig_output"], again.output)
     assert np.array_equal(a["col_pooling_sequence"], again.col_pooling_sequence)
-    _, b = parse("max x=2x4x4x2 k=2x2 argmax=i32 batched gradgrad").call()
+    _, b = draw_call(parse("max x=2x4x4x2 k=2x2 argmax=i32 batched gradgrad"))
     assert b["argmax"].dtype == np.int32
     assert b["include_batch_in_index"] is True
     assert b["argmax"][1].min() >= 32
@@ -139,7 +141,7 @@ def test_a_wrong_word_is_named_with_its_column_and_what_would_do(text: str, colu
 
 def test_an_input_that_no_machine_can_hold_is_refused_before_it_is_drawn() -> None:
     with pytest.raises(MemoryError, match=r"problem: x: got an input of shape \[99999999, "):
-        parse("max x=99999999x999999x99999x9 k=2x2").call()
+        draw_call(parse("max x=99999999x999999x99999x9 k=2x2"))
 
 
 @st.composite

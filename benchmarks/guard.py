@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .. import threads
+from poolgrad import threads
+
 from . import data
 from .cells import Cell, read
 from .naive import loop

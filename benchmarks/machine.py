@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from .. import config
+from poolgrad import config
 
 
 def threads() -> int:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import windows
-from .._ops.table import OPS, Op
-from . import lines
+from poolgrad import windows
+from poolgrad._ops import problem
+from poolgrad._ops.table import OPS, Kind, Op
 
 BUNDLED = Path(__file__).with_name("workloads.json")
 SEEDS = ("AvgPoolGrad", "MaxPoolGrad", "MaxPoolGradGrad", "FractionalMaxPoolGrad", "FractionalAvgPoolGrad")
@@ -158,6 +158,35 @@ def of_workload(entry: dict[str, Any]) -> Iterator[Cell]:
                     )  # fmt: skip
 
 
+def of_line(line: str) -> Cell:
+    """Return the cell that a problem line describes; refuse arguments that not every peer has.
+
+    >>> of_line("fmax x=1x9x9x5 ratio=1.5x1.5 grad pseudo seed=7").name
+    '1x9x9x5_r1.5x1.5/FractionalMaxPoolGrad/NHWC/float32'
+    """
+    asked = problem.parse(line)
+    op, rank = OPS[asked.op], len(asked.x)
+    order = [asked.layout.index(letter) for letter in op.formats[0]]
+    x, k, s = (tuple(sizes[d] for d in order) if sizes else () for sizes in (asked.x, asked.k, asked.s))
+    ratio = tuple(asked.ratio[d] for d in order) if asked.ratio else ()
+    wrong = {
+        "positions": op.param(Kind.INDEX) or op.param(Kind.INDEX_TYPE),
+        "quantised codes": op.param(Kind.RANGE),
+        "explicit padding": asked.pads,
+        "windows over batch or channels": any(sizes and (sizes[0], sizes[rank - 1]) != (1, 1) for sizes in (k, s, ratio)),
+    }  # fmt: skip
+    if any(wrong.values()):
+        got = next(words for words, found in wrong.items() if found)
+        raise ValueError(f"problem: got {got} in {line!r}, wanted a problem that the benchmarks can race")
+    sizes = f"_r{_joined(ratio[1:-1])}" if ratio else f"_k{_joined(k[1:-1])}_s{_joined(s[1:-1])}"
+    return Cell(_joined(x) + sizes, op.name, asked.layout, asked.dtype, x, k[1:-1], s[1:-1], asked.padding or "VALID",
+                ratio, asked.overlapping, (asked.seed, asked.seed2), asked.pseudo)  # fmt: skip
+
+
+def _joined(numbers: Iterable[float]) -> str:
+    return "x".join(f"{n:g}" for n in numbers)
+
+
 def read(sources: Iterable[str]) -> list[Cell]:
     """Read cells from workload files (`*.json`), files of problem lines, and problem lines.
 
@@ -167,7 +196,7 @@ def read(sources: Iterable[str]) -> list[Cell]:
     cells: list[Cell] = []
     for source in sources:
         if "=" in source:
-            cells += of_workload(lines.parse(source))
+            cells.append(of_line(source))
             continue
         text = Path(source).read_text()
         if source.endswith(".json"):
@@ -175,7 +204,7 @@ def read(sources: Iterable[str]) -> list[Cell]:
             continue
         for line in text.splitlines():
             if line.split("#")[0].strip():
-                cells += of_workload(lines.parse(line))
+                cells.append(of_line(line))
     return cells
 
 

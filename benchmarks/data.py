@@ -10,11 +10,13 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from .. import raw_ops
-from .._common.errors import ArgumentErrors
-from .._kernels import native
-from .._ops.bind import BoundCall, bind
-from .._ops.table import ARRAYS, OPS, Kind
+from poolgrad import raw_ops
+from poolgrad._common.errors import ArgumentErrors
+from poolgrad._kernels import native
+from poolgrad._ops.bind import BoundCall, bind
+from poolgrad._ops.problem import forward as forward_of
+from poolgrad._ops.table import ARRAYS, OPS, Kind
+
 from .cells import Cell
 
 Array = npt.NDArray[Any]
@@ -47,7 +49,7 @@ def make(cell: Cell) -> Arrays:
     g = _little(cell, rng, cell.dest)
     v = _little(cell, rng, cell.shape)
     half = Arrays(x, g, g, v)
-    forward = OPS[cell.op.name.removesuffix("GradGrad").removesuffix("Grad")]
+    forward = forward_of(cell.op)
     with np.errstate(all="ignore"):
         result = getattr(raw_ops, forward.name)(**arguments(cell, half, forward.name))
     if cell.fractional:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ... import __version__, raw_ops
-from ..._kernels import native
-from ..._pooling.operators import TapGather
+from poolgrad import __version__, raw_ops
+from poolgrad._kernels import native
+from poolgrad._pooling.operators import TapGather
+
 from ..cells import Cell
 from ..data import Arrays, arguments, windows_of
 from .base import Peer, Run

@@ -54,9 +54,9 @@ def _run_parser(parser: argparse.ArgumentParser) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="poolgrad bench",
+        prog="python -m benchmarks",
         description="Races poolgrad against every installed peer, interleaved, after checking that all agree.",
-        epilog="examples:\n  poolgrad bench --quick\n  poolgrad bench --only resnet_stem --dtype float32\n  poolgrad bench guard",
+        epilog="examples:\n  python -m benchmarks --quick\n  python -m benchmarks --only resnet_stem --dtype float32\n  python -m benchmarks guard",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verbs = parser.add_subparsers(dest="verb", required=True)
@@ -96,7 +96,7 @@ def main(argv: list[str] | None = None) -> int:
             return 0
         return _race(args)
     except (ValueError, OSError) as error:
-        print(f"poolgrad bench: {error}", file=sys.stderr)
+        print(f"python -m benchmarks: {error}", file=sys.stderr)
         return 2
 
 

@@ -1,4 +1,4 @@
-"""`python -m poolgrad.bench`."""
+"""`python -m benchmarks`."""
 
 import sys
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import _core
-from .._kernels.native import native
-from .._ops.semantics import Kernel
+from poolgrad import _core
+from poolgrad._kernels.native import native
+from poolgrad._ops.semantics import Kernel
+
 from .cells import Cell
 from .data import Array, Arrays, call_of, dtype_of
 

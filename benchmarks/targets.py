@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import get_num_threads, threads
+from poolgrad import get_num_threads, threads
+
 from . import data, machine, memory, native
 from .cells import Cell, of_workload, read
 from .peers import Peer

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._ops.table import Kind
+from poolgrad._ops.table import Kind
+
 from ..cells import Cell
 from ..data import Arrays, arguments
 from .base import Peer, Run, installed, load, version_of
