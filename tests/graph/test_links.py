@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from support import FAST, Case, arguments, outputs
 
 from poolgrad._explain.explain import Subject, cuts, subject
-from poolgrad._explain.links import covering, dimensions, pairs
 from poolgrad._ops.table import ARRAYS, OPS, Kind
+from poolgrad._pooling.window_cells import cell_pairs, count_cells, covering_windows
 from poolgrad.windows import Plan, clip, edges
 
 
@@ -103,8 +103,8 @@ def test_links_of_some_windows_are_those_of_all() -> None:
 def test_pairs_are_the_windows_cell_by_cell(n: int, k: int, s: int, pad: int, m: int) -> None:
     axis = clip(n, k, s, min(pad, k - 1), m)
     plan = Plan((2, n, 3), {1: axis})
-    axes = dimensions(plan)
-    window, cell = pairs(axes, plan.source, plan.dest, np.arange(2 * m * 3))
+    window, cell = cell_pairs(plan, np.arange(2 * m * 3))
+    assert len(cell) == count_cells(plan)
     want = [
         (np.ravel_multi_index((b, i, c), plan.dest), np.ravel_multi_index((b, j, c), plan.source))
         for b in range(2)
@@ -114,7 +114,7 @@ def test_pairs_are_the_windows_cell_by_cell(n: int, k: int, s: int, pad: int, m:
     ]
     assert list(zip(window.tolist(), cell.tolist(), strict=True)) == want
     for at in range(n):
-        found = covering(axes, plan.dest, (1, at, 2))
+        found = covering_windows(plan, (1, at, 2))
         want_cover = [i for i in range(m) if axis.start[i] <= at < axis.stop[i]]
         assert found.tolist() == [np.ravel_multi_index((1, i, 2), plan.dest) for i in want_cover]
 

@@ -15,8 +15,9 @@ from .._common.errors import ArgumentErrors, short_repr
 from .._ops.bind import FORWARD, BoundCall, arrays_of, bind
 from .._ops.semantics import Kernel, OpSemantics, WindowRule
 from .._ops.table import OPS, Kind, Op
+from .._pooling.window_cells import covering_windows
 from ..windows import Axis, Plan
-from .links import GIVEN, SHARED, Links, covering, dimensions, links
+from .links import GIVEN, SHARED, Links, links
 from .sentences import number, plural, say, some
 
 Array = npt.NDArray[Any]
@@ -143,7 +144,7 @@ class Subject:
         if part.side == DEST:
             return np.array([flat])
         if self.rule.verb not in GIVEN:
-            return covering(dimensions(self.plan), self.plan.dest, cell)
+            return covering_windows(self.plan, cell)
         every = self.links()
         assert every.cell is not None
         return np.flatnonzero(every.cell == flat)
@@ -151,10 +152,10 @@ class Subject:
 
 def window(made: Links, k: int) -> Window:
     """Return the k-th window."""
-    cell = tuple(map(int, np.unravel_index(made.windows[k], made.dest)))
+    cell = tuple(map(int, np.unravel_index(made.windows[k], made.plan.dest)))
     sides = [_side(axis, at) for axis, at in zip(made.axes, cell, strict=True)]
     flat = [] if made.ptr is None else made.hits(k)
-    hits = tuple(tuple(map(int, np.unravel_index(j, made.source))) for j in flat)
+    hits = tuple(tuple(map(int, np.unravel_index(j, made.plan.source))) for j in flat)
     pairs, before, after = zip(*sides, strict=True)
     return Window(cell, pairs, before, after, hits, tuple(1 if a is None else a.step for a in made.axes))
 

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .._explain.explain import Subject, cuts, subject
-from .._explain.links import Links, cells, dimensions
+from .._explain.links import Links
 from .._explain.sentences import number
 from .._ops.table import Kind, Op
+from .._pooling.window_cells import count_cells
 from .check import REFUSALS, arguments
 from .executor import Ran, Run, inputs_of
 from .model import Json, Limits, Problem
@@ -213,7 +214,7 @@ def relation(name: str, seen: Seen, ran: Ran, run: Run, linked: Linked) -> tuple
     made = asked(name, seen, ran, run)
     if made is None or ran.kept is None:
         return None, None
-    count = cells(dimensions(made.plan), made.plan.dest)
+    count = count_cells(made.plan)
     if count > MOST_LINKED or not linked.more(count):
         return None, None
     links: Links = ran.kept.notes.get("links") or made.links()
@@ -239,7 +240,7 @@ def _links(name: str, seen: Seen, made: Subject, links: Links) -> Json:
     outputs = seen.block.outputs if seen.block else ()
     tensors: list[Json] = [{"part": p.part, "dtype": made.arrays[p.pin].dtype.name, "pin": p.pin, "side": p.side, "name": p.called,
                 "ref": f"{name}.{p.pin}" if p.pin in outputs else seen.sources.get(p.pin)} for p in made.parts]  # fmt: skip
-    return {"verb": links.verb.value, "taken": links.taken, "source": list(links.source), "dest": list(links.dest),
+    return {"verb": links.verb.value, "taken": links.taken, "source": list(links.plan.source), "dest": list(links.plan.dest),
             "tensors": tensors, "axes": sides, "hits": hits, "eps": made.rule.eps or None}  # fmt: skip
 
 
