@@ -12,7 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import FAST, Case, arguments, outputs
 
-from poolgrad._explain.explain import Subject, cuts, subject
+from poolgrad._common.errors import ArgumentErrors
+from poolgrad._explain.op_calls import subject
+from poolgrad._explain.subject import Subject, cuts
+from poolgrad._ops.bind import bind
 from poolgrad._ops.table import ARRAYS, OPS, Kind
 from poolgrad._pooling.window_cells import cell_pairs, count_cells, covering_windows
 from poolgrad.windows import Plan, clip, edges
@@ -26,7 +29,8 @@ def asked(case: Case) -> tuple[Subject, np.ndarray]:
         p.name: np.asarray(given_args[p.name]) for p in case.row.params if p.kind in ARRAYS and p.name in given_args
     }
     attrs = {name: value for name, value in given_args.items() if name not in arrays}
-    made = subject(case.row, arrays, attrs, dict(zip(case.row.outputs, result, strict=True)))
+    call = bind(case.row, arrays, attrs, ArgumentErrors(case.op))
+    made = subject(case.row, call, arrays, attrs, dict(zip(case.row.outputs, result, strict=True)))
     assert made is not None
     return made, result[0]
 
@@ -153,7 +157,8 @@ def check_special(op: str, args: dict[str, Any]) -> None:
     result = outputs(FAST[op](**args))
     arrays = {p.name: np.asarray(args[p.name]) for p in row.params if p.kind in ARRAYS}
     attrs = {name: value for name, value in args.items() if name not in arrays}
-    made = subject(row, arrays, attrs, dict(zip(row.outputs, result, strict=True)))
+    call = bind(row, arrays, attrs, ArgumentErrors(row.name))
+    made = subject(row, call, arrays, attrs, dict(zip(row.outputs, result, strict=True)))
     assert made is not None
     links = made.links()
     x = made.arrays[row.params[0].name].reshape(-1)
