@@ -242,7 +242,7 @@ def _infer_op(node: Node, seen: Seen, found: Checked, noted: set[str], sources: 
         _blame(found, node.id, "attrs", got, f"at most {limits.nbytes} bytes on a page")
         return
     try:
-        call = bind(op, given, attrs, problems)
+        call = seen.call = bind(op, given, attrs, problems)
     except REFUSALS as error:
         if not hasattr(error, "findings"):
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from .._explain.links import Links
 from .._explain.op_calls import named, subject
 from .._explain.sentences import number
 from .._explain.subject import Subject, cuts
-from .._ops.bind import bind
+from .._ops.bind import BoundCall, bind
 from .._ops.table import Kind, Op
 from .._pooling.window_cells import count_cells
 from .check import REFUSALS, arguments
@@ -180,7 +181,7 @@ def asked(name: str, seen: Seen, ran: Ran, run: Run) -> Subject | None:
     if "subject" not in ran.kept.notes:
         given, attrs = arguments(op, seen, inputs_of(seen, run))
         try:
-            call = bind(op, given, attrs, ArgumentErrors(op.name))
+            call = _bound(op, seen, given, attrs)
             ran.kept.notes["subject"] = subject(op, call, given, attrs, ran.kept.outputs)
         except REFUSALS:
             ran.kept.notes["subject"] = None
@@ -192,6 +193,13 @@ def asked(name: str, seen: Seen, ran: Ran, run: Run) -> Subject | None:
         pin: called(f"{name}.{pin}") for pin in op.outputs
     }
     return named(found, names)
+
+
+def _bound(op: Op, seen: Seen, given: Mapping[str, Array], attrs: Mapping[str, Any]) -> BoundCall:
+    """Return the call that the check bound; bind again if its windows depend on sequences, which may be drawn anew."""
+    if seen.call is not None and op.param(Kind.SEQUENCE) is None:
+        return seen.call
+    return bind(op, given, attrs, ArgumentErrors(op.name))
 
 
 def called(end: str) -> str:
