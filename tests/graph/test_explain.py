@@ -16,9 +16,12 @@ from graph_pages import CASES, page_of
 from support import PACKAGE, Case, arguments
 
 import poolgrad as pg
+from poolgrad import raw_ops
 from poolgrad._explain.op_calls import operands_of
 from poolgrad._explain.sentences import Facts, NamedArray, SentencePart, number, phrases, say
+from poolgrad._ops.bind import bind
 from poolgrad.graph import GraphError, Scope, ops, service
+from poolgrad.graph import check as checks
 from poolgrad.graph import report as reports
 from poolgrad.graph.executor import execute
 
@@ -268,3 +271,41 @@ def test_no_sentence_has_a_gap() -> None:
             sentence = "".join(part.text for part in parts)
             assert "{" not in sentence
             assert sentence.endswith(".")
+
+
+# ---- bound once
+
+
+def test_an_edit_binds_each_op_once_and_known_shapes_only_in_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    def page(value: float) -> Scope:
+        s = Scope.new_root_scope()
+        x = ops.Const(s.with_op_name("x"), value * X)
+        ops.MaxPoolGrad(
+            s.with_op_name("dx"), x, ops.MaxPool(s.with_op_name("y"), x, **SIZES), ones(1, 1, 1, 1), **SIZES
+        )
+        return s
+
+    cache = service.Cache()
+    service.run(page(1).graph, cache=cache)
+    edited, bound = page(2).graph, []
+    for module in (checks, reports, raw_ops):
+        monkeypatch.setattr(module, "bind", lambda *given: bound.append(given[0].name) or bind(*given))
+    answer = service.run(edited, cache=cache)
+    assert [answer["ran"], answer["nodes"]["dx"]["links"]["verb"]] == [3, "route"]
+    assert bound == ["MaxPool", "MaxPoolGrad"]
+
+
+def test_links_follow_the_sequences_that_the_run_drew() -> None:
+    """A fractional pool without seeds draws in the check and again in the run; its gradient uses those of the run."""
+    s = Scope.new_root_scope()
+    x = ops.Const(s.with_op_name("x"), "arange(0,900)", shape="[1,30,30,1]", dtype="DT_FLOAT")
+    y = ops.FractionalMaxPool(s.with_op_name("y"), x, [1, 1.7, 1.7, 1])
+    rows, cols = y.row_pooling_sequence, y.col_pooling_sequence
+    ops.FractionalMaxPoolGrad(s.with_op_name("dx"), x, y.output, y.output, rows, cols)
+    run = execute(s.page, s.sources)
+    assert run.problems == []
+    drawn = run.array("y.row_pooling_sequence")
+    assert drawn is not None
+    subject = reports.asked("dx", run.checked.seen["dx"], run.blocks["dx"], run)
+    assert subject is not None
+    assert subject.plan.axes[0].start.tolist() == drawn[:-1].tolist()
