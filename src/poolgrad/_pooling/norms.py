@@ -9,13 +9,13 @@ import numpy as np
 
 from .._common.arrays import Array
 from .._common.errors import ArgumentErrors, names_memory, short_repr
-from .._explain.links import dimensions, pairs
 from .._windows.plan import Plan
 from .operators import Linear, WindowSum, widest
 from .selection import best_values
 from .sources import array_of, finish, lay_out
 from .tape import Var, lift
 from .window_args import PooledAxes
+from .window_cells import cell_pairs
 
 _TOGETHER = 1 << 20  # cells of windows that are scaled in one go
 _HALVES = ("float16", "bfloat16")
@@ -78,7 +78,7 @@ def _scaled(plan: Plan, x: Array, largest: Array, p: int | float, windows: Array
     step = max(_TOGETHER // max(widest(plan), 1), 1)
     for first in range(0, len(windows), step):
         part = windows[first : first + step]
-        window, cell = pairs(dimensions(plan), plan.source, plan.dest, part)
+        window, cell = cell_pairs(plan, part)
         top = largest[part].astype(np.float64)
         shares = (np.abs(x.reshape(-1)[cell]).astype(np.float64) / top[window]) ** p
         yield part, top * np.bincount(window, shares, len(part)) ** (1 / p)
