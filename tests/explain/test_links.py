@@ -17,7 +17,7 @@ from poolgrad._explain.op_calls import subject
 from poolgrad._explain.subject import Subject, cuts
 from poolgrad._ops.bind import bind
 from poolgrad._ops.table import ARRAYS, OPS, Kind
-from poolgrad._pooling.window_cells import cell_pairs, count_cells, covering_windows
+from poolgrad._windows.cells import cell_pairs, count_cells, covering_windows
 from poolgrad.windows import Plan, clip, edges
 
 

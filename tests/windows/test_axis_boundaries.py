@@ -11,7 +11,7 @@ import poolgrad as pg
 from poolgrad import reference
 from poolgrad._kernels import native
 from poolgrad._ops.semantics import Mean, Share
-from poolgrad._pooling.window_cells import window_axes
+from poolgrad._windows.cells import window_axes
 from poolgrad.windows import MOST_AXES, Axis, Plan, itself, whole
 
 sys.path.insert(0, str(ROOT / "fuzz"))

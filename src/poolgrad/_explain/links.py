@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .._ops.semantics import Kernel, OpSemantics
-from .._pooling.window_cells import cell_pairs, window_axes
 from .._windows.axis import Axis, Ints
+from .._windows.cells import cell_pairs, window_axes
 from .._windows.plan import Plan
 
 Array = npt.NDArray[Any]

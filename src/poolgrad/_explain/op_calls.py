@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy.typing as npt
 
-from .. import raw_ops, windows
+from .. import raw_ops
 from .._common.errors import ArgumentErrors
 from .._ops.bind import FORWARD, BoundCall, arrays_of, bind
 from .._ops.semantics import Kernel, WindowRule
 from .._ops.table import OPS, Kind, Op
 from .._windows.plan import Plan
+from .._windows.sliding import edges
 from .subject import DEST, SOURCE, Explanation, Operand, Subject, ask
 
 Array = npt.NDArray[Any]
@@ -50,7 +51,7 @@ def subject(
         # Use the windows in the outputs: drawing again would give others.
         drawn = [outputs[name] for name in op.outputs[1:]]
         overlapping = bool(attrs.get("overlapping"))
-        pooled = {1 + d: windows.edges(plan.source[1 + d], s, overlapping) for d, s in enumerate(drawn)}
+        pooled = {1 + d: edges(plan.source[1 + d], s, overlapping) for d, s in enumerate(drawn)}
         plan = Plan(plan.source, pooled)
     operands = operands_of(op)
     held = {p.pin: outputs[p.pin] if p.pin in outputs else arrays[p.pin] for p in operands}

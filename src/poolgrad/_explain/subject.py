@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from .._common.errors import ArgumentErrors, short_repr
 from .._ops.semantics import Kernel, OpSemantics
-from .._pooling.window_cells import covering_windows
 from .._windows.axis import Axis
+from .._windows.cells import covering_windows
 from .._windows.plan import Plan
 from .links import GIVEN, Links, links
 from .sentences import Cell, Facts, NamedArray, SentencePart, number, phrases, say

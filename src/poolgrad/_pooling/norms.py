@@ -9,13 +9,13 @@ import numpy as np
 
 from .._common.arrays import Array
 from .._common.errors import ArgumentErrors, names_memory, short_repr
+from .._windows.cells import cell_pairs
 from .._windows.plan import Plan
 from .operators import Linear, WindowSum, widest
 from .selection import best_values
 from .sources import array_of, finish, lay_out
 from .tape import Var, lift
 from .window_args import PooledAxes
-from .window_cells import cell_pairs
 
 _TOGETHER = 1 << 20  # cells of windows that are scaled in one go
 _HALVES = ("float16", "bfloat16")

@@ -16,7 +16,7 @@ from .._ops.bind import FORWARD, BoundCall, bind
 from .._ops.files import closest
 from .._ops.semantics import Kernel
 from .._ops.table import ARRAYS, Kind, Op
-from .._pooling.window_cells import count_cells
+from .._windows.cells import count_cells
 from . import literals
 from .blocks import BLOCKS, EITHER, TYPED, WIRED, optional
 from .embedded_files import Sources

@@ -17,7 +17,7 @@ from .._explain.sentences import number
 from .._explain.subject import Subject, cuts
 from .._ops.bind import BoundCall, bind
 from .._ops.table import Kind, Op
-from .._pooling.window_cells import count_cells
+from .._windows.cells import count_cells
 from .check import REFUSALS, arguments
 from .executor import Ran, Run, inputs_of
 from .model import Json, Limits, Problem

@@ -7,8 +7,8 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from .._windows.axis import Axis, Ints
-from .._windows.plan import Plan
+from .axis import Axis, Ints
+from .plan import Plan
 
 
 def window_axes(plan: Plan) -> tuple[Axis | None, ...]:
