@@ -587,7 +587,7 @@ def unpool(
     Raises
     ------
     TypeError
-        If `taps` holds neither taps nor integers, or `out` is no array of a fitting dtype.
+        If `taps` holds neither taps nor integers, or a dtype does not fit.
     ValueError
         If shapes do not fit, a position is outside the result, or a sum of integers does not fit their dtype.
 
