@@ -4,44 +4,44 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core as _core  # the first import: it refuses sub-interpreters before NumPy is loaded
 from . import raw_ops
+from ._windows.axis import Axis
+from ._windows.plan import Plan
+from ._windows.sliding import clip, edges, reach, whole
 from .config import __version__, config, get_num_threads, set_kept_memory, set_num_threads, show_config, threads
-from .windows import Axis, Plan, clip, edges, reach, whole
 
 if TYPE_CHECKING:
     from ._explain.explain import explain
     from ._explain.plot import show
-    from ._pooling.families import (
+    from ._pooling.adaptive_global import (
+        adaptive,
         adaptive_avg_pool,
         adaptive_max_pool,
-        averaging,
-        fractional_avg_pool,
-        fractional_max_pool,
         global_avg_pool,
         global_max_pool,
         global_min_pool,
         global_sum_pool,
-        like,
-        maximum,
-        minimum,
-        plan,
-        summing,
     )
+    from ._pooling.conventions import like
+    from ._pooling.fractional import fractional_avg_pool, fractional_max_pool, fractional_windows
     from ._pooling.operators import Linear
+    from ._pooling.plan_operators import averaging, maximum, minimum, summing
     from ._pooling.pools import avg_pool, lp_pool, max_pool, min_pool, sum_pool
     from ._pooling.tape import Var, grad, jvp, vjp
     from ._pooling.taps import Taps, picking, unpool, unpooling
-    from ._pooling.window_args import adaptive, fractional_windows, output_shape
+    from ._pooling.window_args import output_shape, plan
 
 # The pythonic API is loaded when it is first asked for: those who came for raw_ops do not wait for it.
 _LATER = {
     "_pooling.tape": ("Var", "grad", "jvp", "vjp"),
-    "_pooling.families": (
-        *("adaptive_avg_pool", "adaptive_max_pool", "fractional_avg_pool", "fractional_max_pool"),
+    "_pooling.adaptive_global": (
+        *("adaptive", "adaptive_avg_pool", "adaptive_max_pool"),
         *("global_avg_pool", "global_max_pool", "global_min_pool", "global_sum_pool"),
-        *("averaging", "like", "maximum", "minimum", "plan", "summing"),
     ),
+    "_pooling.conventions": ("like",),
+    "_pooling.fractional": ("fractional_avg_pool", "fractional_max_pool", "fractional_windows"),
+    "_pooling.plan_operators": ("averaging", "maximum", "minimum", "summing"),
     "_pooling.pools": ("avg_pool", "lp_pool", "max_pool", "min_pool", "sum_pool"),
-    "_pooling.window_args": ("adaptive", "fractional_windows", "output_shape"),
+    "_pooling.window_args": ("output_shape", "plan"),
     "_pooling.operators": ("Linear",),
     "_explain.plot": ("show",),
     "_pooling.taps": ("Taps", "picking", "unpool", "unpooling"),

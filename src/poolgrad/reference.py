@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from ._kernels.native import Array, Astray, tap_type
 from ._ops.semantics import Mean, Share, Start
-from .windows import Axis, Plan
+from ._windows.axis import Axis
+from ._windows.plan import Plan
 
 
 def _view(array: Array, plan: Plan) -> Array:

@@ -26,23 +26,16 @@ ADAPTERS = {"torch", "jax", "tensorflow", "keras", "autograd", "dask", "xarray"}
 # The folders and public modules that each may import, besides itself; `_core` has a test of its own.
 CONTRACT: dict[str, set[str]] = {
     "_common": set(),
-    "_windows": set(),
-    "windows": {"_common", "_windows"},
-    "_ops": {"_common", "_windows", "windows", "raw_ops"},  # raw_ops: problem lines run themselves
+    "_windows": {"_common"},
+    "windows": {"_windows"},
+    "_ops": {"_common", "_windows", "raw_ops"},  # raw_ops: problem lines run themselves
     "problem": {"_ops"},
-    "_kernels": {"_ops", "windows"},
-    "reference": {"_kernels", "_ops", "windows"},
+    "_kernels": {"_ops", "_windows"},
+    "reference": {"_kernels", "_ops", "_windows"},
     "raw_ops": {"_common", "_kernels", "_ops", "_windows"},
-    "_pooling": {
-        "_common",
-        "_kernels",
-        "_ops",
-        "_windows",
-        "windows",
-        "_explain",
-    },  # _explain: norms list pairs of cells
-    "_explain": {"_common", "_ops", "_pooling", "raw_ops", "windows"},
-    "_frameworks": {"_common", "_pooling", "_windows", "windows"},
+    "_pooling": {"_common", "_kernels", "_ops", "_windows", "_explain"},  # _explain: norms list pairs of cells
+    "_explain": {"_common", "_ops", "_pooling", "_windows", "raw_ops", "windows"},
+    "_frameworks": {"_common", "_pooling", "_windows"},
     "autograd": {"_common", "_frameworks", "_pooling"},
     "jax": {"_common", "_frameworks", "config"},
     "keras": {"_common", "_frameworks", "_pooling"},

@@ -23,7 +23,7 @@ from support import rss
 import poolgrad
 from poolgrad import _core, raw_ops
 from poolgrad._kernels.native import native
-from poolgrad._pooling.window_args import adaptive
+from poolgrad._pooling.adaptive_global import adaptive
 from poolgrad.windows import Plan
 
 Call = Callable[[], Any]

@@ -8,8 +8,8 @@ from support import rss
 
 import poolgrad
 from poolgrad import raw_ops, windows
-from poolgrad._pooling import window_args
 from poolgrad._windows import plan_cache
+from poolgrad._windows.sliding import slide
 from poolgrad.windows import clip, planned
 
 LONG = plan_cache.SHORT
@@ -53,7 +53,7 @@ def test_the_oldest_leave_the_store_and_the_newest_stays(monkeypatch):
 def test_errors_are_said_each_time():
     for _ in range(2):
         with pytest.raises(ValueError, match="window 0 has no cell"):
-            window_args.slide(1, 1, 1, 1, (2, 2), False)
+            slide(1, 1, 1, 1, (2, 2), False)
 
 
 @pytest.mark.parametrize("how", ["op", "pool"])
@@ -79,7 +79,7 @@ def test_a_native_plan_is_made_once_for_a_long_call(monkeypatch):
     x = np.ones((1, 1, LONG, 1), np.float32)
     call = {"ksize": [1, 1, 3, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}
     want = raw_ops.MaxPool(input=x, **call)
-    monkeypatch.setattr(windows, "Plan", lambda *_: pytest.fail("made again"))
+    monkeypatch.setattr("poolgrad._windows.plan.Plan", lambda *_: pytest.fail("made again"))
     np.testing.assert_array_equal(raw_ops.MaxPool(input=x, **call), want)
 
 

@@ -1,5 +1,6 @@
 """Properties of every axis and plan, and the arguments that the core refuses for them."""
 
+import inspect
 import timeit
 from math import prod
 
@@ -11,7 +12,9 @@ from hypothesis import strategies as st
 from poolgrad import _core, reference, windows
 from poolgrad._kernels import native
 from poolgrad._ops.semantics import Mean, Share, Start
-from poolgrad._pooling import window_args
+from poolgrad._pooling.adaptive_global import adaptive
+from poolgrad._windows import axis as axis_module
+from poolgrad._windows.sliding import slide
 from poolgrad.windows import Axis, Plan, clip, itself, whole
 
 
@@ -259,19 +262,19 @@ def made(n: int, k: int, s: int) -> list[Axis]:
     makers = [
         (clip, (n, k, s, pad, m)),
         (windows.reach, (n, k, s, pad, m)),
-        (window_args.slide, (n, k, s, 2, (pad, pad), True)),
-        (window_args.slide, (n, k, s, 1, (pad, pad), False)),
-        (window_args.adaptive, (n, m)),
+        (slide, (n, k, s, 2, (pad, pad), True)),
+        (slide, (n, k, s, 1, (pad, pad), False)),
+        (adaptive, (n, m)),
         (itself, (n,)),
     ]
-    return [getattr(getattr(maker, "__wrapped__", maker), "__wrapped__", maker)(*args) for maker, args in makers]
+    return [inspect.unwrap(maker)(*args) for maker, args in makers]
 
 
 @pytest.mark.parametrize("step", [1, 2, 5])
 @pytest.mark.parametrize("size", [(13, 3, 1), (13, 4, 2), (9, 20, 1), (1, 1, 1)])
 def test_tables_that_are_made_in_steps_are_those_that_are_made_at_once(size, step, monkeypatch):
     want = made(*size)
-    monkeypatch.setattr(windows, "_STEP", step)
+    monkeypatch.setattr(axis_module, "_STEP", step)
     for axis, other in zip(made(*size), want, strict=True):
         for name in ("start", "stop", "span", "count"):
             np.testing.assert_array_equal(getattr(axis, name), getattr(other, name), name)

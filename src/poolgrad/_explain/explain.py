@@ -15,7 +15,8 @@ from .._common.errors import ArgumentErrors, short_repr
 from .._ops.bind import FORWARD, BoundCall, arrays_of, bind
 from .._ops.semantics import Kernel, OpSemantics, WindowRule
 from .._ops.table import OPS, Kind, Op
-from ..windows import Axis, Plan
+from .._windows.axis import Axis
+from .._windows.plan import Plan
 from .links import GIVEN, SHARED, Links, covering, dimensions, links
 from .sentences import number, plural, say, some
 

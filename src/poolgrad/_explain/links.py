@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .._ops.semantics import Kernel, OpSemantics
-from ..windows import Axis, Ints, Plan
+from .._windows.axis import Axis, Ints
+from .._windows.plan import Plan
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]

@@ -10,11 +10,13 @@ import numpy as np
 
 from .._common.arrays import Array, as_array
 from .._common.errors import ArgumentErrors, short_repr
-from .._pooling.families import averaging, maximum, minimum, plan, summing
 from .._pooling.operators import Linear
+from .._pooling.plan_operators import averaging, maximum, minimum, summing
 from .._pooling.pools import array_of
-from .._pooling.window_args import Ints, Windows
-from ..windows import Axis, Plan, whole
+from .._pooling.window_args import Ints, Windows, plan
+from .._windows.axis import Axis
+from .._windows.plan import Plan
+from .._windows.sliding import whole
 
 _KINDS = ("max", "min", "avg", "sum")
 _MOST = 32  # most cells along an axis for which numbers are drawn

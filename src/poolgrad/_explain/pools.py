@@ -10,11 +10,12 @@ import numpy as np
 from .._common.arrays import Array, as_array
 from .._common.errors import ArgumentErrors
 from .._ops.semantics import Kernel, OpSemantics, WindowRule
-from .._pooling.families import averaging, maximum
+from .._pooling.adaptive_global import adaptive_axes, global_axes
+from .._pooling.plan_operators import averaging, maximum
 from .._pooling.pools import array_of
 from .._pooling.selection import Nan, has_nan, judge, keys
-from .._pooling.window_args import PooledAxes, WindowArgs, adaptive_axes, global_axes, resolve
-from ..windows import Plan
+from .._pooling.window_args import PooledAxes, WindowArgs, resolve
+from .._windows.plan import Plan
 from .explain import DEST, SOURCE, Explanation, Part, Subject, ask
 
 POOLS = ("max_pool", "avg_pool", "adaptive_max_pool", "adaptive_avg_pool", "global_max_pool", "global_avg_pool")

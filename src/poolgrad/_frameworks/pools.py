@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol
 import numpy as np
 
 from .._common.errors import ArgumentErrors
-from .._pooling import families, pools, taps
+from .._pooling import adaptive_global, fractional, pools, taps
 from .._pooling.norms import check_power
 from . import spec
 from .spec import Frame, PoolCall, PoolSpec, understand_call
@@ -204,7 +204,7 @@ def _unpooled(backend: Backend, y: Any, where: Any, shape: Any, reduce: Any, ite
 
 
 def _signature(op: str) -> tuple[Callable[..., Any], inspect.Signature]:
-    original = next(getattr(room, op) for room in (pools, families, taps) if hasattr(room, op))
+    original = next(getattr(room, op) for room in (pools, fractional, adaptive_global, taps) if hasattr(room, op))
     signature = inspect.signature(original)
     return original, signature.replace(parameters=[p for p in signature.parameters.values() if p.name != "out"])
 

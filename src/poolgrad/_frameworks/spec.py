@@ -15,14 +15,17 @@ import numpy as np
 from .._common.arrays import Array
 from .._common.errors import ArgumentErrors, short_repr
 from .._common.integers import ROUNDINGS, ratio_of
-from .._pooling import families, pools
+from .._pooling import plan_operators, pools
+from .._pooling.adaptive_global import adaptive_axes, global_axes
+from .._pooling.fractional import drawn_windows, fractional_windows
 from .._pooling.operators import Linear, TapGather, apply
 from .._pooling.pools import Division, geometry_of, source_of
 from .._pooling.selection import judge
 from .._pooling.taps import Taps, picking, unpooling
-from .._pooling.window_args import PooledAxes, WindowArgs, adaptive_axes, flag, fractional_windows, global_axes, resolve
+from .._pooling.window_args import PooledAxes, WindowArgs, flag, resolve
+from .._windows.axis import Axis
+from .._windows.plan import Plan
 from .._windows.plan_cache import cache_plan
-from ..windows import Axis, Plan
 
 SLIDING = ("max_pool", "min_pool", "avg_pool", "sum_pool")
 FRACTIONAL = ("fractional_max_pool", "fractional_avg_pool")
@@ -124,8 +127,8 @@ class PoolSpec:
         plan = self.frame.plan(source, windows)
         if self.kind == "fold":
             if self.mean:
-                return families.averaging(plan, count_include_pad=self.count_include_pad, divisor=self.divisor)
-            return families.summing(plan)
+                return plan_operators.averaging(plan, count_include_pad=self.count_include_pad, divisor=self.divisor)
+            return plan_operators.summing(plan)
         if self.kind == "like":
             return self._like(plan, state[0])
         picked = _picking(plan, state[0])
@@ -136,7 +139,7 @@ class PoolSpec:
             how = Division(self.mean, self.count_include_pad, self.divisor, self.nan)
             axes = tuple(d for d, _, _, _ in self.frame.axes)
             return pools.folding(self.op, source_of(ArgumentErrors(self.op), x, PooledAxes(axes, plan)), how)
-        return families._selecting(self.op, x, plan, self.least, self.ties, self.nan)[1]
+        return plan_operators.selecting(self.op, x, plan, self.least, self.ties, self.nan)[1]
 
 
 def _picking(plan: Plan, taps: Array) -> TapGather:
@@ -148,7 +151,7 @@ def _picking(plan: Plan, taps: Array) -> TapGather:
 def select(rule: PoolSpec, x: Array, windows: Array) -> tuple[Array, Array | None]:
     """Return the best cell of each window, and the taps if the pool chooses one cell."""
     plan = rule.frame.plan(x.shape, windows)
-    y, operator = families._selecting(rule.op, np.ascontiguousarray(x), plan, rule.least, rule.ties, rule.nan)
+    y, operator = plan_operators.selecting(rule.op, np.ascontiguousarray(x), plan, rule.least, rule.ties, rule.nan)
     y = np.ascontiguousarray(y).view(np.bool_) if x.dtype == np.bool_ else y
     return y, operator.restore(operator.taps).astype(rule.frame.taps) if isinstance(operator, TapGather) else None
 
@@ -232,7 +235,7 @@ def _geometry_of(op: str, shape: tuple[int, ...], given: Mapping[str, Any]) -> t
     if op in GLOBAL:
         return global_axes(problems, shape, *where), 0
     draw = {name: given[name] for name in ("seed", "pseudo_random", "overlapping")}
-    words, made = families.drawn_windows(op, shape, given["ratio"], given["size"], draw, *where)
+    words, made = drawn_windows(op, shape, given["ratio"], given["size"], draw, *where)
     extra = 1 + bool(given["overlapping"])
     return resolve(problems, shape, words), int(np.prod([axis.length // len(axis) + extra for axis in made]))
 

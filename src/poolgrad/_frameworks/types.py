@@ -25,7 +25,7 @@ from .._pooling.types import (
     SumOptions,
     Windows,
 )
-from ..windows import Axis
+from .._windows.axis import Axis
 
 A = TypeVar("A")
 T = TypeVar("T")

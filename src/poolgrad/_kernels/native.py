@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from .. import _core
 from .._ops.semantics import Mean, Share, Start
-from ..windows import Plan
+from .._windows.plan import Plan
 
 Array = npt.NDArray[Any]
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import windows
 from .._common.arrays import Array, afford, as_array
 from .._common.errors import ArgumentErrors, short_repr
+from .._windows import sliding
+from .._windows.axis import Axis
 from .._windows.fractional import Philox, sequence
-from ..windows import Axis, Plan, planned
+from .._windows.plan import Plan, planned
 from .arguments import Attributes
 from .semantics import Kernel, Start, WindowRule
 from .table import ARRAYS, Kind, Op, Param
@@ -244,7 +245,7 @@ class _Binder:
         def make() -> BoundCall:
             if math.prod(dest) == 0 or (math.prod(source) == 0 and self.op.rule.verb is not Kernel.SELECT):
                 return self._finish(source, dest, {}, start)
-            maker = windows.reach if self.op.rule.windows is WindowRule.REACH else windows.clip
+            maker = sliding.reach if self.op.rule.windows is WindowRule.REACH else sliding.clip
             axes = {d: maker(source[d], ksize[d], strides[d], pad[d], dest[d]) for d in pooled}
             return self._finish(source, dest, axes, start)
 
@@ -253,9 +254,9 @@ class _Binder:
     def _length(self, n: int, k: int, s: int, padding: str, pads: Shape) -> tuple[int, int]:
         """Return the number of windows along an axis, and the cells of padding before it."""
         if padding == "SAME":
-            pad = windows.same_pad(n, k, s)
-            return windows.same_length(n, s), pad if self.op.rule.windows is WindowRule.SHIFT else max(pad, 0)
-        return windows.valid_length(n + sum(pads), k, s), pads[0]
+            pad = sliding.same_pad(n, k, s)
+            return sliding.same_length(n, s), pad if self.op.rule.windows is WindowRule.SHIFT else max(pad, 0)
+        return sliding.valid_length(n + sum(pads), k, s), pads[0]
 
     def _judge_sizes(self, ksize: Shape | None, strides: Shape | None, channel: int, padding: str | None) -> bool:
         """Record errors for sizes that no op supports; return True if they pool channels."""
@@ -344,7 +345,7 @@ class _Binder:
             self.problems.add(name, short_repr(array.tolist()), wanted)
 
     def _drawn(self, source: Shape, dest: Shape, given: list[Array], overlapping: bool) -> BoundCall:
-        pooled = {1 + d: windows.edges(source[1 + d], s, overlapping) for d, s in enumerate(given)}
+        pooled = {1 + d: sliding.edges(source[1 + d], s, overlapping) for d, s in enumerate(given)}
         return self._finish(source, dest, pooled, self.op.rule.start, tuple(given))
 
     def _ratios(self, source: Shape | None, overlapping: bool) -> Made | None:

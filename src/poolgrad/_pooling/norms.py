@@ -10,7 +10,7 @@ import numpy as np
 from .._common.arrays import Array
 from .._common.errors import ArgumentErrors, short_repr
 from .._explain.links import dimensions, pairs
-from ..windows import Plan
+from .._windows.plan import Plan
 from .operators import Linear, WindowSum, widest
 from .selection import best_values
 from .tape import Var, lift

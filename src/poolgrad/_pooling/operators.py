@@ -22,9 +22,8 @@ from .._common.errors import ArgumentErrors, out_of_memory, short_repr
 from .._kernels import native
 from .._kernels.native import Astray
 from .._ops.semantics import Mean, Share
+from .._windows.plan import Plan, phases
 from .._windows.plan_cache import SHORT
-from ..windows import Plan
-from .window_args import phases
 
 Reduce: TypeAlias = Literal["sum", "assign"]
 

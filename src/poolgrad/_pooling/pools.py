@@ -28,8 +28,9 @@ from .._common.integers import (
     whole_cast,
     whole_means,
 )
+from .._windows.axis import Axis
+from .._windows.plan import MOST_AXES, Plan
 from .._windows.plan_cache import SHORT, cache_plan
-from ..windows import MOST_AXES, Axis, Plan
 from .norms import check_power, norms, traced_norms
 from .operators import Linear, Masked, TapGather, WindowSum, exact_sums, inverse, per_window, put
 from .selection import Nan, Ties, best_values, extreme, has_nan, judge

@@ -11,7 +11,8 @@ from .._common.arrays import Array
 from .._common.errors import ArgumentErrors, short_repr
 from .._kernels import native
 from .._ops.semantics import Start
-from ..windows import Axis, Plan
+from .._windows.axis import Axis
+from .._windows.plan import Plan
 from .operators import Ordered, Sharing, TapGather, dilated, forth_by, parts, per_window
 
 Ties: TypeAlias = Literal["first", "last", "all", "split"]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._common.arrays import Array, afford, as_array
 from .._common.errors import ArgumentErrors, short_repr
 from .._kernels.native import tap_type
-from ..windows import Plan
+from .._windows.plan import Plan
 from .operators import Indexing, Linear, Masked, TapGather, along, apply
 from .tape import Var
 from .types import Int, Numbers, Reduce, S

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..windows import Axis
+from .._windows.axis import Axis
 
 S = TypeVar("S", bound=np.generic)
 """The scalar type of an array whose dtype the result keeps."""

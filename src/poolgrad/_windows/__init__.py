@@ -1,1 +1,1 @@
-"""Fractional sequences and the cache of plans; the public module `windows` holds axes and plans."""
+"""Where windows are: axes, plans, the functions that make them, and the cache of plans."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, wraps
+from functools import wraps
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -12,10 +12,6 @@ SHORT = 1 << 12  # most table entries of a short plan: under half a megabyte wit
 STORE = 1 << 23  # most table entries of all long plans together, unless the newest alone has more
 
 _long: dict[Any, Any] = {}  # oldest first
-
-
-class _Long(Exception):
-    """Carry a result past lru_cache, which does not cache exceptions."""
 
 
 def entries(*made: Any) -> int:
@@ -40,30 +36,28 @@ def _make_room(newest: Any) -> None:
 
 
 def cache_plan(most: int) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Cache like lru_cache, for functions that make axes, plans, or objects with a plan."""
+    """Cache a function that makes axes, plans, or objects with a plan: the `most` newest short ones, and the long ones that fit."""
 
-    def keep(make: Callable[..., T]) -> Callable[..., T]:
-        @lru_cache(most)
+    def cached(make: Callable[..., T]) -> Callable[..., T]:
+        short: dict[Any, T] = {}  # oldest first
+
         @wraps(make)
-        def short(*args: Any, **words: Any) -> T:
+        def known(*args: Any, **words: Any) -> T:
             key = make, args, *words.items()
-            made = _long.get(key)
+            made: T | None = short.get(key)
+            if made is None:
+                made = _long.get(key)
             if made is None:
                 made = make(*args, **words)
                 if entries(made) <= SHORT:
-                    return made
-                _long[key] = made
-                _make_room(made)
-            raise _Long(made)
-
-        @wraps(short)
-        def known(*args: Any, **words: Any) -> T:
-            try:
-                return short(*args, **words)
-            except _Long as found:
-                made: T = found.args[0]
-                return made
+                    short[key] = made
+                    for old in list(short)[:-most] if len(short) > most else ():
+                        short.pop(old, None)
+                else:
+                    _long[key] = made
+                    _make_room(made)
+            return made
 
         return known
 
-    return keep
+    return cached

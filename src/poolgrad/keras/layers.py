@@ -12,8 +12,8 @@ import numpy as np
 
 from .._common.errors import ArgumentErrors, short_repr
 from .._frameworks.spec import Frame, PoolSpec, boundaries
-from .._pooling.families import plan
-from .._pooling.window_args import fractional_windows
+from .._pooling.fractional import fractional_windows
+from .._pooling.window_args import plan
 
 _ROOMS = {"jax": "poolgrad.jax", "tensorflow": "poolgrad.tensorflow", "torch": "poolgrad.keras.on_torch"}
 

@@ -1,0 +1,134 @@
+"""Define a plan: one axis per dimension of an array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from .axis import Axis
+from .plan_cache import cache_plan
+from .sliding import itself, whole
+
+MOST_AXES = 16  # that the core walks through: pooled ones, and those between them
+
+
+class TooManyAxes(ValueError):
+    """More axes than the core walks through."""
+
+    def __init__(self, pooled: int, between: int) -> None:
+        self.got = f"{pooled} pooled axes" + (f" and {between} between them" if between else "")
+        self.wanted = f"at most {MOST_AXES}"
+        super().__init__(f"Plan: source: got {self.got}, wanted {self.wanted}")
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """An axis per dimension of an array, and the same as (outer, axes, inner).
+
+    Dimensions between two pooled ones are joined if the core would have too many axes.
+
+    >>> from poolgrad.windows import clip
+    >>> plan = Plan((2, 4, 4, 3), {1: clip(4, 2, 2, 0, 2), 2: clip(4, 2, 2, 0, 2)})
+    >>> plan.dest, plan.outer, plan.inner, len(plan.axes)
+    ((2, 2, 2, 3), 2, 3, 2)
+    >>> [axis.length for axis in Plan((4, 5, *[1] * 14, 6, 4), {0: whole(4), 17: whole(4)}).axes]
+    [4, 5, 6, 4]
+    """
+
+    source: tuple[int, ...]
+    dest: tuple[int, ...]
+    outer: int
+    inner: int
+    axes: tuple[Axis, ...]
+    by_dimension: tuple[Axis | None, ...]
+
+    def __init__(self, source: Sequence[int], pooled: dict[int, Axis]) -> None:
+        put = object.__setattr__
+        put(self, "source", tuple(source))
+        put(self, "dest", tuple(len(pooled[d]) if d in pooled else n for d, n in enumerate(source)))
+        for d, axis in pooled.items():
+            if axis.length != source[d]:
+                raise ValueError(
+                    f"Plan: source: got length {source[d]} in dimension {d}, wanted {axis.length}, as its windows"
+                )
+        put(self, "by_dimension", tuple(pooled.get(d) for d in range(len(self.source))))
+        kept = [d for d in sorted(pooled) if not pooled[d].identity] or sorted(pooled)[-1:] or [len(source) - 1]
+        put(self, "outer", _product(self.source[: kept[0]]))
+        put(self, "inner", _product(self.source[kept[-1] + 1 :]))
+        put(self, "axes", _axes(self.source, pooled, kept))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        pooled = ((d, axis) for d, axis in enumerate(self.by_dimension) if axis is not None)
+        return planned, (
+            tuple(map(int, self.source)),
+            *pooled,
+        )  # what hangs on a plan, such as the native one, is made again
+
+    def __copy__(self) -> Plan:
+        return self  # which nobody can change
+
+    def __deepcopy__(self, memo: Any) -> Plan:
+        return self
+
+    @property
+    def tables(self) -> set[Axis]:
+        """All axes that it holds."""
+        return {*self.axes, *filter(None, self.by_dimension)}
+
+    @property
+    def whole(self) -> bool:
+        """True if there is one window along the pooled axes, and it covers them."""
+        return all(len(axis) == 1 and 0 < axis.length == axis.count[0] for axis in self.axes)
+
+
+@cache_plan(1024)
+def planned(source: tuple[int, ...], *pooled: tuple[int, Axis]) -> Plan:
+    """Return the plan of these axes; cache it."""
+    return Plan(source, dict(pooled))
+
+
+def _axes(source: tuple[int, ...], pooled: dict[int, Axis], kept: list[int]) -> tuple[Axis, ...]:
+    """Return the axes from the first dimension in `kept` to the last, joined where they are too many."""
+    first, last = kept[0], kept[-1]
+    if last - first < MOST_AXES:
+        return tuple(pooled[d] if d in pooled else itself(source[d]) for d in range(first, last + 1))
+    axes: list[Axis | int] = []  # a number stands for so many cells that keep their place
+    for d in range(first, last + 1):
+        axis, before = pooled.get(d), axes[-1] if axes else None
+        if d not in kept:
+            axes += [source[d]] if source[d] != 1 else []
+        elif axis is not None and axis.covers and isinstance(before, Axis) and before.covers:
+            axes[-1] = whole(before.length * axis.length)
+        else:
+            axes.append(itself(source[d]) if axis is None else axis)
+    while len(axes) > MOST_AXES:
+        pairs = [(a * b, i) for i, (a, b) in enumerate(pairwise(axes)) if isinstance(a, int) and isinstance(b, int)]
+        if not pairs:
+            raise TooManyAxes(len(kept), sum(isinstance(axis, int) for axis in axes))
+        size, i = min(pairs)
+        axes[i : i + 2] = [size]
+    return tuple(itself(axis) if isinstance(axis, int) else axis for axis in axes)
+
+
+def _product(sizes: Sequence[int]) -> int:
+    total = 1
+    for size in sizes:
+        total *= size
+    return total
+
+
+def phases(plan: Plan) -> Iterable[tuple[tuple[Any, ...], tuple[Any, ...], Plan]]:
+    """Dilated windows as plain ones: for each residue of the step, (source index, destination index, plan of that part)."""
+    parts: list[tuple[list[Any], list[Any], dict[int, Axis]]] = [([], [], {})]
+    for d, axis in enumerate(plan.by_dimension):
+        split = [(slice(None), slice(None), None)] if axis is None else axis.phases()
+        parts = [
+            ([*source, s], [*dest, t], pooled if part is None else {**pooled, d: part})
+            for source, dest, pooled in parts
+            for s, t, part in split
+        ]
+    for source, dest, pooled in parts:
+        shape = [len(range(*s.indices(n))) for s, n in zip(source, plan.source, strict=True)]
+        yield tuple(source), tuple(dest), Plan(shape, pooled)

@@ -1,0 +1,129 @@
+"""Make axes: windows of one length that slide, windows between boundaries, one window over everything."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from .axis import Axis, Ints, frozen_integers, table
+from .plan_cache import cache_plan
+
+
+@cache_plan(1024)
+def clip(n: int, k: int, s: int, pad: int, m: int) -> Axis:
+    """Windows of k every s, cut off at the edges.
+
+    >>> clip(5, k=3, s=2, pad=1, m=3).pairs()
+    [(0, 2), (1, 4), (3, 5)]
+    """
+
+    def stop(a: int, b: int) -> Ints:
+        return np.minimum(np.arange(a, b) * s + (k - pad), n)
+
+    start = table(m, lambda a, b: np.minimum(np.maximum(np.arange(a, b) * s - pad, 0), stop(a, b)))
+    return Axis(n, start, table(m, stop), k)
+
+
+@cache_plan(1024)
+def reach(n: int, k: int, s: int, pad: int, m: int) -> Axis:
+    """As clip, but where k > n a window that begins before the axis reaches its end.
+
+    >>> clip(4, k=5, s=1, pad=2, m=4).pairs(), reach(4, k=5, s=1, pad=2, m=4).pairs()
+    ([(0, 3), (0, 4), (0, 4), (1, 4)], [(0, 4), (0, 4), (0, 4), (1, 4)])
+    """
+    axis = clip(n, k, s, pad, m)
+    if k <= n:
+        return axis
+    return Axis(n, axis.start, table(m, lambda a, b: np.where(np.arange(a, b) * s < pad, n, axis.stop[a:b])))
+
+
+def edges(n: int, sequence: npt.ArrayLike, overlapping: bool = False) -> Axis:
+    """Windows between the entries of a sequence; overlapping ones share the cell at the border.
+
+    >>> edges(5, [0, 2, 4], overlapping=True).pairs()
+    [(0, 3), (2, 5)]
+    """
+    border = frozen_integers(sequence)
+    return Axis(n, border[:-1], np.minimum(border[1:] + bool(overlapping), n))
+
+
+def whole(n: int) -> Axis:
+    """One window over everything."""
+    return Axis(n, [0], [n])
+
+
+def itself(n: int) -> Axis:
+    """Return an axis whose window i is cell i: it is not pooled."""
+    return Axis(n, table(n, np.arange), table(n, lambda a, b: np.arange(a + 1, b + 1)))
+
+
+def valid_length(n: int, k: int, s: int) -> int:
+    """Windows of k every s that fit into n, by division toward zero: 0 down to s short, else negative.
+
+    >>> valid_length(5, 2, 2), valid_length(2, 3, 2), valid_length(2, 5, 2), valid_length(1, 6, 2)
+    (2, 0, 0, -1)
+    """
+    over = n - k + s
+    return over // s if over >= 0 else -(-over // s)
+
+
+def same_length(n: int, s: int) -> int:
+    """Windows every s that cover n."""
+    return -(-n // s)
+
+
+def same_pad(n: int, k: int, s: int) -> int:
+    """Cells before the axis under SAME; negative where the windows leave cells over."""
+    total = (same_length(n, s) - 1) * s + k - n
+    return total // 2 if total >= 0 else -(-total // 2)
+
+
+def how_many(n: int, k: int, s: int, d: int, pads: tuple[int, int], ceil_mode: bool) -> int:
+    """Return the number of windows; in ceil_mode the last may extend past the end, but none begins there.
+
+    >>> how_many(6, 3, 2, 1, (0, 0), False), how_many(6, 3, 2, 1, (0, 0), True)
+    (2, 3)
+    """
+    over = n + sum(pads) - d * (k - 1) - 1
+    m = max((-(-over // s) if ceil_mode else over // s) + 1, 0)
+    return min(m, -(-(n + pads[0]) // s)) if ceil_mode else m
+
+
+@cache_plan(1024)
+def slide(n: int, k: int, s: int, d: int, pads: tuple[int, int], ceil_mode: bool) -> Axis:
+    """Windows of k cells, d apart, every s, over n cells with padding; spans count the padding that a window reads.
+
+    >>> slide(5, 3, 2, 1, (1, 1), False).pairs(), slide(6, 2, 2, 2, (0, 0), False).pairs()
+    ([(0, 2), (1, 4), (3, 5)], [(0, 3), (2, 5)])
+    """
+    before, after = pads
+    d, m = 1 if k == 1 else d, how_many(n, k, s, d, pads, ceil_mode)
+    long = d * (k - 1) + 1
+
+    def first(a: int, b: int) -> Ints:
+        return np.arange(a, b) * s - before
+
+    def inside(a: int, b: int) -> Ints:
+        return np.where(first(a, b) < 0, first(a, b) % d, first(a, b))
+
+    start, stop = table(m, inside), table(m, lambda a, b: np.minimum(first(a, b) + long, n))
+    empty = np.flatnonzero(start >= stop)
+    if len(empty):
+        raise EmptyWindow(int(empty[0]))
+    span = table(m, lambda a, b: -(-np.minimum(long, n + after - first(a, b)) // d))
+    return Axis(n, start, stop, span, d)
+
+
+class EmptyWindow(ValueError):
+    """A window, by its number, that has no cell of the array."""
+
+    def __init__(self, window: int) -> None:
+        super().__init__(f"window {window} has no cell")
+        self.window = window
+
+
+def same_pads(n: int, k: int, s: int, d: int, lower: bool) -> tuple[int, int]:
+    """Return the cells before and after the axis under SAME; `lower` puts the odd one before."""
+    total = max((same_length(n, s) - 1) * s + d * (k - 1) + 1 - n, 0)
+    small, large = total // 2, total - total // 2
+    return (large, small) if lower else (small, large)
