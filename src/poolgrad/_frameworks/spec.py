@@ -198,7 +198,7 @@ def draw(lengths: tuple[int, ...], sizes: tuple[int, ...], pseudo: bool, overlap
 
 def boundaries(axes: Sequence[Axis]) -> Array:
     """Concatenate the windows of several axes: rows start, stop and span."""
-    rows = [np.stack([a.start, a.stop, a.count if a.span is None else a.span]) for a in axes]
+    rows = [np.stack([a.start, a.stop, a.span]) for a in axes]
     return np.concatenate(rows, axis=1).astype(np.int32)
 
 
