@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import count
 from threading import local
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -473,7 +473,9 @@ def _aligned(op: str, name: str, value: Any, like: Var) -> Var:
 
 
 T_co = TypeVar("T_co", bound=np.generic, covariant=True)
-Function = Callable[[Var], Var]
+Function: TypeAlias = Callable[[Var], Var]
+Result: TypeAlias = Array | Var
+"""The result of a pool: an array, or a variable if its argument is one."""
 
 
 class ArrayPullback(Protocol[T_co]):

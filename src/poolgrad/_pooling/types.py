@@ -26,8 +26,11 @@ F = TypeVar("F", bound=np.floating[Any])
 Numbers: TypeAlias = NDArray[np.number[Any]]
 """The result for an array-like without a static dtype, such as a list. A list of booleans gives booleans, which no alias tells apart."""
 
-Whole: TypeAlias = np.integer[Any] | np.bool_
+IntOrBool: TypeAlias = np.integer[Any] | np.bool_
 """The scalar types whose means are float64."""
+
+FitsInt64: TypeAlias = np.signedinteger[Any] | np.uint8 | np.uint16 | np.uint32 | np.bool_
+"""The scalar types whose sums are int64; those of uint64 are uint64."""
 
 Int: TypeAlias = int | np.integer[Any]
 """One integer; booleans are refused."""
