@@ -1,9 +1,11 @@
 # Two commands: `make demo` and `make test`. Everything goes into .venv.
 PYTHON ?= python3
 BIN := .venv/bin
+JOBS ?= 2
+PYTEST := $(BIN)/python -m pytest --durations=10
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 
-.PHONY: demo studio test install lint docs bits soak sanitize fuzz differential coverage emulate mutate clean wheel check-wheel check-sdist reproducible lock check-workflows
+.PHONY: demo studio test install lint docs bench bits soak sanitize fuzz differential coverage emulate mutate clean wheel check-wheel check-sdist reproducible lock check-workflows
 
 demo studio: install
 	$(BIN)/poolgrad $@
@@ -30,12 +32,17 @@ $(BIN)/python:
 .venv/frameworks: requirements/frameworks.txt .venv/tools
 	if $(PIP) --only-binary :all: -r $<; then touch $@; else echo "frameworks: not installed, their tests are skipped" >&2; fi
 
+# Tests that only compute run in JOBS processes, a file at a time. Tests that watch the clock or the machine run alone, after them.
 test:
 	$(MAKE) -j2 .venv/frameworks install  # one waits for the network while the other compiles
 	$(MAKE) lint
 	if test -e .venv/frameworks; then $(BIN)/python -m poolgrad.jax build; fi
 	$(BIN)/python tools/browser.py  # for tests/studio, which are skipped without one
-	$(BIN)/python tools/tests.py
+	@failed=; \
+	$(PYTEST) -n $(JOBS) --dist loadfile -m "not clock" || failed="$$failed side-by-side"; \
+	$(PYTEST) -m clock $$(grep -rl --include='test_*.py' 'mark\.clock' tests) || failed="$$failed alone"; \
+	if test -n "$$failed"; then echo "make test: FAILED:$$failed" >&2; exit 1; fi; \
+	echo "make test: passed"
 
 lint: install .venv/tools
 	$(BIN)/ruff check .
@@ -44,8 +51,14 @@ lint: install .venv/tools
 	$(BIN)/mypy src/poolgrad/raw_ops.py  # which its stub hides from the line above
 	if command -v clang-format > /dev/null; then clang-format --dry-run src/core/*.[ch]pp fuzz/*.[ch]pp; fi
 
-bits coverage docs emulate mutate sanitize: install .venv/tools
+bits coverage emulate mutate sanitize: install .venv/tools
 	$(BIN)/python tools/$@.py
+
+docs: install .venv/tools
+	$(BIN)/python tools/map.py
+	$(BIN)/python tools/docs.py
+bench: install
+	$(BIN)/python -m benchmarks $(CELLS)
 
 soak: install
 	$(BIN)/python tools/soak.py --minutes $(or $(MINUTES),30)

@@ -19,7 +19,7 @@ import ml_dtypes
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "fuzz")]
+sys.path[:0] = [str(ROOT / "tests" / "helpers"), str(ROOT / "fuzz")]
 
 import workers  # noqa: E402
 from boundaries import boundaries  # noqa: E402
@@ -27,7 +27,7 @@ from guarded_ops import guarded  # noqa: E402
 from support import dtype_of  # noqa: E402
 
 from poolgrad import _core  # noqa: E402
-from poolgrad._ops.table import REALS  # noqa: E402
+from poolgrad._ops.dtypes import REALS  # noqa: E402
 
 Rng = np.random.Generator
 VERBS = (

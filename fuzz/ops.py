@@ -2,7 +2,7 @@
 
     python fuzz/ops.py --seconds 60 [--jobs 2] [--seed 1] [--op MaxPool]
 
-Each case is one number; what differs is made small and printed, ready for `python -i tests/support.py`.
+Each case is one number; what differs is made small and printed, ready for `python -i tests/helpers/support.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import ml_dtypes
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "oracle"), str(ROOT / "fuzz")]
+sys.path[:0] = [str(ROOT / "tests" / "helpers"), str(ROOT / "fuzz")]
 
 import differential  # noqa: E402
 import spoil  # noqa: E402

@@ -16,7 +16,7 @@ from differential import MEMORY, ROOT, Call, Data, Rng, pick
 
 import poolgrad as pg
 
-sys.path.append(str(Path(ROOT) / "tests" / "pools"))
+sys.path.append(str(Path(ROOT) / "tests" / "helpers"))
 
 import brute
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "fuzz")]
+sys.path[:0] = [str(ROOT / "tests" / "helpers"), str(ROOT / "fuzz")]
 
 import workers  # noqa: E402
 from boundaries import boundaries  # noqa: E402
@@ -29,8 +29,8 @@ from support import difference, draw, plain_verbs  # noqa: E402
 import poolgrad  # noqa: E402
 from poolgrad import _core, reference, windows  # noqa: E402
 from poolgrad._kernels import native  # noqa: E402
+from poolgrad._ops.dtypes import FLOATS, FLOATS_AND_LONG, INTEGERS, REALS  # noqa: E402
 from poolgrad._ops.semantics import Mean, Share, Start  # noqa: E402
-from poolgrad._ops.table import FLOATS, FLOATS_AND_LONG, INTEGERS, REALS  # noqa: E402
 from poolgrad.windows import Axis, Plan  # noqa: E402
 
 Rng = np.random.Generator

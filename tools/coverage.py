@@ -23,9 +23,11 @@ from build import OF_ANY_BUILD, Missing, build, package, tool  # noqa: E402
 from run import unpacked  # noqa: E402
 
 # Faults are about other processes; children forked beside traced threads may wait forever for a lock of the tracer's.
-SOAK = "--deselect=tests/trust/test_memory.py::test_a_soak_of_some_seconds_passes_unless_memory_is_lost"
+SOAK = "--deselect=tests/robustness/test_memory.py::test_a_soak_of_some_seconds_passes_unless_memory_is_lost"
 TESTS = ["tests", "--ignore=tests/meta", SOAK, *OF_ANY_BUILD]
-APART = "tests/frameworks"  # whose threads do not like to be forked
+APART = [
+    f"tests/{name}" for name in ("frameworks", "jax", "keras", "public", "torch")
+]  # their threads do not like to be forked
 CONFIG = """[run]
 branch = true
 parallel = true
@@ -33,7 +35,6 @@ source_pkgs = poolgrad
 data_file = {folder}/python/data
 patch = subprocess
 disable_warnings = no-data-collected,couldnt-parse,module-not-measured
-omit = */poolgrad/bench/*
 [report]
 exclude_also =
     if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def run(folder: Path, tests: list[str]) -> int:
     config.write_text(CONFIG.format(folder=folder))
     counted = {**os.environ, "LLVM_PROFILE_FILE": f"{folder}/raw/%4m.profraw", "PYTHONPATH": str(package(folder))}
     measure = [sys.executable, "-m", "coverage", "run", f"--rcfile={config}"]
-    groups = [[*tests, f"--ignore={APART}"], [APART]] if tests is TESTS else [tests]
+    groups = [[*tests, *(f"--ignore={name}" for name in APART)], APART] if tests is TESTS else [tests]
     status = 0
     for group in groups:
         done = subprocess.run([*measure, "-m", "pytest", "-p", "no:cacheprovider", *group], cwd=ROOT, env=counted)

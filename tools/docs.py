@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from poolgrad import raw_ops
+from poolgrad._cli.trial import draw_call
 from poolgrad._ops import problem
 from poolgrad._ops.semantics import Kernel, WindowRule
 from poolgrad._ops.table import ARRAYS, OPS, REQUIRED, Kind, Op, Param
@@ -84,7 +85,7 @@ def flat(array: np.ndarray[Any, Any]) -> str:
 
 def example(op: Op) -> str:
     """Call the op; show its arguments and its result."""
-    name, given = problem.parse(line(op)).call()
+    name, given = draw_call(problem.parse(line(op)))
     result = getattr(raw_ops, name)(**given)
     plain = {p.name: p.default for p in op.params}
     used = {

@@ -50,32 +50,38 @@ inline const int poolgrad_mutant = [] {{
 """
 
 # Near to each file, the quick ones first; a file that is not named begins with those of the kernels.
-KERNELS = [f"tests/oracle/test_{name}.py" for name in ("corners", "tap_verbs", "halves", "long_windows", "reference")]
-BORDER = ["tests/hostile/test_border.py", "tests/windows/test_plan.py", *KERNELS[:2]]
+KERNELS = [
+    f"tests/kernels/test_{name}.py"
+    for name in ("window_starts", "positions", "route", "tap_verbs", "halves", "long_windows", "reference")
+]
+BORDER = ["tests/robustness/test_native_border.py", "tests/windows/test_plan.py", *KERNELS[:4]]
 THREADS = [
-    "tests/surface/test_threads.py",
-    "tests/surface/test_limits.py",
-    "tests/oracle/test_float_state.py",
-    "tests/trust",
+    "tests/public/test_config.py",
+    "tests/public/test_raw_ops_cache.py",
+    "tests/common/test_arrays.py",
+    "tests/kernels/test_float_state.py",
+    "tests/robustness",
 ]
-CALLS = ["tests/windows", "tests/surface/test_limits.py", "tests/surface/test_inputs.py", "tests/hostile/test_calls.py"]
-CALLS += [
-    "tests/golden",
-    "tests/property/test_sequences.py",
-    "tests/surface/test_rare.py",
-    "tests/surface/test_deviations.py",
+CALLS = [
+    "tests/windows",
+    "tests/ops",
+    "tests/public/test_raw_ops_cache.py",
+    "tests/common",
+    "tests/robustness/test_wrong_calls.py",
+    "tests/conformance",
+    # which takes long:
+    "--deselect=tests/robustness/test_wrong_calls.py::test_the_hostile_set_is_answered_as_it_expects",
 ]
-CALLS += ["--deselect=tests/hostile/test_calls.py::test_the_hostile_set_is_answered_as_it_expects"]  # takes long
-IMAGES = ["tests/oracle/test_images.py", "tests/oracle"]
+IMAGES = ["tests/kernels/test_images.py", "tests/kernels"]
 NEAR = {
     **dict.fromkeys(("border.hpp", "index.hpp", "first_wrong.hpp"), BORDER),
-    "module.cpp": [*BORDER, "tests/trust/test_exit.py", "tests/trust/test_interrupt.py"],
-    "owned_plan.cpp": [*BORDER, "tests/oracle/test_long_windows.py"],
-    "plan.hpp": ["tests/oracle/test_ways.py", *IMAGES],
-    "foreign.cpp": ["tests/frameworks/test_jax_pools.py"],  # where JAX is installed
-    "pieces.hpp": ["tests/pools/test_choice.py", *BORDER],
-    "outlet.hpp": ["tests/oracle/test_independence.py"],
-    "runner.hpp": ["tests/oracle/test_long_rows.py", *KERNELS],
+    "module.cpp": [*BORDER, "tests/robustness/test_exit.py", "tests/robustness/test_interrupt.py"],
+    "owned_plan.cpp": [*BORDER, "tests/kernels/test_long_windows.py"],
+    "plan.hpp": ["tests/kernels/test_schedules.py", *IMAGES],
+    "foreign.cpp": ["tests/jax/test_jax_pools.py"],  # where JAX is installed
+    "pieces.hpp": ["tests/pooling/test_taps.py", *BORDER],
+    "outlet.hpp": ["tests/kernels/test_independence.py"],
+    "runner.hpp": ["tests/kernels/test_long_rows.py", *KERNELS],
     **dict.fromkeys(
         ("comb.hpp", "along.hpp", "field.hpp", "flat.hpp", "lanes.hpp", "places.hpp", "quotient.hpp", "route.hpp"),
         IMAGES,
@@ -86,9 +92,12 @@ NEAR = {
 APART = (
     "meta",
     "studio",
+    "benchmarks",
     "frameworks",
     "graph",
-    *(f"surface/test_{name}.py" for name in ("packaging", "docs", "bench")),
+    "jax",
+    "keras",
+    "torch",
 )
 ALL = ["tests", *(f"--ignore=tests/{name}" for name in APART), *OF_ANY_BUILD]
 LIMIT = 900  # seconds after which a run of tests hangs
@@ -232,7 +241,7 @@ def awaited(process: int) -> int:
 
 def noticed(where: Path, fault: Fault, before: str, far: bool) -> str:
     """Return the test that fails with this fault, or ""."""
-    file = where / "poolgrad" / Path(fault.file).name
+    file = where / Path(fault.file).relative_to("src")
     source = "" if fault.native else file.read_text("utf-8")
     if source:
         file.write_text(fault.put(source, fault.instead))

@@ -22,20 +22,20 @@ from build import OF_ANY_BUILD, Missing, build, package, runtime  # noqa: E402
 # Tests that reach the kernels; those of documents, the command line and the tests themselves add nothing.
 # Random comparisons follow the tests, for `--seconds`.
 TESTS = [
-    "--ignore=tests/hostile/test_fuzz.py",
-    "tests/hostile",
-    "tests/oracle",
-    "tests/gradient",
-    "tests/property",
-    "tests/golden/test_seeds.py",
+    "--ignore=tests/robustness/test_fuzz.py",
+    "tests/robustness",
+    "tests/kernels",
+    "tests/public/test_raw_ops_gradients.py",
+    "tests/public/test_raw_ops_properties.py",
+    "tests/conformance/test_seeds.py",
     *OF_ANY_BUILD,
 ]
 # Tests that CI has time for: refusals, the hostile set, every verb once; random calls do the rest.
 QUICK = [
-    "tests/hostile/test_border.py",
-    "tests/hostile/test_calls.py",
-    "tests/oracle/test_tap_verbs.py",
-    "tests/golden/test_seeds.py",
+    "tests/robustness/test_native_border.py",
+    "tests/robustness/test_wrong_calls.py",
+    "tests/kernels/test_tap_verbs.py",
+    "tests/conformance/test_seeds.py",
 ]
 UNDEFINED = "runtime error: "
 ON_PURPOSE = {"tsan": ("--race", "data race"), "msan": ("--unwritten", "use-of-uninitialized-value")}

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "trust")]
+sys.path[:0] = [str(ROOT / "tests" / "helpers")]
 
 from interrupts import interrupt  # noqa: E402
 from jobs import raw, right, sized  # noqa: E402

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from . import __version__, raw_ops, reference, show_config
-from ._cli import demo
+from ._cli import bench, demo, trial
 from ._ops import problem
+from ._ops.dtypes import short
 from ._ops.files import arguments, closest, describe, find, save
-from ._ops.problem import short
 from ._ops.table import OPS, REQUIRED, Kind, Op
 from .graph import commands as pages
 from .studio import command as studio
@@ -159,7 +159,7 @@ def _try(options: Options) -> int:
     asked = problem.parse(options.line)
     if options.data < 0:
         raise ValueError(f"--data: got {options.data}, wanted 0 or more")
-    name, given = asked.call(options.data, not options.real)
+    name, given = trial.draw_call(asked, options.data, not options.real)
     op = OPS[name]
     print(f"{name}: {asked}")
     for key, value in given.items():
@@ -230,16 +230,6 @@ class Command:
     run: Callable[[Options], int]
 
 
-def _bench_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="see `poolgrad bench --help`")
-
-
-def _bench(options: argparse.Namespace) -> int:
-    from .bench import main as race
-
-    return race(options.arguments)
-
-
 _EXAMPLES = {
     "ops": "poolgrad ops\npoolgrad ops MaxPoolGradGrad",
     "run": """
@@ -268,7 +258,9 @@ COMMANDS = (
     Command("config", "version, instruction sets, threads, compiler", _no_options, _config),
     *(Command(*words) for words in pages.COMMANDS),
     Command("studio", "wire blocks and point at cells, in the browser", studio.options, studio.run),
-    Command("bench", "race every installed peer on the same work", _bench_options, _bench),
+    Command(
+        "bench", "race every installed peer on the same work, in a source tree", _no_options, lambda _: bench.run([])
+    ),
 )
 
 
@@ -310,21 +302,26 @@ def _silence() -> None:
 
 
 def _run_command(words: list[str]) -> int:
-    if words[:1] == ["bench"]:  # it has a parser of its own
-        return _bench(argparse.Namespace(arguments=words[1:]))
     parser, commands = _parser()
+    if words[:1] == ["bench"]:  # the benchmarks parse their own arguments
+        return _run_or_complain("bench", lambda: bench.run(words[1:]))
     if words and not words[0].startswith("-") and words[0] not in commands:
         parser.error(f"there is no command {words[0]!r}{closest(words[0], commands)}")
     options = parser.parse_args(words)
     if options.command is None:
         parser.print_help()
         return 0
+    return _run_or_complain(options.command, lambda: commands[options.command].run(options))
+
+
+def _run_or_complain(command: str, run: Callable[[], int]) -> int:
+    """Run a command; turn an error about its arguments into one line and status 2."""
     try:
-        return commands[options.command].run(options)
+        return run()
     except _REFUSALS as error:
         if isinstance(error, OSError) and error.filename is None:
             raise  # not about a file: the output cannot be written
-        _complain(f"poolgrad {options.command}: {' '.join(str(error).split()) or type(error).__name__}")
+        _complain(f"poolgrad {command}: {' '.join(str(error).split()) or type(error).__name__}")
         return 2
 
 

@@ -7,10 +7,10 @@ import pytest
 from faults import FAULTS
 from support import ROOT, python
 
-ORACLE = "tests/oracle/test_reference.py::test_kernels_equal_the_reference_on_"
-SAMPLE = "tests/golden/test_corpus.py::test_the_sample_gives_the_recorded_bits[{}-kernels]"
-POOLING = "tests/property/test_pooling.py::"
-SEEDS = "tests/golden/test_seeds.py::"
+ORACLE = "tests/kernels/test_reference.py::test_kernels_equal_the_reference_on_"
+SAMPLE = "tests/conformance/test_corpus.py::test_the_sample_gives_the_recorded_bits[{}-kernels]"
+POOLING = "tests/public/test_raw_ops_properties.py::"
+SEEDS = "tests/conformance/test_seeds.py::"
 
 # For each fault, the tests that must fail.
 NAMED = {
@@ -59,7 +59,7 @@ NAMED = {
     "overwriting_scatter": [ORACLE + "ties[MaxPoolGradWithArgmax-int64]", SAMPLE.format("MaxPoolGradWithArgmax")],
     "wide_accumulator": [
         ORACLE + "any_values[AvgPool-bfloat16]",
-        "tests/surface/test_deviations.py::test_a_named_deviation_is_as_it_says",
+        "tests/conformance/test_deviations.py::test_a_named_deviation_is_as_it_says",
     ],
     "double_reciprocal": [ORACLE + "any_values[AvgPool3DGrad-float64]"],
 }

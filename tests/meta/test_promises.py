@@ -88,7 +88,7 @@ def test_the_nightly_workflow_has_a_schedule_and_installs_the_frameworks():
 
 
 @pytest.mark.parametrize(
-    "name", ["tests/trust/test_none.py", "tests/trust/test_bits.py::test_none", "make none", "nightly/none"]
+    "name", ["tests/robustness/test_none.py", "tests/robustness/test_bits.py::test_none", "make none", "nightly/none"]
 )
 def test_what_does_not_exist_is_noticed(name):
     assert not exists(name)

@@ -12,7 +12,7 @@ from .._common.arrays import Array, as_array
 from .._common.errors import ArgumentErrors, short_repr
 from .._pooling.operators import Linear
 from .._pooling.plan_operators import averaging, maximum, minimum, summing
-from .._pooling.pools import array_of
+from .._pooling.sources import array_of
 from .._pooling.window_args import Ints, Windows, plan
 from .._windows.axis import Axis
 from .._windows.plan import Plan

@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol
 import numpy as np
 
 from .._common.errors import ArgumentErrors
-from .._pooling import adaptive_global, fractional, pools, taps
+from .._pooling import adaptive_global, fractional, means, pools, taps
 from .._pooling.norms import check_power
 from . import spec
 from .spec import Frame, PoolCall, PoolSpec, understand_call
@@ -154,7 +154,7 @@ def _pooled(backend: Backend, op: str, x: Any, given: Mapping[str, Any]) -> Any:
 
 def _folded(backend: Backend, recipe: PoolCall, x: Any, dtype: np.dtype[Any], windows: Any) -> Any:
     rule, wanted = recipe.rule, recipe.given.get("dtype")
-    kind = None if wanted is None else pools.dtype_of(ArgumentErrors(rule.op), wanted)
+    kind = None if wanted is None else means.dtype_of(ArgumentErrors(rule.op), wanted)
     rounding = recipe.given.get("rounding", "nearest")
     if dtype.kind in "iub":
         sums = partial(spec.whole, rule, kind, rounding)
@@ -175,7 +175,7 @@ def _whole_type(rule: PoolSpec, dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def _lp(backend: Backend, x: Any, given: dict[str, Any]) -> Any:
     x, _, dtype = backend.describe("lp_pool", x)
-    p = check_power(ArgumentErrors("lp_pool"), given.pop("p"), dtype)
+    p = check_power("lp_pool", given.pop("p"), dtype)
     half = dtype.itemsize < 4
     wide = backend.cast(x, np.float32) if half else x
     total = _pooled(backend, "lp_pool", abs(wide) ** p, {**given, "nan": "propagate"})

@@ -15,12 +15,13 @@ import numpy as np
 from .._common.arrays import Array
 from .._common.errors import ArgumentErrors, short_repr
 from .._common.integers import ROUNDINGS, ratio_of
-from .._pooling import plan_operators, pools
+from .._pooling import means, plan_operators
 from .._pooling.adaptive_global import adaptive_axes, global_axes
 from .._pooling.fractional import drawn_windows, fractional_windows
+from .._pooling.means import Division
 from .._pooling.operators import Linear, TapGather, apply
-from .._pooling.pools import Division, geometry_of, source_of
 from .._pooling.selection import judge
+from .._pooling.sources import geometry_of, lay_out
 from .._pooling.taps import Taps, picking, unpooling
 from .._pooling.window_args import PooledAxes, WindowArgs, flag, resolve
 from .._windows.axis import Axis
@@ -138,7 +139,8 @@ class PoolSpec:
         if self.mean or self.ties == "none":
             how = Division(self.mean, self.count_include_pad, self.divisor, self.nan)
             axes = tuple(d for d, _, _, _ in self.frame.axes)
-            return pools.folding(self.op, source_of(ArgumentErrors(self.op), x, PooledAxes(axes, plan)), how)
+            cells, layout = lay_out(ArgumentErrors(self.op), x, PooledAxes(axes, plan))
+            return means.folding(self.op, layout, how, cells)
         return plan_operators.selecting(self.op, x, plan, self.least, self.ties, self.nan)[1]
 
 
@@ -171,14 +173,14 @@ def whole(rule: PoolSpec, dtype: Any, rounding: Any, x: Array, windows: Array) -
     plan = rule.frame.plan(x.shape, windows)
     how = Division(rule.mean, rule.count_include_pad, rule.divisor, rule.nan, dtype, rounding)
     axes = tuple(d for d, _, _, _ in rule.frame.axes)
-    result: Array = pools.folded(rule.op, np.ascontiguousarray(x), PooledAxes(axes, plan), how)
+    result: Array = means.folded(rule.op, np.ascontiguousarray(x), PooledAxes(axes, plan), how)
     return result
 
 
 def settled(rule: PoolSpec, dtype: np.dtype[Any], rounding: Any, y: Array) -> Array:
     """Round sums or means of floats to an integer dtype; refuse those that it cannot hold."""
     how = Division(rule.mean, dtype=dtype, rounding=rounding)
-    return pools.cast(ArgumentErrors(rule.op), np.asarray(y), dtype, how)
+    return means.cast(ArgumentErrors(rule.op), np.asarray(y), dtype, how)
 
 
 def positions(rule: PoolSpec, method: str, taps: Array, windows: Array) -> Array:
@@ -253,7 +255,7 @@ def understand_call(op: str, shape: tuple[int, ...], dtype: Any, given: Mapping[
     judge(problems, ties, nan)
     if given.get("return_taps") and ties in ("all", "split"):
         problems.fail("return_taps", True, f"ties='first' or 'last': {ties!r} chooses no single cell")
-    source_of(problems, np.empty((0,) * len(shape), dtype), geometry)
+    lay_out(problems, np.empty((0,) * len(shape), dtype), geometry)
     most = int(np.prod([axis.count.max(initial=1) for axis in axes]))
     pooled = tuple((d, a.length, len(a), a.step) for d, a in zip(geometry.axes, axes, strict=True))
     rule = PoolSpec(op, "pick", Frame(pooled, max(most, bound), bound > 256), least="min" in op, ties=ties, nan=nan)

@@ -5,6 +5,7 @@ Arrays must be contiguous, aligned and in native byte order; `Plan` guarantees t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -83,6 +84,23 @@ def select(plan: Plan, start: Start, x: Array, out: Array | None = None, whole: 
     if y is None:
         raise NotWhole
     return y
+
+
+def selector(plan: Plan, start: Start, whole: bool, otherwise: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """Return `select` as a function of x alone; it calls `otherwise` where select raises NotWhole."""
+    made = native(plan)
+
+    def maxima(x: Array) -> Array:
+        y = _core.select(made, start, x, None, whole)
+        return otherwise(x) if y is None else y
+
+    return maxima
+
+
+def folder(plan: Plan, mean: Mean) -> Callable[[Array], Array]:
+    """Return `fold` as a function of x alone."""
+    made = native(plan)
+    return lambda x: _core.fold(made, mean, x, None)
 
 
 def whole(x: Array) -> bool:

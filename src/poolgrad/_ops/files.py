@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._common.errors import short_repr
-from .problem import short
+from .dtypes import short
 from .table import OPS, REQUIRED, Kind, Op, Param
 
 Array = npt.NDArray[Any]

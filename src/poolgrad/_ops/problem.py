@@ -20,25 +20,19 @@ The first word is a family (`max avg fmax favg qmax qavg`) or an op's own name; 
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-import ml_dtypes
-import numpy as np
-
-from .. import raw_ops
-from .._common.arrays import Array, afford
-from .._common.errors import ArgumentErrors
+from .dtypes import NAMES, short
 from .table import OPS, Kind, Op, Param
 
 Ints = tuple[int, ...]
 Number = type[int] | type[float]
 
 _ORDERS = ("", "grad", "gradgrad")
-_FLAGS = {"overlapping": "overlapping", "pseudo": "pseudo_random", "batched": "include_batch_in_index"}
+FLAGS = {"overlapping": "overlapping", "pseudo": "pseudo_random", "batched": "include_batch_in_index"}
 _POSITIONS = (Kind.INDEX, Kind.INDEX_TYPE)
 _KINDS = {
     "k": (Kind.SIZES, Kind.SIZES_TENSOR),
@@ -52,16 +46,6 @@ _KINDS = {
 FAMILIES = tuple(dict.fromkeys(op.family for op in OPS.values()))
 
 
-def short(dtype: str) -> str:
-    """A type's short name.
-
-    >>> short("bfloat16"), short("uint8"), short("float32")
-    ('bf16', 'u8', 'f32')
-    """
-    return dtype.replace("float", "f").replace("uint", "u").replace("int", "i")
-
-
-_DTYPES = {name: dtype for op in OPS.values() for dtype in op.dtypes for name in (dtype, short(dtype))}
 _LAYOUTS = {layout.lower(): layout for op in OPS.values() for layout in op.formats}
 
 
@@ -94,82 +78,6 @@ class Problem:
     def __str__(self) -> str:
         return format(self)
 
-    def call(self, data: int = 0, integers: bool = True) -> tuple[str, dict[str, Any]]:
-        """The op's name and its arguments, drawn from the seed `data`: small integers, unless told otherwise.
-
-        >>> name, arguments = parse("avg f64 x=1x3x3x1 k=2x2 s=1x1 grad").call()
-        >>> name, arguments["grad"].ravel().tolist()
-        ('AvgPoolGrad', [9.0, -8.0, -4.0, 4.0])
-        """
-        draw = _Draw(data, integers)
-        op, dtype = OPS[self.op], np.dtype(getattr(ml_dtypes, self.dtype, self.dtype))
-        afford(
-            ArgumentErrors("problem"),
-            "x",
-            math.prod(self.x) * (dtype.itemsize + 1),
-            f"an input of shape {list(self.x)}",
-        )
-        x = draw.array(self.x, dtype)
-        known = self._forward(forward(op), x) if op.order else {}
-        return self.op, self._arguments(op, x, known, draw)
-
-    def _forward(self, op: Op, x: Array) -> dict[str, Any]:
-        """What the forward op gives for x, by its own names; the pooled array is `orig_output`."""
-        result = getattr(raw_ops, op.name)(**self._arguments(op, x, {}, _Draw(0, True)))
-        outputs = (result,) if len(op.outputs) == 1 else result
-        return dict(zip(("orig_output", *op.outputs[1:]), outputs, strict=True))
-
-    def _arguments(self, op: Op, x: Array, known: dict[str, Any], draw: _Draw) -> dict[str, Any]:
-        """Every argument: x first, then what the forward op gave, the rest drawn."""
-        first = op.param(Kind.SOURCE)
-        known = {**known, "x": x, first.name if first else "x": x}
-        return {p.name: self._argument(p, known, draw) for p in op.params if p.kind is not Kind.NAME}
-
-    def _argument(self, param: Param, known: dict[str, Any], draw: _Draw) -> Any:
-        kind = param.kind
-        if param.name in known:
-            return known[param.name]
-        if kind is Kind.SOURCE:
-            return draw.array(self.x, known["x"].dtype)
-        if kind is Kind.DEST:
-            return draw.array(known["orig_output"].shape, known["x"].dtype)
-        if kind is Kind.SHAPE:
-            return np.array(self.x, param.dtype)
-        if kind is Kind.RANGE:
-            return np.array(-1 if param.name.startswith("min") else 1, np.float32)
-        if kind in (Kind.SIZES, Kind.SIZES_TENSOR):
-            sizes = list(self.k if param.name == "ksize" else self.s)
-            return np.array(sizes, np.int32) if kind is Kind.SIZES_TENSOR else sizes
-        return self._attribute(param)
-
-    def _attribute(self, param: Param) -> Any:
-        words = {
-            Kind.PADDING: self.padding,
-            Kind.PADS: list(self.pads),
-            Kind.FORMAT: self.layout,
-            Kind.RATIO: list(self.ratio),
-            Kind.INDEX_TYPE: self.index,
-        }
-        named = {"deterministic": True, "seed": self.seed, "seed2": self.seed2}
-        named |= {name: getattr(self, word) for word, name in _FLAGS.items()}
-        return words[param.kind] if param.kind in words else named[param.name]
-
-
-class _Draw:
-    """Random arrays, one after the other."""
-
-    def __init__(self, seed: int, integers: bool) -> None:
-        self.rng, self.integers = np.random.default_rng(seed), integers
-
-    def array(self, shape: Ints, dtype: np.dtype[Any]) -> Array:
-        if self.integers:
-            low = 0 if dtype.kind == "u" else -9
-            return self.rng.integers(low, low + 19, shape, np.int8).astype(dtype)
-        if dtype.kind in "iu":
-            info = np.iinfo(dtype)
-            return self.rng.integers(info.min, info.max, shape, dtype.type, endpoint=True)
-        return self.rng.standard_normal(shape, np.float64 if dtype.itemsize == 8 else np.float32).astype(dtype)
-
 
 def _positional(op: Op) -> bool:
     return any(p.kind in _POSITIONS for p in op.params)
@@ -189,7 +97,7 @@ def _takes(op: Op) -> dict[str, tuple[Param, ...]]:
     """The words that mean something to an op or to the forward op that its line runs first."""
     params = (*op.params, *forward(op).params)
     found = {word: tuple(p for p in params if p.kind in kinds) for word, kinds in _KINDS.items()}
-    found |= {word: tuple(p for p in params if p.name == name) for word, name in _FLAGS.items()}
+    found |= {word: tuple(p for p in params if p.name == name) for word, name in FLAGS.items()}
     return {word: given for word, given in found.items() if given}
 
 
@@ -227,7 +135,7 @@ class _Parser:
         op, x = self._op()
         takes = _takes(op)
         for name, (word, _, column) in self.words.items():
-            if name in (*_KINDS, *_FLAGS) and name not in takes:
+            if name in (*_KINDS, *FLAGS) and name not in takes:
                 self._refuse(word, column, f"words that {op.name} has a use for: {' '.join(takes)}")
         layout = _LAYOUTS[self._value("layout", op.formats[0].lower())]
         space = [d for d, letter in enumerate(layout) if letter not in "NC"]
@@ -236,12 +144,12 @@ class _Parser:
         padding, pads = self._padding(space, len(layout)) if "pad" in takes else ("", ())
         ratio = self._sizes("ratio", space, len(layout), needed=True, number=float) if "ratio" in takes else ()
         seed, seed2 = self._seeds()
-        index = _DTYPES.get(self._value("argmax", "i64") or "i64", "")
+        index = NAMES.get(self._value("argmax", "i64") or "i64", "")
         if index not in ("int32", "int64"):
             self._blame("argmax", "argmax=i32 or argmax=i64")
-        flags = {name: name in self.words for name in _FLAGS}
+        flags = {name: name in self.words for name in FLAGS}
         dtype = self._value("dtype", "f32" if "float32" in op.dtypes else op.dtypes[0])
-        return Problem(op.name, x, _DTYPES[dtype], layout, tuple(map(int, k)), tuple(map(int, s)), padding, pads, ratio,
+        return Problem(op.name, x, NAMES[dtype], layout, tuple(map(int, k)), tuple(map(int, s)), padding, pads, ratio,
                        seed=seed, seed2=seed2, index=index, comment=self.comment, **flags)  # fmt: skip
 
     # ---- words
@@ -261,16 +169,16 @@ class _Parser:
         name, equals, value = word.partition("=")
         if equals and name in ("x", *_KINDS):
             return name, value
-        if word in _DTYPES:
+        if word in NAMES:
             return "dtype", word
         if word.lower() in _LAYOUTS:
             return "layout", word.lower()
         if word in _ORDERS:
             return "order", word
-        if word not in (*_FLAGS, "argmax"):
+        if word not in (*FLAGS, "argmax"):
             keys = " ".join(f"{key}=" for key in ("x", *_KINDS))
             self._refuse(
-                word, column, f"a type (f32), a layout (nhwc), {keys} argmax {' '.join(_FLAGS)} grad or gradgrad"
+                word, column, f"a type (f32), a layout (nhwc), {keys} argmax {' '.join(FLAGS)} grad or gradgrad"
             )
         return word, ""
 
@@ -299,7 +207,7 @@ class _Parser:
             layout = _LAYOUTS[ask("layout", "")]
             rows = self._keep(rows, lambda op: layout in op.formats, "layout", lambda op: " ".join(op.formats).lower())
         if "dtype" in self.words:
-            dtype = _DTYPES[ask("dtype", "")]
+            dtype = NAMES[ask("dtype", "")]
             rows = self._keep(rows, lambda op: dtype in op.dtypes, "dtype", lambda op: " ".join(map(short, op.dtypes)))
         return rows[0], x
 
@@ -387,7 +295,7 @@ def _tail(problem: Problem) -> str:
         words.append(f"pad={problem.padding.lower()}" + (":" + "/".join(pairs) if pairs else ""))
     if "argmax" in takes:
         words.append("argmax" if problem.index == "int64" else f"argmax={short(problem.index)}")
-    words += [name for name in _FLAGS if getattr(problem, name)]
+    words += [name for name in FLAGS if getattr(problem, name)]
     if "seed" in takes:
         words += [f"seed={problem.seed}"] + ([f"seed2={problem.seed2}"] if problem.seed2 else [])
     return " ".join(words)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from .dtypes import CODES, FLOATS, FLOATS_AND_LONG, REALS
 from .semantics import Kernel, Mean, OpSemantics, Promise, Share, Start, WindowRule, bits
 
 
@@ -75,12 +76,6 @@ class Op:
         """The padding words that the op takes."""
         return ("SAME", "VALID", "EXPLICIT") if self.param(Kind.PADS) else ("SAME", "VALID")
 
-
-FLOATS = ("float16", "bfloat16", "float32", "float64")
-INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
-REALS = FLOATS + INTEGERS
-FLOATS_AND_LONG = (*FLOATS, "int32", "int64")
-CODES = ("int8", "uint8", "int16", "uint16", "int32")
 
 SUBNORMALS = "subnormals are kept, TensorFlow flushes them to zero"
 CHANNEL_STRIDE = "a channel stride other than 1 with channel window 1 is a ValueError, TensorFlow ignores it"

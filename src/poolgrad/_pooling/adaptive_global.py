@@ -13,7 +13,10 @@ from .._common.arrays import Array
 from .._common.errors import ArgumentErrors, short_repr
 from .._windows.axis import Axis, table
 from .._windows.sliding import whole
-from .pools import Division, Options, accept, best_of, folded
+from .maxima import Options, best_of
+from .means import Division, folded
+from .repeated import answer
+from .sources import accept
 from .tape import Result, Var
 from .taps import Taps
 from .types import (
@@ -260,9 +263,13 @@ def adaptive_max_pool(
     >>> pg.adaptive_max_pool(np.zeros((8, 30, 40, 3)), 7, layout="NHWC").shape
     (8, 7, 7, 3)
     """
+    args = (size, axes, layout, ties, nan, return_taps)
+    known = answer("adaptive_max_pool", x, args) if out is None else None
+    if known is not None:
+        return known
     x = accept("adaptive_max_pool", x)
     geometry = adaptive_axes(ArgumentErrors("adaptive_max_pool"), x.shape, size, axes, layout)
-    return best_of("adaptive_max_pool", x, geometry, False, Options(ties, nan, return_taps, out))
+    return best_of("adaptive_max_pool", x, geometry, False, Options(ties, nan, return_taps, out), args)
 
 
 @overload
@@ -370,18 +377,28 @@ def adaptive_avg_pool(
     >>> pg.adaptive_avg_pool(np.arange(7.0), 3).tolist()
     [1.0, 3.0, 5.0]
     """
+    args = (size, axes, layout, nan, dtype, rounding)
+    known = answer("adaptive_avg_pool", x, args) if out is None else None
+    if known is not None:
+        return known
     x = accept("adaptive_avg_pool", x)
     geometry = adaptive_axes(ArgumentErrors("adaptive_avg_pool"), x.shape, size, axes, layout)
-    return folded("adaptive_avg_pool", x, geometry, Division(True, nan=nan, dtype=dtype, rounding=rounding, out=out))
+    how = Division(True, nan=nan, dtype=dtype, rounding=rounding, out=out)
+    return folded("adaptive_avg_pool", x, geometry, how, args)
 
 
-def _over_all(op: str, x: Any, axes: Any, layout: Any, keepdims: bool, run: Callable[[Any, PooledAxes], Any]) -> Any:
+def _over_all(op: str, x: Any, args: tuple[Any, ...], keepdims: bool, run: Callable[..., Any]) -> Any:
+    """Run a pool over whole axes; the first two arguments are `axes` and `layout`."""
     flag(ArgumentErrors(op), "keepdims", keepdims)
-    x = accept(op, x)
-    geometry = global_axes(ArgumentErrors(op), x.shape, axes, layout)
-    y = run(x, geometry)
-    kept = tuple(n for d, n in enumerate(x.shape) if d not in geometry.axes)
-    return y if keepdims else y.reshape(kept)
+    axes, layout = args[:2]
+    y = answer(op, x, args)
+    if y is None:
+        x = accept(op, x)
+        y = run(op, x, global_axes(ArgumentErrors(op), x.shape, axes, layout), args=args)
+    if keepdims:
+        return y
+    pooled = pooled_axes(ArgumentErrors(op), x.ndim, axes, layout, None)
+    return y.reshape(tuple(n for d, n in enumerate(x.shape) if d not in pooled))
 
 
 @overload
@@ -453,8 +470,8 @@ def global_max_pool(
     >>> pg.global_max_pool(np.zeros((8, 28, 28, 3)), layout="NHWC", keepdims=False).shape
     (8, 3)
     """
-    run = partial(best_of, "global_max_pool", least=False, options=Options(ties, nan))
-    return _over_all("global_max_pool", x, axes, layout, keepdims, run)
+    run = partial(best_of, least=False, options=Options(ties, nan))
+    return _over_all("global_max_pool", x, (axes, layout, ties, nan), keepdims, run)
 
 
 @overload
@@ -524,8 +541,8 @@ def global_min_pool(
     >>> pg.global_min_pool(np.array([[1, 5], [7, 2]]), axes=1, keepdims=False).tolist()
     [1, 2]
     """
-    run = partial(best_of, "global_min_pool", least=True, options=Options(ties, nan))
-    return _over_all("global_min_pool", x, axes, layout, keepdims, run)
+    run = partial(best_of, least=True, options=Options(ties, nan))
+    return _over_all("global_min_pool", x, (axes, layout, ties, nan), keepdims, run)
 
 
 @overload
@@ -607,7 +624,8 @@ def global_avg_pool(
     [[3.0], [4.5]]
     """
     how = Division(True, nan=nan, dtype=dtype, rounding=rounding)
-    return _over_all("global_avg_pool", x, axes, layout, keepdims, partial(folded, "global_avg_pool", how=how))
+    args = (axes, layout, nan, dtype, rounding)
+    return _over_all("global_avg_pool", x, args, keepdims, partial(folded, how=how))
 
 
 @overload
@@ -686,4 +704,4 @@ def global_sum_pool(
     [6, 9]
     """
     how = Division(False, nan=nan, dtype=dtype)
-    return _over_all("global_sum_pool", x, axes, layout, keepdims, partial(folded, "global_sum_pool", how=how))
+    return _over_all("global_sum_pool", x, (axes, layout, nan, dtype), keepdims, partial(folded, how=how))

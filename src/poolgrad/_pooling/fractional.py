@@ -13,7 +13,9 @@ from .._common.errors import ArgumentErrors, short_repr
 from .._windows.axis import Axis
 from .._windows.fractional import Philox, sequence
 from .._windows.sliding import edges
-from .pools import Division, Options, accept, best_of, folded
+from .maxima import Options, best_of
+from .means import Division, folded
+from .sources import accept
 from .tape import Var
 from .taps import Taps
 from .types import (

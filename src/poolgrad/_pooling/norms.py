@@ -8,19 +8,22 @@ from typing import Any
 import numpy as np
 
 from .._common.arrays import Array
-from .._common.errors import ArgumentErrors, short_repr
+from .._common.errors import ArgumentErrors, names_memory, short_repr
 from .._explain.links import dimensions, pairs
 from .._windows.plan import Plan
 from .operators import Linear, WindowSum, widest
 from .selection import best_values
+from .sources import array_of, finish, lay_out
 from .tape import Var, lift
+from .window_args import PooledAxes
 
 _TOGETHER = 1 << 20  # cells of windows that are scaled in one go
 _HALVES = ("float16", "bfloat16")
 
 
-def check_power(problems: ArgumentErrors, p: Any, dtype: np.dtype[Any]) -> int | float:
+def check_power(op: str, p: Any, dtype: np.dtype[Any]) -> int | float:
     """Return the power as a Python number; refuse other values, and dtypes that have no norm."""
+    problems = ArgumentErrors(op)
     real = isinstance(p, (int, float, np.integer, np.floating)) and not isinstance(p, bool)
     try:
         near = float(p) if real else 0.0
@@ -31,6 +34,20 @@ def check_power(problems: ArgumentErrors, p: Any, dtype: np.dtype[Any]) -> int |
     if dtype.kind in "iub":
         problems.fail("x", f"dtype {dtype}", "a floating dtype", TypeError)
     return int(p) if isinstance(p, (int, np.integer)) else float(p)
+
+
+@names_memory
+def norm_of(
+    op: str, x: Any, geometry: PooledAxes, p: int | float, args: tuple[Any, ...] | None = None, out: Array | None = None
+) -> Any:
+    """Return the p-norm of each window; remember the call if `args` are given."""
+    problems = ArgumentErrors(op)
+    array, layout = lay_out(problems, array_of(problems, x), geometry)
+    operator = WindowSum(layout.plan, 1.0, layout.order)
+    operator.name = f"{op} operator"
+    if isinstance(x, Var):
+        return traced_norms(operator, x, p)
+    return finish(op, x, array, layout, lambda x: norms(operator, x, p), args, out)
 
 
 @np.errstate(all="ignore")

@@ -7,7 +7,8 @@ can compute again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from functools import lru_cache
 from itertools import product
@@ -105,6 +106,16 @@ def _fill(run: Any, shape: tuple[int, ...], rows: Array) -> None:
         flat[k] = 0
 
 
+class Traced(ABC):
+    """A variable, which records the operators that it goes through."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def through(self, operator: Linear) -> Traced:
+        """Apply the operator to the variable."""
+
+
 class Transposed(Linear):
     """The transpose of an operator."""
 
@@ -137,10 +148,8 @@ class Transposed(Linear):
 
 def apply(operator: Linear, v: Any, out: Array | None = None) -> Any:
     """Apply the operator to an array, into `out` if given; trace it if v is a variable."""
-    from .tape import Var, lift
-
-    if isinstance(v, Var):
-        return lift(operator, v)
+    if isinstance(v, Traced):
+        return v.through(operator)
     problems = ArgumentErrors(operator.name)
     array = as_array(problems, "v", v)
     problems.raise_if_any()
@@ -379,6 +388,12 @@ class WindowSum(Ordered):
     ) -> None:
         super().__init__(plan, order)
         self.divisor, self.exact = divisor, exact
+
+    def native_sum(self) -> Callable[[Array], Array] | None:
+        """Return the kernel that takes the sums or means of floats by itself, if there is one."""
+        if dilated(self.plan) or not (self.divisor is None or self._sums_only()):
+            return None
+        return native.folder(self.plan, Mean.ONCE if self.divisor is None else Mean.TOTAL)
 
     def carry(self, v: Array) -> Array:
         if v.dtype.kind in integers.WHOLE:

@@ -8,9 +8,10 @@ import numpy as np
 
 from .._common.errors import ArgumentErrors, short_repr
 from .._windows.plan import Plan
+from .means import Division, folding
 from .operators import Linear
-from .pools import Division, Source, array_of, folding, source_of
 from .selection import Nan, Ties, extreme, judge
+from .sources import Layout, array_of, lay_out
 from .tape import Var, lift
 from .window_args import PooledAxes
 
@@ -28,8 +29,8 @@ def selecting(op: str, x: Any, windows: Plan, least: bool, ties: Ties, nan: Nan)
     array, geometry = array_of(problems, x), _of(op, windows)
     if array.shape != windows.source:
         problems.fail("x", f"shape {list(array.shape)}", f"{list(windows.source)}, as the windows")
-    source = source_of(problems, array, geometry)
-    y, operator = extreme(source.plan, source.array, source.order, least, ties, nan)
+    cells, layout = lay_out(problems, array, geometry)
+    y, operator = extreme(layout.plan, cells, layout.order, least, ties, nan)
     operator.name = op
     y = operator.restore(y)
     y = y.view(np.bool_) if array.dtype == np.bool_ else y
@@ -83,5 +84,4 @@ def summing(windows: Plan) -> Linear:
 
 def _folding(op: str, windows: Plan, how: Division) -> Linear:
     plan = _of(op, windows).plan
-    blank = np.broadcast_to(np.zeros((), np.float32), plan.source)
-    return folding(op, Source(blank, plan, tuple(range(blank.ndim)), ()), how)
+    return folding(op, Layout(plan, tuple(range(len(plan.source))), (), np.dtype(np.float32)), how)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -95,11 +95,23 @@ def _maxima(plan: Plan, x: Array, start: Start, whole: bool) -> Array:
 
 def best_values(plan: Plan, x: Array, least: bool, nan: Nan) -> Array:
     """Return the best value of each window without making taps."""
-    try:
-        y = _maxima(plan, keys(x, least, None), Start.LOWEST if nan == "tf" else Start.INFINITY, nan != "tf")
-    except native.NotWhole:
+    return value_finder(plan, least, nan)(x)
+
+
+def value_finder(plan: Plan, least: bool, nan: Nan) -> Callable[[Array], Array]:
+    """Return `best_values` as a function of x alone."""
+    start, whole = (Start.LOWEST, False) if nan == "tf" else (Start.INFINITY, True)
+
+    def among_nan(x: Array) -> Array:
         return _among_nan(plan, x, range(x.ndim), least, "first", nan)[0]
-    return keys(y, least, None)
+
+    def by_keys(x: Array) -> Array:
+        try:
+            return keys(_maxima(plan, keys(x, least, None), start, whole), least, None)
+        except native.NotWhole:
+            return among_nan(x)
+
+    return by_keys if least or dilated(plan) else native.selector(_uncut(plan), start, whole, among_nan)
 
 
 def _among_nan(

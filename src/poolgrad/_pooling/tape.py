@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._common.arrays import Array, as_array
 from .._common.errors import ArgumentErrors, short_repr
-from .operators import Linear
+from .operators import Linear, Traced
 from .types import Int, Numbers, S
 
 Pullback = Callable[["Var"], "Var"]
@@ -78,7 +78,7 @@ def _by_hand(parents: Parents) -> Levels:
     return levels if parents or inside else _BY_HAND
 
 
-class Var:
+class Var(Traced):
     """An array that records how it was computed, so that `grad`, `vjp` and `jvp` can differentiate it.
 
     The function that you differentiate receives a variable. It may use every pool, ``+ - * / **``, `abs`, `sum` and `reshape`;
@@ -228,6 +228,10 @@ class Var:
 
     __radd__ = __add__
     __rmul__ = __mul__
+
+    def through(self, operator: Linear) -> Var:
+        """Return the result of a linear operator on this variable."""
+        return lift(operator, self)
 
     def sum(self) -> Var:
         """Return the sum of all cells.

@@ -18,7 +18,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from .text import _FLOAT, _INT, CLOSE, OPEN, Scanner, TextError, floats, integer, quoted, real, word, written
+from .._ops.text import CLOSE, FLOAT, INT, OPEN, Scanner, TextError, floats, integer, quoted, real, word, written
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -46,7 +46,7 @@ def parse(text: str, shape: Shape | None, dtype: str, lookup: Lookup | None = No
     True
     >>> parse("1,2,3", (2, 2), "float32")
     Traceback (most recent call last):
-    poolgrad.graph.text.TextError: at character 1: got 3 numbers, wanted 4, for shape [2, 2]
+    poolgrad._ops.text.TextError: at character 1: got 3 numbers, wanted 4, for shape [2, 2]
     """
     if shape is not None and math.prod(shape) > most:
         raise TextError(0, max(len(text), 1), f"shape {list(shape)}", f"at most {most} cells")
@@ -136,11 +136,11 @@ def _items(scan: Scanner, close: str, dtype: np.dtype[Any], depth: int) -> tuple
 def _number(scan: Scanner, dtype: np.dtype[Any]) -> float | int:
     at = scan.at
     if dtype.kind not in "iu":
-        token = scan.number(_FLOAT, "a number")
+        token = scan.number(FLOAT, "a number")
         if abs(real(token)) > _most(dtype) and "inf" not in token.lower():
             raise TextError(at, len(token), token, f"a number that {dtype.name} can hold")
         return real(token)
-    token, info = scan.number(_INT, f"an integer, for dtype {dtype.name}"), np.iinfo(dtype)
+    token, info = scan.number(INT, f"an integer, for dtype {dtype.name}"), np.iinfo(dtype)
     value = int(token) if len(token) < _LONGEST_INTEGER else info.max + 1
     if not info.min <= value <= info.max:
         wanted = f"an integer from {info.min} to {info.max}, for {dtype.name}"

@@ -16,7 +16,7 @@ import poolgrad as pg
 
 from .._common.arrays import afford
 from .._common.errors import ArgumentErrors, short_repr
-from .._pooling.pools import frozen
+from .._pooling.sources import frozen
 from ._tensors import SAME, Sizes, Tensor, TorchWindows, channels_last, plan
 
 _NAMES = {

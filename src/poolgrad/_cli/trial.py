@@ -1,0 +1,94 @@
+"""Draw the arguments of a problem line, so that a command, a test or a page of the docs can run it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from .. import raw_ops
+from .._common.arrays import Array, afford
+from .._common.errors import ArgumentErrors
+from .._ops.problem import FLAGS, Problem, forward
+from .._ops.table import OPS, Kind, Op, Param
+
+
+def draw_call(problem: Problem, data: int = 0, integers: bool = True) -> tuple[str, dict[str, Any]]:
+    """Return the op's name and its arguments; draw arrays from the seed `data`: small integers, unless told otherwise.
+
+    >>> from poolgrad._ops.problem import parse
+    >>> name, arguments = draw_call(parse("avg f64 x=1x3x3x1 k=2x2 s=1x1 grad"))
+    >>> name, arguments["grad"].ravel().tolist()
+    ('AvgPoolGrad', [9.0, -8.0, -4.0, 4.0])
+    """
+    dtype = np.dtype(getattr(ml_dtypes, problem.dtype, problem.dtype))
+    size = math.prod(problem.x) * (dtype.itemsize + 1)
+    afford(ArgumentErrors("problem"), "x", size, f"an input of shape {list(problem.x)}")
+    op, arrays = OPS[problem.op], _Arrays(data, integers)
+    x = arrays.draw(problem.x, dtype)
+    known = _forward(problem, forward(op), x) if op.order else {}
+    return problem.op, _arguments(problem, op, x, known, arrays)
+
+
+def _forward(problem: Problem, op: Op, x: Array) -> dict[str, Any]:
+    """Run the forward op on x; return its results by name, the pooled array as `orig_output`."""
+    result = getattr(raw_ops, op.name)(**_arguments(problem, op, x, {}, _Arrays(0, True)))
+    outputs = (result,) if len(op.outputs) == 1 else result
+    return dict(zip(("orig_output", *op.outputs[1:]), outputs, strict=True))
+
+
+def _arguments(problem: Problem, op: Op, x: Array, known: dict[str, Any], arrays: _Arrays) -> dict[str, Any]:
+    """Return every argument: x first, then results of the forward op; draw the others."""
+    first = op.param(Kind.SOURCE)
+    known = {**known, "x": x, first.name if first else "x": x}
+    return {p.name: _argument(problem, p, known, arrays) for p in op.params if p.kind is not Kind.NAME}
+
+
+def _argument(problem: Problem, param: Param, known: dict[str, Any], arrays: _Arrays) -> Any:
+    kind = param.kind
+    if param.name in known:
+        return known[param.name]
+    if kind is Kind.SOURCE:
+        return arrays.draw(problem.x, known["x"].dtype)
+    if kind is Kind.DEST:
+        return arrays.draw(known["orig_output"].shape, known["x"].dtype)
+    if kind is Kind.SHAPE:
+        return np.array(problem.x, param.dtype)
+    if kind is Kind.RANGE:
+        return np.array(-1 if param.name.startswith("min") else 1, np.float32)
+    if kind in (Kind.SIZES, Kind.SIZES_TENSOR):
+        sizes = list(problem.k if param.name == "ksize" else problem.s)
+        return np.array(sizes, np.int32) if kind is Kind.SIZES_TENSOR else sizes
+    return _attribute(problem, param)
+
+
+def _attribute(problem: Problem, param: Param) -> Any:
+    words = {
+        Kind.PADDING: problem.padding,
+        Kind.PADS: list(problem.pads),
+        Kind.FORMAT: problem.layout,
+        Kind.RATIO: list(problem.ratio),
+        Kind.INDEX_TYPE: problem.index,
+    }
+    named = {"deterministic": True, "seed": problem.seed, "seed2": problem.seed2}
+    named |= {name: getattr(problem, word) for word, name in FLAGS.items()}
+    return words[param.kind] if param.kind in words else named[param.name]
+
+
+class _Arrays:
+    """Random arrays, one after the other."""
+
+    def __init__(self, seed: int, integers: bool) -> None:
+        self.rng, self.integers = np.random.default_rng(seed), integers
+
+    def draw(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """Return the next array."""
+        if self.integers:
+            low = 0 if dtype.kind == "u" else -9
+            return self.rng.integers(low, low + 19, shape, np.int8).astype(dtype)
+        if dtype.kind in "iu":
+            info = np.iinfo(dtype)
+            return self.rng.integers(info.min, info.max, shape, dtype.type, endpoint=True)
+        return self.rng.standard_normal(shape, np.float64 if dtype.itemsize == 8 else np.float32).astype(dtype)

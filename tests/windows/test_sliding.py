@@ -1,0 +1,128 @@
+"""Each maker against a loop over all cells that tests if a window has the cell."""
+
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from support import out_length
+
+from poolgrad import raw_ops, windows
+from poolgrad._ops.table import OPS
+
+GRID = list(product(range(1, 10), range(1, 12), range(1, 6)))  # length, window, stride
+
+
+def cells(axis: windows.Axis) -> list[list[int]]:
+    return [list(range(a, b)) for a, b in axis.pairs()]
+
+
+def same_pad(n: int, k: int, s: int) -> int:
+    """Return the leading cells under SAME: half of what is missing, the odd one at the end."""
+    return max(0, (out_length(n, k, s, "SAME") - 1) * s + k - n) // 2
+
+
+def true_window(n: int, k: int, s: int, p: int, m: int) -> list[list[int]]:
+    """Return the cells of each window: window i has cell j if j is one of the k cells from i*s - p on."""
+    return [[j for j in range(n) if any(i * s - p + t == j for t in range(k))] for i in range(m)]
+
+
+def gradient_window(n: int, k: int, s: int, p: int, m: int) -> list[list[int]]:
+    """Return the cells of each window by the loop of the averaging gradients, word for word."""
+    found = []
+    for i in range(m):
+        b = i * s
+        size, lo = (k + b - p, 0) if b < p else (k, b - p)
+        if lo + k > n:
+            size = min(n - lo, k)
+        found.append([j for j in range(n) if lo <= j < lo + size])
+    return found
+
+
+@pytest.mark.parametrize("maker", ["clip", "reach"])
+def test_same_windows_hold_the_cells_of_the_definition(maker):
+    define = true_window if maker == "clip" else gradient_window
+    for n, k, s in GRID:
+        m, p = out_length(n, k, s, "SAME"), same_pad(n, k, s)
+        axis = getattr(windows, maker)(n, k, s, p, m)
+        assert cells(axis) == define(n, k, s, p, m), f"windows.{maker}({n}, k={k}, s={s}, pad={p}, m={m})"
+
+
+def test_valid_windows_hold_the_cells_of_the_definition():
+    for n, k, s in GRID:
+        m = out_length(n, k, s, "VALID")
+        assert windows.valid_length(n, k, s) == m, f"windows.valid_length({n}, {k}, {s})"
+        if m >= 0:
+            assert cells(windows.clip(n, k, s, 0, m)) == true_window(n, k, s, 0, m), (
+                f"windows.clip({n}, {k}, {s}, 0, {m})"
+            )
+
+
+def test_explicit_windows_hold_the_cells_of_the_definition():
+    for n, k, s in product(range(1, 7), range(1, 6), range(1, 4)):
+        for before, after in product(range(k), range(k)):
+            m = out_length(n, k, s, "VALID", (before, after))
+            if m > 0:
+                want = true_window(n, k, s, before, m)
+                assert cells(windows.clip(n, k, s, before, m)) == want, f"windows.clip({n}, {k}, {s}, {before}, {m})"
+                assert all(want), "a window that holds no cell"
+
+
+def test_same_lengths_and_pads_are_those_of_the_definition():
+    for n, k, s in GRID:
+        assert windows.same_length(n, s) == out_length(n, k, s, "SAME")
+        assert max(windows.same_pad(n, k, s), 0) == same_pad(n, k, s), f"windows.same_pad({n}, {k}, {s})"
+        total = (out_length(n, k, s, "SAME") - 1) * s + k - n
+        assert windows.same_pad(n, k, s) == int(total / 2), f"windows.same_pad({n}, {k}, {s})"
+
+
+def test_a_span_is_the_window_before_it_was_cut():
+    axis = windows.clip(5, k=4, s=2, pad=1, m=3)
+    assert axis.pairs() == [(0, 3), (1, 5), (3, 5)]
+    assert axis.span.tolist() == [4, 4, 4]
+    assert axis.count.tolist() == [3, 4, 2]
+
+
+def shifted_window(n: int, k: int, s: int) -> list[list[int]]:
+    """Return the true windows, except that the leading pad of SAME may be negative, truncated toward zero."""
+    m = out_length(n, k, s, "SAME")
+    return true_window(n, k, s, int(((m - 1) * s + k - n) / 2), m)
+
+
+@pytest.mark.parametrize("name", [name for name, op in OPS.items() if op.rule.windows.value == "shift"])
+def test_forward_windows_in_three_dimensions_shift_where_the_stride_is_longer(name):
+    for n, k, s in GRID:
+        sizes = {"ksize": [1, k, 1, 1, 1], "strides": [1, s, 1, 1, 1], "padding": "SAME"}
+        ramp = np.arange(n, dtype=np.float64).reshape(1, n, 1, 1, 1)
+        want = shifted_window(n, k, s)
+        if name == "MaxPool3D":
+            lo = -raw_ops.MaxPool3D(input=-ramp, **sizes).ravel()
+            hi = raw_ops.MaxPool3D(input=ramp, **sizes).ravel()
+            got = [list(range(int(a), int(b) + 1)) for a, b in zip(lo, hi, strict=True)]
+        else:
+            one_hot = np.eye(n).reshape(1, n, 1, 1, n)
+            got = [np.flatnonzero(row).tolist() for row in raw_ops.AvgPool3D(input=one_hot, **sizes).reshape(-1, n)]
+        assert got == want, f"{name}, n={n}, k={k}, s={s}"
+
+
+def test_edges_hold_the_cells_between_their_borders():
+    rng = np.random.default_rng(5)
+    for _ in range(300):
+        n = int(rng.integers(2, 14))
+        inner = rng.choice(np.arange(1, n), int(rng.integers(0, n - 1)), replace=False)
+        border = [0, *sorted(inner.tolist()), n - int(rng.integers(0, 2) and n - 1 not in inner)]
+        for over in (False, True):
+            want = [[j for j in range(n) if a <= j <= (b if over else b - 1)] for a, b in pairwise(border)]
+            assert cells(windows.edges(n, border, over)) == want, f"windows.edges({n}, {border}, {over})"
+
+
+def test_whole_is_one_window_over_everything():
+    assert [windows.whole(n).pairs() for n in (1, 2, 9)] == [[(0, 1)], [(0, 2)], [(0, 9)]]
+
+
+def test_a_window_cut_down_to_the_cell_itself_still_was_cut():
+    assert not windows.clip(1, 3, 1, 1, 1).identity
+    assert windows.clip(1, 1, 1, 0, 1).identity
+    x = np.full((1, 1, 1, 1, 2), -np.inf, np.float32)
+    sizes = {"ksize": [1, 1, 3, 1, 1], "strides": [1, 1, 1, 1, 1], "padding": "SAME"}
+    lowest = float(np.finfo(np.float32).min)
+    assert raw_ops.MaxPool3D(input=x, **sizes).ravel().tolist() == [lowest, lowest]
