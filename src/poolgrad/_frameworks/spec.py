@@ -173,7 +173,8 @@ def whole(rule: PoolSpec, dtype: Any, rounding: Any, x: Array, windows: Array) -
     plan = rule.frame.plan(x.shape, windows)
     how = Division(rule.mean, rule.count_include_pad, rule.divisor, rule.nan, dtype, rounding)
     axes = tuple(d for d, _, _, _ in rule.frame.axes)
-    result: Array = means.folded(rule.op, np.ascontiguousarray(x), PooledAxes(axes, plan), how)
+    result = means.folded(rule.op, np.ascontiguousarray(x), PooledAxes(axes, plan), how)
+    assert isinstance(result, np.ndarray)
     return result
 
 

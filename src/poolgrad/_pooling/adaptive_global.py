@@ -13,7 +13,7 @@ from .._common.arrays import Array
 from .._common.errors import ArgumentErrors, short_repr
 from .._windows.axis import Axis, table
 from .._windows.sliding import whole
-from .maxima import Options, best_of
+from .maxima import Best, Options, best_of
 from .means import Division, folded
 from .repeated import answer
 from .sources import accept
@@ -190,7 +190,7 @@ def adaptive_max_pool(
     **options: Unpack[AdaptiveMaxOptions],
 ) -> Result | tuple[Result, Taps]: ...
 def adaptive_max_pool(
-    x: Any,
+    x: ArrayLike | Var,
     size: AdaptiveSize,
     *,
     axes: Ints | None = None,
@@ -199,7 +199,7 @@ def adaptive_max_pool(
     nan: Nan = "propagate",
     return_taps: bool = False,
     out: Array | None = None,
-) -> Any:
+) -> Best:
     """Max pooling to a given number of windows per axis.
 
     The windows divide each pooled axis as evenly as whole cells allow; neighbours may share a cell.
@@ -264,7 +264,7 @@ def adaptive_max_pool(
     (8, 7, 7, 3)
     """
     args = (size, axes, layout, ties, nan, return_taps)
-    known = answer("adaptive_max_pool", x, args) if out is None else None
+    known: Best | None = answer("adaptive_max_pool", x, args) if out is None else None
     if known is not None:
         return known
     x = accept("adaptive_max_pool", x)
@@ -308,7 +308,7 @@ def adaptive_avg_pool(
     **options: Unpack[AdaptiveAvgOptions],
 ) -> Numbers: ...
 def adaptive_avg_pool(
-    x: Any,
+    x: ArrayLike | Var,
     size: AdaptiveSize,
     *,
     axes: Ints | None = None,
@@ -317,7 +317,7 @@ def adaptive_avg_pool(
     dtype: DTypeLike | None = None,
     rounding: Rounding = "nearest",
     out: Array | None = None,
-) -> Any:
+) -> Result:
     """Average pooling to a given number of windows per axis.
 
     The windows divide each pooled axis as evenly as whole cells allow; neighbours may share a cell.
@@ -378,7 +378,7 @@ def adaptive_avg_pool(
     [1.0, 3.0, 5.0]
     """
     args = (size, axes, layout, nan, dtype, rounding)
-    known = answer("adaptive_avg_pool", x, args) if out is None else None
+    known: Result | None = answer("adaptive_avg_pool", x, args) if out is None else None
     if known is not None:
         return known
     x = accept("adaptive_avg_pool", x)
@@ -387,11 +387,11 @@ def adaptive_avg_pool(
     return folded("adaptive_avg_pool", x, geometry, how, args)
 
 
-def _over_all(op: str, x: Any, args: tuple[Any, ...], keepdims: bool, run: Callable[..., Any]) -> Any:
+def _over_all(op: str, x: Any, args: tuple[Any, ...], keepdims: bool, run: Callable[..., Any]) -> Result:
     """Run a pool over whole axes; the first two arguments are `axes` and `layout`."""
     flag(ArgumentErrors(op), "keepdims", keepdims)
     axes, layout = args[:2]
-    y = answer(op, x, args)
+    y: Result | None = answer(op, x, args)
     if y is None:
         x = accept(op, x)
         y = run(op, x, global_axes(ArgumentErrors(op), x.shape, axes, layout), args=args)
@@ -408,14 +408,14 @@ def global_max_pool(x: NDArray[S], **options: Unpack[GlobalMaxOptions]) -> NDArr
 @overload
 def global_max_pool(x: ArrayLike, **options: Unpack[GlobalMaxOptions]) -> Numbers: ...
 def global_max_pool(
-    x: Any,
+    x: ArrayLike | Var,
     *,
     axes: Ints | None = None,
     layout: str | None = None,
     ties: Ties = "first",
     nan: Nan = "propagate",
     keepdims: bool = True,
-) -> Any:
+) -> Result:
     """Max pooling over whole axes.
 
     Each pooled axis has one window, which covers it.
@@ -481,14 +481,14 @@ def global_min_pool(x: NDArray[S], **options: Unpack[GlobalMaxOptions]) -> NDArr
 @overload
 def global_min_pool(x: ArrayLike, **options: Unpack[GlobalMaxOptions]) -> Numbers: ...
 def global_min_pool(
-    x: Any,
+    x: ArrayLike | Var,
     *,
     axes: Ints | None = None,
     layout: str | None = None,
     ties: Ties = "first",
     nan: Nan = "propagate",
     keepdims: bool = True,
-) -> Any:
+) -> Result:
     """Min pooling over whole axes.
 
     Each pooled axis has one window, which covers it.
@@ -560,7 +560,7 @@ def global_avg_pool(
 @overload
 def global_avg_pool(x: ArrayLike, *, dtype: DTypeLike | None = ..., **options: Unpack[GlobalAvgOptions]) -> Numbers: ...
 def global_avg_pool(
-    x: Any,
+    x: ArrayLike | Var,
     *,
     axes: Ints | None = None,
     layout: str | None = None,
@@ -568,7 +568,7 @@ def global_avg_pool(
     dtype: DTypeLike | None = None,
     rounding: Rounding = "nearest",
     keepdims: bool = True,
-) -> Any:
+) -> Result:
     """Average pooling over whole axes.
 
     Each pooled axis has one window, which covers it.
@@ -643,14 +643,14 @@ def global_sum_pool(
 @overload
 def global_sum_pool(x: ArrayLike, *, dtype: DTypeLike | None = ..., **options: Unpack[GlobalSumOptions]) -> Numbers: ...
 def global_sum_pool(
-    x: Any,
+    x: ArrayLike | Var,
     *,
     axes: Ints | None = None,
     layout: str | None = None,
     nan: Nan = "propagate",
     dtype: DTypeLike | None = None,
     keepdims: bool = True,
-) -> Any:
+) -> Result:
     """Sum pooling over whole axes.
 
     Each pooled axis has one window, which covers it.

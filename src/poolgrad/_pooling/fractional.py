@@ -13,10 +13,10 @@ from .._common.errors import ArgumentErrors, short_repr
 from .._windows.axis import Axis
 from .._windows.fractional import Philox, sequence
 from .._windows.sliding import edges
-from .maxima import Options, best_of
+from .maxima import Best, Options, best_of
 from .means import Division, folded
 from .sources import accept
-from .tape import Var
+from .tape import Result, Var
 from .taps import Taps
 from .types import (
     DrawOptions,
@@ -60,7 +60,7 @@ def fractional_windows(
     seed: Seed = None,
     pseudo_random: bool = False,
     overlapping: bool = False,
-) -> Any:
+) -> Axis | tuple[Axis, ...]:
     """Draw random windows for fractional pooling.
 
     The same seeds give the windows of TensorFlow's FractionalMaxPool(seed=seed[0], seed2=seed[1]).
@@ -169,7 +169,7 @@ def drawn_windows(
     axes: Any,
     layout: Any,
     return_windows: bool = False,
-) -> tuple[WindowArgs, Any]:
+) -> tuple[WindowArgs, tuple[Axis, ...]]:
     """Draw fractional windows over the pooled axes of an array of that shape."""
     problems = ArgumentErrors(op)
     name, given = ("ratio", ratio) if is_several(ratio) else ("size", size)
@@ -180,12 +180,6 @@ def drawn_windows(
         problems.fail("x", f"shape {list(shape)}", f"at least one cell along axis {empty[0]}")
     made = draw(problems, tuple(shape[d] for d in found), ratio, size, **how)
     return WindowArgs(list(made), axes=found), made
-
-
-def _with_windows(result: Any, windows: tuple[Axis, ...], wanted: bool) -> Any:
-    if not wanted:
-        return result
-    return (*result, windows) if isinstance(result, tuple) else (result, windows)
 
 
 @overload
@@ -309,7 +303,7 @@ def fractional_max_pool(
     **options: Unpack[FractionalMaxOptions],
 ) -> tuple[Numbers, Taps, tuple[Axis, ...]]: ...
 def fractional_max_pool(
-    x: Any,
+    x: ArrayLike | Var,
     ratio: Ratio = None,
     *,
     size: Ints | None = None,
@@ -323,7 +317,7 @@ def fractional_max_pool(
     return_taps: bool = False,
     return_windows: bool = False,
     out: Array | None = None,
-) -> Any:
+) -> Best | tuple[Result, tuple[Axis, ...]] | tuple[Result, Taps, tuple[Axis, ...]]:
     """Max pooling over windows that are drawn at random.
 
     An axis of n cells gets m = floor(n / ratio) windows of floor(n / m) or ceil(n / m) cells, in random
@@ -413,7 +407,9 @@ def fractional_max_pool(
     words, made = drawn_windows("fractional_max_pool", x.shape, ratio, size, drawing, axes, layout, return_windows)
     geometry = resolve(ArgumentErrors("fractional_max_pool"), x.shape, words)
     best = best_of("fractional_max_pool", x, geometry, False, Options(ties, nan, return_taps, out))
-    return _with_windows(best, made, return_windows)
+    if not return_windows:
+        return best
+    return (*best, made) if isinstance(best, tuple) else (best, made)
 
 
 @overload
@@ -517,7 +513,7 @@ def fractional_avg_pool(
     **options: Unpack[FractionalAvgOptions],
 ) -> tuple[Numbers, tuple[Axis, ...]]: ...
 def fractional_avg_pool(
-    x: Any,
+    x: ArrayLike | Var,
     ratio: Ratio = None,
     *,
     size: Ints | None = None,
@@ -531,7 +527,7 @@ def fractional_avg_pool(
     rounding: Rounding = "nearest",
     return_windows: bool = False,
     out: Array | None = None,
-) -> Any:
+) -> Result | tuple[Result, tuple[Axis, ...]]:
     """Average pooling over windows that are drawn at random.
 
     The windows are those of `fractional_max_pool`.
@@ -611,4 +607,5 @@ def fractional_avg_pool(
     words, made = drawn_windows("fractional_avg_pool", x.shape, ratio, size, drawing, axes, layout, return_windows)
     geometry = resolve(ArgumentErrors("fractional_avg_pool"), x.shape, words)
     how = Division(True, nan=nan, dtype=dtype, rounding=rounding, out=out)
-    return _with_windows(folded("fractional_avg_pool", x, geometry, how), made, return_windows)
+    y = folded("fractional_avg_pool", x, geometry, how)
+    return (y, made) if return_windows else y

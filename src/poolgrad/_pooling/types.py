@@ -50,10 +50,8 @@ Window: TypeAlias = Int | Axis
 Windows: TypeAlias = Window | Sequence[Window | Pairs] | NDArray[np.integer[Any]]
 """The windows of a pool: one for all pooled axes, or one for each."""
 
-Padding: TypeAlias = (
-    Literal["valid", "same", "same_lower"] | Int | Sequence[Int | Sequence[Int]] | NDArray[np.integer[Any]]
-)
-"""A rule, one number of cells for all edges, one per axis, or a pair (before, after) per axis."""
+Padding: TypeAlias = str | Int | Sequence[Int | Sequence[Int]] | NDArray[np.integer[Any]]
+"""A rule ("valid", "same", "same_lower"), one number of cells for all edges, one per axis, or a pair (before, after) per axis."""
 
 AdaptiveSize: TypeAlias = Int | Sequence[Int | None] | NDArray[np.integer[Any]] | None
 """The number of windows: one for all pooled axes, or one for each; None leaves an axis as it is."""
