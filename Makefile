@@ -57,6 +57,7 @@ bits coverage emulate mutate sanitize: install .venv/tools
 docs: install .venv/tools
 	$(BIN)/python tools/map.py
 	$(BIN)/python tools/docs.py
+
 bench: install
 	$(BIN)/python -m benchmarks $(CELLS)
 

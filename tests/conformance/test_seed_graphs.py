@@ -90,6 +90,7 @@ def test_the_picture_lost_fifteen_of_eighteen_and_now_it_is_said() -> None:
     assert (kept["in"]["sum"], kept["out"]["sum"], kept["equal"]) == (18, 6, False)
     assert (kept["lost"], kept["extra"]) == (15, 3)
     assert [w["why"] for w in kept["windows"]] == ["repeated", "lost", "lost", "lost"]
+    assert kept["where"].startswith("windows: [0,0,0,0,0] repeated 3; [0,0,0,0,1] lost 4; ")
     assert "3 of 4 windows lose theirs" in kept["sentence"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from itertools import product
@@ -15,9 +16,12 @@ from graph_pages import CASES, page_of
 from support import PACKAGE, Case, arguments
 
 import poolgrad as pg
-from poolgrad._explain.explain import parts_of
-from poolgrad._explain.sentences import number, phrases, say
+from poolgrad import raw_ops
+from poolgrad._explain.op_calls import operands_of
+from poolgrad._explain.sentences import Facts, NamedArray, SentencePart, number, phrases, say
+from poolgrad._ops.bind import bind
 from poolgrad.graph import GraphError, Scope, ops, service
+from poolgrad.graph import check as checks
 from poolgrad.graph import report as reports
 from poolgrad.graph.executor import execute
 
@@ -133,7 +137,7 @@ def test_lists_become_arrays_as_in_the_ops() -> None:
     assert why.value == 4
 
 
-BACKWARD = [case for case in CASES if parts_of(case.row)[-1].part == "dx"]
+BACKWARD = [case for case in CASES if operands_of(case.row)[-1].symbol == "dx"]
 
 
 @pytest.mark.parametrize("case", BACKWARD, ids=lambda c: c.op)
@@ -161,9 +165,30 @@ def test_numbers_have_six_digits_at_most(value: Any, text: str) -> None:
 
 
 def test_clauses_need_their_facts_and_leave_no_blank() -> None:
-    assert say("fold.source", {"self": "x[0]", "value": 1, "reached": 0}) == "x[0] = 1: no window reaches this cell."
+    x = NamedArray("value", "x", np.array([1.0]))
+    assert say("fold.source", Facts({"reached": 0}, {"here": (0,)}), {"self": x}) == (
+        ("x[0]", "cell", "value", (0,)), (" = ", "text", "", ()), ("1", "value", "value", (0,)),
+        (": no window reaches this cell.", "text", "", ()),
+    )  # fmt: skip
     for verb in ("fold", "spread", "near", "select", "argmax", "route", "recall", "scatter", "gather"):
-        assert {f"{verb}.dest", f"{verb}.source"} <= set(phrases())
+        assert {f"{verb}.dest", f"{verb}.source"} <= set(phrases()["sentences"])
+
+
+def test_the_parts_of_a_sentence_name_cells_values_and_windows() -> None:
+    why = pg.explain("max_pool", cell=(0,), x=[1.0, 5.0, 2.0], window=2)
+    assert "".join(part.text for part in why.parts) == why.sentence
+    assert [(part.kind, part.pin, part.cell) for part in why.parts if part.kind != "text"] == [
+        ("cell", "y", (0,)), ("value", "y", (0,)), ("window", "x", ()), ("cell", "x", (1,)),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["explain.js", "sentences.js", "relation.js"])
+def test_the_page_writes_no_words_of_a_sentence(name: str) -> None:
+    """The texts in the modules that explain are names; none has a word beside a blank."""
+    code = re.sub(r"/\*.*?\*/|//.*?$", "", (PACKAGE / "studio/static" / name).read_text("utf-8"), flags=re.S | re.M)
+    texts = [text for pair in re.findall(r"'([^'\n]*)'|`([^`]*)`", code) for text in pair if text]
+    assert len(texts) > 3
+    assert [text for text in texts if re.search(r"[A-Za-z]\s|\s[A-Za-z]", re.sub(r"\$\{.*?\}", "", text))] == []
 
 
 # ---- in a graph
@@ -184,18 +209,23 @@ def test_in_a_graph_tensors_are_called_by_their_blocks() -> None:
 
 NODE = shutil.which("node")
 SCRIPT = """
-import { relate, decode, text } from %(module)s;
+import { explain } from 'poolgrad/explain';
+import { unpack } from 'poolgrad/results';
+import { number } from 'poolgrad/sentences';
 import { readFileSync } from 'node:fs';
 const { cases, numbers, phrases } = JSON.parse(readFileSync(process.argv[2], 'utf8'));
 const said = cases.map(({ node, values, asks }) => {
-  const arrays = Object.fromEntries(Object.entries(values).map(([pin, v]) => [pin, decode(v)]));
-  return asks.map(([pin, cell]) => relate(node, arrays, phrases, pin, cell).sentence);
+  const arrays = Object.fromEntries(Object.entries(values).map(([pin, v]) => [pin, unpack(v)]));
+  return asks.map(([pin, cell]) => explain(node, arrays, phrases, pin, cell).parts);
 });
-console.log(JSON.stringify({ said, numbers: decode(numbers).reduce((all, v) => [...all, text(v, 'float64')], []) }));
+console.log(JSON.stringify({ said, numbers: unpack(numbers).reduce((all, v) => [...all, number(v, 'float64')], []) }));
 """
 
 
-def delivered(case: Case) -> tuple[dict[str, Any], list[str]]:
+Sentences = list[tuple[SentencePart, ...]]
+
+
+def delivered(case: Case) -> tuple[dict[str, Any], Sentences]:
     """Return the data that the page gets for a case, every cell it may ask about, and Python's sentences."""
     scope, _, _ = page_of(case)
     run = execute(scope.page, scope.sources)
@@ -203,16 +233,16 @@ def delivered(case: Case) -> tuple[dict[str, Any], list[str]]:
     subject = reports.asked("out", run.checked.seen["out"], run.blocks["out"], run)
     assert subject is not None
     values = {pin: reports.numbers(np.asarray(a)) for pin, a in subject.arrays.items()}
-    asks = [(p.pin, list(cell)) for p in subject.parts for cell in product(*map(range, subject.shape(p.side)))]
-    sentences = [subject.explain(pin, tuple(cell)).sentence for pin, cell in asks]
+    asks = [(p.pin, list(cell)) for p in subject.operands for cell in product(*map(range, subject.shape(p.side)))]
+    sentences = [subject.explain(pin, tuple(cell)).parts for pin, cell in asks]
     return {"node": {"links": node["links"]}, "values": values, "asks": asks}, sentences
 
 
 @pytest.mark.skipif(NODE is None, reason="node, which runs the page's module here, is not installed")
 def test_the_page_says_the_same_about_every_cell_of_every_op(tmp_path: Path) -> None:
-    module = PACKAGE / "studio" / "static" / "explain.js"
-    copied = tmp_path / "explain.mjs"
-    copied.write_text(module.read_text("utf-8"), "utf-8")
+    shutil.copytree(PACKAGE / "studio" / "static", tmp_path / "node_modules" / "poolgrad")
+    names = {"name": "poolgrad", "type": "module", "exports": {"./*": "./*.js"}}
+    (tmp_path / "node_modules" / "poolgrad" / "package.json").write_text(json.dumps(names), "utf-8")
     found = [delivered(case) for case in CASES]
     rng = np.random.default_rng(3)
     reals = np.concatenate(
@@ -220,7 +250,7 @@ def test_the_page_says_the_same_about_every_cell_of_every_op(tmp_path: Path) -> 
     )
     content = {"cases": [c for c, _ in found], "numbers": reports.numbers(reals), "phrases": phrases()}
     (tmp_path / "cases.json").write_text(json.dumps(content), "utf-8")
-    (tmp_path / "run.mjs").write_text(SCRIPT % {"module": json.dumps("./explain.mjs")}, "utf-8")
+    (tmp_path / "run.mjs").write_text(SCRIPT, "utf-8")
     assert NODE is not None
     done = subprocess.run(
         [NODE, "run.mjs", "cases.json"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
@@ -228,13 +258,54 @@ def test_the_page_says_the_same_about_every_cell_of_every_op(tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     for case, (_, wanted), said in zip(CASES, found, answer["said"], strict=True):
-        assert said == wanted, case.op
+        assert [[SentencePart(**part | {"cell": tuple(part["cell"])}) for part in parts] for parts in said] == [
+            list(parts) for parts in wanted
+        ], case.op
     assert sum(len(wanted) for _, wanted in found) > 2000
     assert answer["numbers"] == [number(v) for v in reals]
 
 
 def test_no_sentence_has_a_gap() -> None:
     for case in CASES:
-        for sentence in delivered(case)[1]:
+        for parts in delivered(case)[1]:
+            sentence = "".join(part.text for part in parts)
             assert "{" not in sentence
             assert sentence.endswith(".")
+
+
+# ---- bound once
+
+
+def test_an_edit_binds_each_op_once_and_known_shapes_only_in_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    def page(value: float) -> Scope:
+        s = Scope.new_root_scope()
+        x = ops.Const(s.with_op_name("x"), value * X)
+        ops.MaxPoolGrad(
+            s.with_op_name("dx"), x, ops.MaxPool(s.with_op_name("y"), x, **SIZES), ones(1, 1, 1, 1), **SIZES
+        )
+        return s
+
+    cache = service.Cache()
+    service.run(page(1).graph, cache=cache)
+    edited, bound = page(2).graph, []
+    for module in (checks, reports, raw_ops):
+        monkeypatch.setattr(module, "bind", lambda *given: bound.append(given[0].name) or bind(*given))
+    answer = service.run(edited, cache=cache)
+    assert [answer["ran"], answer["nodes"]["dx"]["links"]["verb"]] == [3, "route"]
+    assert bound == ["MaxPool", "MaxPoolGrad"]
+
+
+def test_links_follow_the_sequences_that_the_run_drew() -> None:
+    """A fractional pool without seeds draws in the check and again in the run; its gradient uses those of the run."""
+    s = Scope.new_root_scope()
+    x = ops.Const(s.with_op_name("x"), "arange(0,900)", shape="[1,30,30,1]", dtype="DT_FLOAT")
+    y = ops.FractionalMaxPool(s.with_op_name("y"), x, [1, 1.7, 1.7, 1])
+    rows, cols = y.row_pooling_sequence, y.col_pooling_sequence
+    ops.FractionalMaxPoolGrad(s.with_op_name("dx"), x, y.output, y.output, rows, cols)
+    run = execute(s.page, s.sources)
+    assert run.problems == []
+    drawn = run.array("y.row_pooling_sequence")
+    assert drawn is not None
+    subject = reports.asked("dx", run.checked.seen["dx"], run.blocks["dx"], run)
+    assert subject is not None
+    assert subject.plan.axes[0].start.tolist() == drawn[:-1].tolist()

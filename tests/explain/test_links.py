@@ -12,9 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import FAST, Case, arguments, outputs
 
-from poolgrad._explain.explain import Subject, cuts, subject
-from poolgrad._explain.links import covering, dimensions, pairs
+from poolgrad._common.errors import ArgumentErrors
+from poolgrad._explain.op_calls import subject
+from poolgrad._explain.subject import Subject, cuts
+from poolgrad._ops.bind import bind
 from poolgrad._ops.table import ARRAYS, OPS, Kind
+from poolgrad._windows.cells import cell_pairs, count_cells, covering_windows
 from poolgrad.windows import Plan, clip, edges
 
 
@@ -26,7 +29,8 @@ def asked(case: Case) -> tuple[Subject, np.ndarray]:
         p.name: np.asarray(given_args[p.name]) for p in case.row.params if p.kind in ARRAYS and p.name in given_args
     }
     attrs = {name: value for name, value in given_args.items() if name not in arrays}
-    made = subject(case.row, arrays, attrs, dict(zip(case.row.outputs, result, strict=True)))
+    call = bind(case.row, arrays, attrs, ArgumentErrors(case.op))
+    made = subject(case.row, call, arrays, attrs, dict(zip(case.row.outputs, result, strict=True)))
     assert made is not None
     return made, result[0]
 
@@ -103,8 +107,8 @@ def test_links_of_some_windows_are_those_of_all() -> None:
 def test_pairs_are_the_windows_cell_by_cell(n: int, k: int, s: int, pad: int, m: int) -> None:
     axis = clip(n, k, s, min(pad, k - 1), m)
     plan = Plan((2, n, 3), {1: axis})
-    axes = dimensions(plan)
-    window, cell = pairs(axes, plan.source, plan.dest, np.arange(2 * m * 3))
+    window, cell = cell_pairs(plan, np.arange(2 * m * 3))
+    assert len(cell) == count_cells(plan)
     want = [
         (np.ravel_multi_index((b, i, c), plan.dest), np.ravel_multi_index((b, j, c), plan.source))
         for b in range(2)
@@ -114,7 +118,7 @@ def test_pairs_are_the_windows_cell_by_cell(n: int, k: int, s: int, pad: int, m:
     ]
     assert list(zip(window.tolist(), cell.tolist(), strict=True)) == want
     for at in range(n):
-        found = covering(axes, plan.dest, (1, at, 2))
+        found = covering_windows(plan, (1, at, 2))
         want_cover = [i for i in range(m) if axis.start[i] <= at < axis.stop[i]]
         assert found.tolist() == [np.ravel_multi_index((1, i, 2), plan.dest) for i in want_cover]
 
@@ -153,7 +157,8 @@ def check_special(op: str, args: dict[str, Any]) -> None:
     result = outputs(FAST[op](**args))
     arrays = {p.name: np.asarray(args[p.name]) for p in row.params if p.kind in ARRAYS}
     attrs = {name: value for name, value in args.items() if name not in arrays}
-    made = subject(row, arrays, attrs, dict(zip(row.outputs, result, strict=True)))
+    call = bind(row, arrays, attrs, ArgumentErrors(row.name))
+    made = subject(row, call, arrays, attrs, dict(zip(row.outputs, result, strict=True)))
     assert made is not None
     links = made.links()
     x = made.arrays[row.params[0].name].reshape(-1)

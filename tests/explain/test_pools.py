@@ -23,7 +23,7 @@ def test_what_arrived_adds_up_to_the_gradient(pool, shape, words):
         assert str(why).startswith(f"dx[{','.join(map(str, cell))}] = ")
 
 
-def test_the_winner_is_where_the_taps_say():
+def test_the_tap_is_where_the_taps_say():
     x = rng.integers(0, 4, (6, 7)).astype(float)
     _, taps = pg.max_pool(x, 3, 2, dilation=2, padding=1, return_taps=True)
     for cell in np.ndindex(*taps.values.shape):

@@ -33,7 +33,7 @@ CONTRACT: dict[str, set[str]] = {
     "_kernels": {"_ops", "_windows"},
     "reference": {"_kernels", "_ops", "_windows"},
     "raw_ops": {"_common", "_kernels", "_ops", "_windows"},
-    "_pooling": {"_common", "_kernels", "_ops", "_windows", "_explain"},  # _explain: norms list pairs of cells
+    "_pooling": {"_common", "_kernels", "_ops", "_windows"},
     "_explain": {"_common", "_ops", "_pooling", "_windows", "raw_ops", "windows"},
     "_frameworks": {"_common", "_pooling", "_windows"},
     "autograd": {"_common", "_frameworks", "_pooling"},
@@ -42,7 +42,7 @@ CONTRACT: dict[str, set[str]] = {
     "tensorflow": {"_common", "_frameworks"},
     "torch": {"_common", "_pooling", "_windows"},
     "config": set(),
-    "graph": {"_common", "_explain", "_ops", "config", "raw_ops"},
+    "graph": {"_common", "_explain", "_ops", "_pooling", "config", "raw_ops"},
     "studio": {"_common", "graph"},
     "_cli": {"_common", "_ops", "raw_ops"},
 }

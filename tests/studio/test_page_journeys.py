@@ -75,13 +75,13 @@ def test_2_seed_004_has_two_problems_at_once_and_a_repair_for_each(page):
     assert shown(page, "ddy.output", (2, 1, 1, 2)).ravel().tolist() == [7, 8, 15, 16]
 
 
-def test_3_pointing_at_a_gradient_cell_shows_its_window_and_its_winner_and_says_why(page):
+def test_3_pointing_at_a_gradient_cell_shows_its_window_and_its_tap_and_says_why(page):
     select(page, "dx")
     page.get_by_label("dx[0,1,1,1,0] = 3", exact=True).hover()
     window = {f"0,{d},{h},{w},0": "window" for d in (0, 1) for h in (0, 1) for w in (0, 1)}
     lit = marks(page, "x.output")
     assert set(lit) == set(window)
-    assert lit["0,1,1,1,0"] == "winner"
+    assert lit["0,1,1,1,0"] == "tap"
     assert marks(page, "dx.output")["0,1,1,1,0"] == "self"
     assert marks(page, "g.output") == {"0,0,0,0,0": "arrived"}
     said = sentence(page)
@@ -98,6 +98,15 @@ def test_3_pointing_at_a_gradient_cell_shows_its_window_and_its_winner_and_says_
     page.get_by_label("x[0,1,1,1,0] = 15", exact=True).hover()
     assert sentence(page).startswith("x[0,1,1,1,0] = 15")
     assert "18" in page.get_by_label("Conservation").inner_text()
+
+
+def test_3_a_cell_that_the_sentence_names_can_be_followed(page):
+    select(page, "dx")
+    page.get_by_label("dx[0,0,0,0,0] = 0", exact=True).click()
+    assert page.get_by_label("Explanation").locator("strong").inner_text() == "dx[0,0,0,0,0] = 0"
+    page.get_by_label("Explanation").get_by_text("x[0,1,1,1,0]", exact=True).click()
+    assert sentence(page).startswith("x[0,1,1,1,0] = 15")
+    assert marks(page, "x.output")["0,1,1,1,0"] == "self"
 
 
 def test_3_the_pinned_cell_is_explained_anew_when_its_input_changes(page):
@@ -151,7 +160,7 @@ def test_6_the_exported_html_explains_cells_without_a_network(page, watch, tmp_p
     alone.goto(target.as_uri())
     alone.get_by_label("dx[0,1,1,1,0] = 3", exact=True).hover()
     assert sentence(alone).startswith("dx[0,1,1,1,0] = 3")
-    assert marks(alone, "x.output")["0,1,1,1,0"] == "winner"
+    assert marks(alone, "x.output")["0,1,1,1,0"] == "tap"
     assert nonzero(in_block(alone, "dx.output")) == REPAIRED
     watch.context.set_offline(False)
 

@@ -39,7 +39,7 @@ def test_the_shares_of_a_mean_are_fractions_on_the_cells(page):
 def test_ties_are_marked_and_named(page):
     chain(page, "MaxPool", "1,2,2,1", "7,7,1,7", ksize="1,2,2,1", strides="1,2,2,1")
     page.get_by_label("y[0,0,0,0] = 7", exact=True).hover()
-    assert marks(page, "x.output") == {"0,0,0,0": "winner", "0,0,1,0": "tie", "0,1,0,0": "window", "0,1,1,0": "tie"}
+    assert marks(page, "x.output") == {"0,0,0,0": "tap", "0,0,1,0": "tie", "0,1,0,0": "window", "0,1,1,0": "tie"}
     assert "3 cells are that large" in sentence(page)
 
 
@@ -106,4 +106,4 @@ def test_a_notebook_shows_the_same_view_without_a_server(watch):
     frame = notebook.frame_locator("iframe")
     frame.get_by_label("y[0,0,0,0] = 5", exact=True).hover()
     assert "5" in frame.get_by_label("Explanation").inner_text()
-    assert frame.locator('[data-cell="0,0,1,0"][data-mark="winner"]').count() >= 1
+    assert frame.locator('[data-cell="0,0,1,0"][data-mark="tap"]').count() >= 1

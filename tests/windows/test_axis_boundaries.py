@@ -9,9 +9,9 @@ from support import ROOT
 
 import poolgrad as pg
 from poolgrad import reference
-from poolgrad._explain.links import dimensions
 from poolgrad._kernels import native
 from poolgrad._ops.semantics import Mean, Share
+from poolgrad._windows.cells import window_axes
 from poolgrad.windows import MOST_AXES, Axis, Plan, itself, whole
 
 sys.path.insert(0, str(ROOT / "fuzz"))
@@ -74,7 +74,7 @@ def test_an_axis_is_the_identity_only_if_its_starts_are_0_1_2():
             start, stop = one_cell(rng, n)
             axis = Axis(n, start, stop)
             assert axis.identity == (start.tolist() == list(range(n)))
-            assert (dimensions(Plan((n,), {0: axis}))[0] is None) == axis.identity
+            assert (window_axes(Plan((n,), {0: axis}))[0] is None) == axis.identity
 
 
 # ---- axes that are far apart, or many

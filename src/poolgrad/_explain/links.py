@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -16,10 +17,10 @@ import numpy.typing as npt
 
 from .._ops.semantics import Kernel, OpSemantics
 from .._windows.axis import Axis, Ints
+from .._windows.cells import cell_pairs, window_axes
 from .._windows.plan import Plan
 
 Array = npt.NDArray[Any]
-Shape = tuple[int, ...]
 
 SHARED = (Kernel.FOLD, Kernel.SPREAD)
 GIVEN = (Kernel.SCATTER, Kernel.GATHER)  # kernels that read positions from the caller instead of windows
@@ -36,13 +37,16 @@ class Links:
     """
 
     verb: Kernel
-    source: Shape
-    dest: Shape
-    axes: tuple[Axis | None, ...]  # per dimension; None if it is not pooled
+    plan: Plan
     windows: Ints  # flat destination cells
     ptr: Ints | None = None  # hits of windows[k] are cell[ptr[k]:ptr[k + 1]]; None if all cells count
     cell: Ints | None = None
     eps: float = 0.0
+
+    @cached_property
+    def axes(self) -> tuple[Axis | None, ...]:
+        """Axis per dimension; None if the dimension is not pooled."""
+        return window_axes(self.plan)
 
     @property
     def taken(self) -> str:
@@ -64,7 +68,7 @@ class Links:
     def weights(self) -> tuple[Ints, Ints, npt.NDArray[np.float64]]:
         """Return arrays of destination cell, source cell and weight, one entry per link that counts."""
         if self.ptr is None or self.cell is None:
-            k, j = pairs(self.axes, self.source, self.dest, self.windows)
+            k, j = cell_pairs(self.plan, self.windows)
             count = np.bincount(k, minlength=len(self.windows))
             return self.windows[k], j, 1.0 / count[k]
         found = np.diff(self.ptr)
@@ -76,68 +80,14 @@ class Links:
     def push(self, g: Array) -> npt.NDArray[np.float64]:
         """dx[j] = sum of weight * g[i], in float64."""
         i, j, weight = self.weights()
-        total = np.bincount(j, weight * g.reshape(-1)[i].astype(np.float64), prod(self.source))
-        return total.astype(np.float64).reshape(self.source)
+        total = np.bincount(j, weight * g.reshape(-1)[i].astype(np.float64), prod(self.plan.source))
+        return total.astype(np.float64).reshape(self.plan.source)
 
     def pull(self, v: Array) -> npt.NDArray[np.float64]:
         """y[i] = sum of weight * v[j], in float64."""
         i, j, weight = self.weights()
-        total = np.bincount(i, weight * v.reshape(-1)[j].astype(np.float64), prod(self.dest))
-        return total.astype(np.float64).reshape(self.dest)
-
-
-def dimensions(plan: Plan) -> tuple[Axis | None, ...]:
-    """Return the axis of each dimension, or None where cells keep their place."""
-    return tuple(None if axis is None or axis.identity else axis for axis in plan.by_dimension)
-
-
-def cells(axes: tuple[Axis | None, ...], dest: Shape, windows: Ints | None = None) -> int:
-    """Count the cells of these windows together."""
-    if windows is None:
-        return prod(int(a.count.sum()) if a is not None else n for a, n in zip(axes, dest, strict=True))
-    return int(_counts(axes, dest, windows).sum())
-
-
-def _counts(axes: tuple[Axis | None, ...], dest: Shape, windows: Ints) -> Ints:
-    place = np.unravel_index(windows, dest)
-    counts = np.ones(len(windows), np.int64)
-    for axis, at in zip(axes, place, strict=True):
-        if axis is not None:
-            counts *= axis.count[at]
-    return counts
-
-
-def pairs(axes: tuple[Axis | None, ...], source: Shape, dest: Shape, windows: Ints) -> tuple[Ints, Ints]:
-    """Return, for every cell of every window, the number of the window in the list and the flat source cell; row-major."""
-    counts = _counts(axes, dest, windows)
-    k = np.repeat(np.arange(len(windows)), counts)
-    tap = np.arange(len(k)) - np.repeat(np.cumsum(counts) - counts, counts)
-    place = [at[k] for at in np.unravel_index(windows, dest)]
-    j, stride = np.zeros(len(k), np.int64), 1
-    for d in reversed(range(len(source))):
-        axis = axes[d]
-        if axis is None:
-            j += place[d] * stride
-        else:
-            count = axis.count[place[d]]
-            j += (axis.start[place[d]] + tap % count * axis.step) * stride
-            tap //= count
-        stride *= source[d]
-    return k, j
-
-
-def _covers(axis: Axis, at: int) -> npt.NDArray[np.bool_]:
-    inside: npt.NDArray[np.bool_] = (axis.start <= at) & (at < axis.stop) & ((at - axis.start) % axis.step == 0)
-    return inside
-
-
-def covering(axes: tuple[Axis | None, ...], dest: Shape, cell: Shape) -> Ints:
-    """Return the windows that read a source cell, as flat destination cells."""
-    sides = [
-        np.array([at]) if axis is None else np.flatnonzero(_covers(axis, at))
-        for axis, at in zip(axes, cell, strict=True)
-    ]
-    return np.asarray(np.ravel_multi_index(np.meshgrid(*sides, indexing="ij"), dest).reshape(-1), np.int64)
+        total = np.bincount(i, weight * v.reshape(-1)[j].astype(np.float64), prod(self.plan.dest))
+        return total.astype(np.float64).reshape(self.plan.dest)
 
 
 def links(
@@ -149,20 +99,19 @@ def links(
     absolute: bool = True,
 ) -> Links:
     """Return the links of a plan and a rule for these arrays, named x, y, v, g or index by their role."""
-    axes = dimensions(plan)
-    chosen = np.arange(prod(plan.dest)) if windows is None else windows
-    made = Links(rule.verb, plan.source, plan.dest, axes, chosen, eps=rule.eps)
+    asked = np.arange(prod(plan.dest)) if windows is None else windows
+    made = Links(rule.verb, plan, asked, eps=rule.eps)
     if rule.verb in SHARED:
         return made
     if rule.verb in GIVEN:
         each = prod(plan.dest) // max(items, 1)
-        base = 0 if absolute else chosen // max(each, 1) * (prod(plan.source) // max(items, 1))
-        at = arrays["index"].reshape(-1)[chosen].astype(np.int64) + base
-        return Links(rule.verb, plan.source, plan.dest, axes, chosen, np.arange(len(chosen) + 1), at)
-    k, j = pairs(axes, plan.source, plan.dest, chosen)
-    hit = _hit(rule, arrays, chosen, k, j)
-    ptr = np.concatenate([[0], np.cumsum(np.bincount(k[hit], minlength=len(chosen)))])
-    return Links(rule.verb, plan.source, plan.dest, axes, chosen, ptr, j[hit], rule.eps)
+        base = 0 if absolute else asked // max(each, 1) * (prod(plan.source) // max(items, 1))
+        at = arrays["index"].reshape(-1)[asked].astype(np.int64) + base
+        return Links(rule.verb, plan, asked, np.arange(len(asked) + 1), at)
+    k, j = cell_pairs(plan, asked)
+    hit = _hit(rule, arrays, asked, k, j)
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(k[hit], minlength=len(asked)))])
+    return Links(rule.verb, plan, asked, ptr, j[hit], rule.eps)
 
 
 @np.errstate(all="ignore")

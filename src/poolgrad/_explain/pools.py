@@ -1,4 +1,4 @@
-"""Explain cells of the NumPy pools, as `explain` does for ops of the table."""
+"""Explain cells of the pools for NumPy users: turn a call into a subject."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .._pooling.sources import array_of
 from .._pooling.types import Nan
 from .._pooling.window_args import PooledAxes, WindowArgs, resolve
 from .._windows.plan import Plan
-from .explain import DEST, SOURCE, Explanation, Part, Subject, ask
+from .subject import DEST, SOURCE, Explanation, Operand, Subject, ask
 
 POOLS = ("max_pool", "avg_pool", "adaptive_max_pool", "adaptive_avg_pool", "global_max_pool", "global_avg_pool")
 
@@ -64,7 +64,7 @@ def explain_pool(name: str, cell: Sequence[int], pin: str | None, x: Any, g: Any
         )
     y, operator = maximum(array, plan, nan=nan) if best else (averaging(plan)(array), averaging(plan))
     held = {"x": array, "y": y}
-    parts = [Part("x", "x", SOURCE), Part("out", "y", DEST)]
+    operands = [Operand("x", "x", SOURCE), Operand("out", "y", DEST)]
     verb = Kernel.SELECT if best else Kernel.FOLD
     if g is not None:
         grad = as_array(problems, "g", g)
@@ -73,8 +73,8 @@ def explain_pool(name: str, cell: Sequence[int], pin: str | None, x: Any, g: Any
         if grad.shape != y.shape:
             problems.fail("g", f"shape {list(grad.shape)}", list(y.shape))
         held = {"x": array, "g": grad, "dx": operator.T(grad)}
-        parts = [Part("x", "x", SOURCE), Part("g", "g", DEST), Part("dx", "dx", SOURCE)]
+        operands = [Operand("x", "x", SOURCE), Operand("g", "g", DEST), Operand("dx", "dx", SOURCE)]
         verb = Kernel.ROUTE if best else Kernel.SPREAD
     ranks = _ranks(array, plan, nan) if best else {}
-    made = Subject(name, plan, OpSemantics(WindowRule.CLIP, verb), tuple(parts), held, ranks=ranks)
+    made = Subject(name, plan, OpSemantics(WindowRule.CLIP, verb), tuple(operands), held, ranks=ranks)
     return ask(name, made, pin or ("y" if g is None else "dx"), cell)

@@ -1,15 +1,220 @@
-"""Turn facts into sentences: format numbers, read phrases, fill them. The studio page does the same from the same data."""
+"""Build the sentences of explanations from facts and the phrases of `data/phrases.json`.
+
+The page gets the same phrases, parsed, and fills them with facts that it finds itself; it holds no words of its own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypedDict
 
 import numpy as np
+import numpy.typing as npt
 
-LISTED = 4  # most windows that a sentence names; it counts the rest
+Cell = tuple[int, ...]
 _DIGITS = 6
+_SLOT = re.compile(r"\{(\w+)(?:@(\w+))?(?:\.(\w+)|(=))?\}")
+_CONDITION = re.compile(r"(!?)(\w+)(?:([=>])(\w+))?")
+
+
+class SentencePart(NamedTuple):
+    """A part of a sentence: words, or the name, the value or the window of cells of the array `pin`."""
+
+    text: str
+    kind: Literal["text", "cell", "value", "window"] = "text"
+    pin: str = ""
+    cell: Cell = ()
+
+
+class NamedArray(NamedTuple):
+    """An array that sentences may mention."""
+
+    pin: str
+    name: str
+    values: npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The facts that decide which clauses are said and fill their slots."""
+
+    values: Mapping[str, int | str | SentencePart]
+    places: Mapping[str, Cell]  # here, tap, window
+    lists: Mapping[str, Sequence[Facts]] = field(default_factory=dict)  # the first few; `values` has their number
+
+
+# ---- phrases
+
+
+class Slot(TypedDict, total=False):
+    """A gap in a clause: a fact, or a cell of an array at a place."""
+
+    fact: str
+    array: str
+    place: str
+    show: str  # cell, value or name
+
+
+class Condition(TypedDict):
+    """A test of a fact; `holds` is the wanted answer."""
+
+    fact: str
+    test: str  # "", "=" or ">"
+    than: str
+    holds: bool
+
+
+Text = list[str | Slot]
+Clauses = list[tuple[list[Condition], Text]]
+
+
+class Phrases(TypedDict):
+    """All words of explanations, parsed."""
+
+    aliases: dict[str, list[str]]
+    listed: int  # most cells that a sentence lists; it counts the rest
+    more: Text
+    unknown: str
+    plurals: dict[str, tuple[str, Text, Text]]  # counted fact, text for one, text for other numbers
+    lists: dict[str, tuple[str, str, Clauses]]  # list of facts, text between entries, clauses of an entry
+    sentences: dict[str, Clauses]  # by kernel and side
+
+
+@cache
+def phrases() -> Phrases:
+    """Return the parsed phrases, which can be sent as JSON."""
+    import json
+    from importlib.resources import files
+
+    raw = json.loads(files("poolgrad").joinpath("data/phrases.json").read_text("utf-8"))
+    arrays = {"self", "x", "y", "g", "v", "dx", "out", "index", *raw["aliases"]}
+
+    def clauses(given: list[list[str]]) -> Clauses:
+        return [(list(_conditions(when)), list(_text(text, arrays))) for when, text in given]
+
+    return {
+        "aliases": raw["aliases"],
+        "listed": raw["listed"],
+        "more": list(_text(raw["more"], arrays)),
+        "unknown": raw["unknown"],
+        "plurals": {
+            name: (fact, list(_text(one, arrays)), list(_text(many, arrays)))
+            for name, (fact, one, many) in raw["plurals"].items()
+        },
+        "lists": {name: (facts, joint, clauses(entry)) for name, (facts, joint, entry) in raw["lists"].items()},
+        "sentences": {kind: clauses(given) for kind, given in raw["sentences"].items()},
+    }
+
+
+def _conditions(text: str) -> Iterator[Condition]:
+    for word in text.split():
+        found = _CONDITION.fullmatch(word)
+        assert found is not None, word
+        yield {"fact": found[2], "test": found[3] or "", "than": found[4] or "", "holds": not found[1]}
+
+
+def _text(text: str, arrays: set[str]) -> Iterator[str | Slot]:
+    """Split a clause into words and slots; `{x=}` stands for `{x} = {x.value}`."""
+    at = 0
+    for found in _SLOT.finditer(text):
+        if found.start() > at:
+            yield text[at : found.start()]
+        at = found.end()
+        name, place = found[1], found[2] or "here"
+        if name not in arrays:
+            yield {"fact": name}
+            continue
+        yield {"array": name, "place": place, "show": found[3] or "cell"}
+        if found[4]:
+            yield " = "
+            yield {"array": name, "place": place, "show": "value"}
+    if at < len(text):
+        yield text[at:]
+
+
+# ---- sentences
+
+
+def say(kind: str, facts: Facts, arrays: Mapping[str, NamedArray]) -> tuple[SentencePart, ...]:
+    """Return the parts of a sentence: every clause whose conditions hold, its slots filled."""
+    words = phrases()
+    held = dict(arrays)
+    for alias, symbols in words["aliases"].items():
+        found = [symbol for symbol in symbols if symbol in arrays]
+        held |= {alias: arrays[found[0]]} if found else {}
+    said: list[SentencePart] = []
+    for clause in _holding(words["sentences"][kind], facts):
+        said += [SentencePart(" ")] if said else []
+        said += _filled(words, clause, facts, held)
+    return _merged(said)
+
+
+def _holding(clauses: Clauses, facts: Facts) -> list[Text]:
+    return [text for conditions, text in clauses if all(_holds(condition, facts) for condition in conditions)]
+
+
+def _holds(condition: Condition, facts: Facts) -> bool:
+    value = facts.values.get(condition["fact"], 0)
+    if condition["test"] == "=":
+        found = str(value) == condition["than"]
+    elif condition["test"] == ">":
+        found = isinstance(value, int) and value > int(condition["than"])
+    else:
+        found = bool(value)
+    return found == condition["holds"]
+
+
+def _filled(words: Phrases, text: Text, facts: Facts, arrays: Mapping[str, NamedArray]) -> Iterator[SentencePart]:
+    for slot in text:
+        if isinstance(slot, str):
+            yield SentencePart(slot)
+        elif "array" in slot:
+            yield _mention(arrays[slot["array"]], facts.places.get(slot["place"], ()), slot["show"])
+        elif slot["fact"] in words["plurals"]:
+            counted, one, many = words["plurals"][slot["fact"]]
+            yield from _filled(words, one if facts.values[counted] == 1 else many, facts, arrays)
+        elif slot["fact"] in words["lists"]:
+            yield from _listed(words, slot["fact"], facts, arrays)
+        else:
+            value = facts.values[slot["fact"]]
+            yield value if isinstance(value, SentencePart) else SentencePart(str(value))
+
+
+def _listed(words: Phrases, name: str, facts: Facts, arrays: Mapping[str, NamedArray]) -> Iterator[SentencePart]:
+    """List the first few entries, and say how many more there are."""
+    source, joint, clauses = words["lists"][name]
+    for i, entry in enumerate(facts.lists[source]):
+        if i:
+            yield SentencePart(joint)
+        for clause in _holding(clauses, entry):
+            yield from _filled(words, clause, entry, arrays)
+    total = facts.values[source]
+    more = total - len(facts.lists[source]) if isinstance(total, int) else 0
+    if more > 0:
+        yield SentencePart(joint)
+        yield from _filled(words, words["more"], Facts({"more": more}, {}), arrays)
+
+
+def _mention(array: NamedArray, cell: Cell, show: str) -> SentencePart:
+    if show == "name":
+        return SentencePart(array.name)
+    if show == "value":
+        return SentencePart(number(array.values[cell]), "value", array.pin, cell)
+    return SentencePart(f"{array.name}[{','.join(map(str, cell))}]", "cell", array.pin, cell)
+
+
+def _merged(parts: Sequence[SentencePart]) -> tuple[SentencePart, ...]:
+    """Join neighbouring parts that are plain text."""
+    made: list[SentencePart] = []
+    for part in parts:
+        if made and part.kind == made[-1].kind == "text":
+            made[-1] = SentencePart(made[-1].text + part.text)
+        else:
+            made.append(part)
+    return tuple(made)
 
 
 def number(value: Any) -> str:
@@ -34,36 +239,3 @@ def number(value: Any) -> str:
     mantissa = "".join(map(str, digits))
     mantissa = mantissa[0] + ("." + mantissa[1:] if len(mantissa) > 1 else "")
     return f"{'-' if sign else ''}{mantissa}e{short.adjusted()}"
-
-
-@cache
-def phrases() -> dict[str, list[list[str]]]:
-    """Return the clauses of all sentences, per kernel and side, each with the facts that it needs."""
-    import json
-    from importlib.resources import files
-
-    text = files("poolgrad").joinpath("data/phrases.json").read_text("utf-8")
-    found: dict[str, list[list[str]]] = json.loads(text)["sentences"]
-    return found
-
-
-def say(kind: str, facts: Mapping[str, Any]) -> str:
-    """Build the sentence for the facts: fill in every clause whose conditions hold."""
-    said = []
-    for conditions, clause in phrases()[kind]:
-        if all(bool(facts.get(word.lstrip("!"))) != word.startswith("!") for word in conditions.split()):
-            for name, value in facts.items():
-                clause = clause.replace("{" + name + "}", str(value))
-            said.append(clause)
-    return " ".join(said)
-
-
-def plural(n: int, word: str) -> str:
-    """Return a number and its noun, with a plural s unless the number is 1."""
-    return f"{n} {word}" if n == 1 else f"{n} {word}s"
-
-
-def some(texts: Sequence[str], joint: str) -> str:
-    """Join the first few texts, and say how many more there are."""
-    more = len(texts) - LISTED
-    return joint.join(texts[:LISTED]) + (f"{joint}{more} more" if more > 0 else "")

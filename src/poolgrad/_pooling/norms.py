@@ -9,7 +9,7 @@ import numpy as np
 
 from .._common.arrays import Array
 from .._common.errors import ArgumentErrors, names_memory, short_repr
-from .._explain.links import dimensions, pairs
+from .._windows.cells import cell_pairs
 from .._windows.plan import Plan
 from .operators import Linear, WindowSum, widest
 from .selection import best_values
@@ -79,7 +79,7 @@ def _scaled(plan: Plan, x: Array, largest: Array, p: int | float, windows: Array
     step = max(_TOGETHER // max(widest(plan), 1), 1)
     for first in range(0, len(windows), step):
         part = windows[first : first + step]
-        window, cell = pairs(dimensions(plan), plan.source, plan.dest, part)
+        window, cell = cell_pairs(plan, part)
         top = largest[part].astype(np.float64)
         shares = (np.abs(x.reshape(-1)[cell]).astype(np.float64) / top[window]) ** p
         yield part, top * np.bincount(window, shares, len(part)) ** (1 / p)

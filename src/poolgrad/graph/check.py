@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from .._common.errors import ArgumentErrors
-from .._explain.links import cells, dimensions
 from .._ops.bind import FORWARD, BoundCall, bind
 from .._ops.files import closest
 from .._ops.semantics import Kernel
 from .._ops.table import ARRAYS, Kind, Op
+from .._windows.cells import count_cells
 from . import literals
 from .blocks import BLOCKS, EITHER, TYPED, WIRED, optional
 from .embedded_files import Sources
@@ -242,7 +242,7 @@ def _infer_op(node: Node, seen: Seen, found: Checked, noted: set[str], sources: 
         _blame(found, node.id, "attrs", got, f"at most {limits.nbytes} bytes on a page")
         return
     try:
-        call = bind(op, given, attrs, problems)
+        call = seen.call = bind(op, given, attrs, problems)
     except REFUSALS as error:
         if not hasattr(error, "findings"):
             raise
@@ -251,7 +251,7 @@ def _infer_op(node: Node, seen: Seen, found: Checked, noted: set[str], sources: 
     seen.outputs = _outputs(op, call, given)
     if limits is None or call.plan is None:
         return
-    work = cells(dimensions(call.plan), call.plan.dest)
+    work = count_cells(call.plan)
     if found.cells + work > limits.cells:
         got = f"windows of {work} cells, with {found.cells} cells of other blocks"
         _blame(found, node.id, None, got, f"at most {limits.cells} cells on a page")

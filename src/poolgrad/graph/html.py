@@ -9,7 +9,8 @@ import re
 from functools import cache
 from importlib.resources import files
 
-from . import service
+from . import answers
+from .executor import Cache
 from .model import Graph
 
 _IMPORT = re.compile(r"""(?:from|import)\s*\(?\s*['"]poolgrad/([\w-]+)['"]""")
@@ -43,14 +44,14 @@ def importmap() -> str:
     return json.dumps({"imports": {f"poolgrad/{name}": address(source) for name, source in sorted(_modules().items())}})
 
 
-def standalone(graph: Graph, page: str | None = None, cache: service.Cache | None = None, paths: bool = False,
-               lock: service.Lock = service.FREE) -> str:  # fmt: skip
+def standalone(graph: Graph, page: str | None = None, cache: Cache | None = None, paths: bool = False,
+               lock: answers.Lock = answers.FREE) -> str:  # fmt: skip
     """Return the page as interactive HTML that fetches nothing."""
     chosen = graph.page(page).name
-    cache = cache if cache is not None else service.Cache()
+    cache = cache if cache is not None else Cache()
     content = {
-        "graph": graph.to_dict(), "page": chosen, "ops": service.ops(), "check": service.check(graph, chosen, cache, paths, lock),
-        "run": service.run(graph, chosen, cache, limit=_MOST_CELLS, paths=paths, lock=lock),
+        "graph": graph.to_dict(), "page": chosen, "ops": answers.ops(), "check": answers.check(graph, chosen, cache, paths, lock),
+        "run": answers.run(graph, chosen, cache, limit=_MOST_CELLS, paths=paths, lock=lock),
     }  # fmt: skip
     plain = json.dumps(content, allow_nan=False).replace("<", "\\u003c")
     made = _static("standalone.html")
@@ -70,7 +71,7 @@ def frame(graph: Graph, page: str | None = None, paths: bool = True) -> str:
 
 def table(graph: Graph, page: str | None = None, paths: bool = True) -> str:
     """Return blocks, shapes and sums as a plain table."""
-    ran = service.run(graph, page, limit=0, paths=paths)
+    ran = answers.run(graph, page, limit=0, paths=paths)
     rows = []
     for name, node in ran["nodes"].items():
         for pin, out in node["outputs"].items():

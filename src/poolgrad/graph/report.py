@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import base64
 import math
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .._explain.explain import Subject, cuts, subject
-from .._explain.links import Links, cells, dimensions
+from .._common.errors import ArgumentErrors
+from .._explain.links import Links
+from .._explain.op_calls import named, subject
 from .._explain.sentences import number
+from .._explain.subject import Subject, cuts
+from .._ops.bind import BoundCall, bind
 from .._ops.table import Kind, Op
+from .._windows.cells import count_cells
 from .check import REFUSALS, arguments
 from .executor import Ran, Run, inputs_of
 from .model import Json, Limits, Problem
@@ -22,7 +26,8 @@ from .seen import Checked, Seen, Spec
 Array = npt.NDArray[Any]
 MOST_LINKED = 2**20  # cells in all windows of a block
 _PART = 2**20  # cells counted at a time
-_SHOWN = 20  # windows that a conservation line names
+_SHOWN = 20  # windows whose lost or repeated gradient is reported
+_NAMED = 6  # of these, windows that the page names
 _AXES = {4: "NHWC", 5: "NDHWC"}
 
 
@@ -176,7 +181,8 @@ def asked(name: str, seen: Seen, ran: Ran, run: Run) -> Subject | None:
     if "subject" not in ran.kept.notes:
         given, attrs = arguments(op, seen, inputs_of(seen, run))
         try:
-            ran.kept.notes["subject"] = subject(op, given, attrs, ran.kept.outputs)
+            call = _bound(op, seen, given, attrs)
+            ran.kept.notes["subject"] = subject(op, call, given, attrs, ran.kept.outputs)
         except REFUSALS:
             ran.kept.notes["subject"] = None
     found: Subject | None = ran.kept.notes["subject"]
@@ -186,7 +192,14 @@ def asked(name: str, seen: Seen, ran: Ran, run: Run) -> Subject | None:
     names = {pin: called(source) for pin, source in seen.sources.items()} | {
         pin: called(f"{name}.{pin}") for pin in op.outputs
     }
-    return replace(found, parts=tuple(replace(p, name=names.get(p.pin, "")) for p in found.parts))
+    return named(found, names)
+
+
+def _bound(op: Op, seen: Seen, given: Mapping[str, Array], attrs: Mapping[str, Any]) -> BoundCall:
+    """Return the call that the check bound; bind again if its windows depend on sequences, which may be drawn anew."""
+    if seen.call is not None and op.param(Kind.SEQUENCE) is None:
+        return seen.call
+    return bind(op, given, attrs, ArgumentErrors(op.name))
 
 
 def called(end: str) -> str:
@@ -213,7 +226,7 @@ def relation(name: str, seen: Seen, ran: Ran, run: Run, linked: Linked) -> tuple
     made = asked(name, seen, ran, run)
     if made is None or ran.kept is None:
         return None, None
-    count = cells(dimensions(made.plan), made.plan.dest)
+    count = count_cells(made.plan)
     if count > MOST_LINKED or not linked.more(count):
         return None, None
     links: Links = ran.kept.notes.get("links") or made.links()
@@ -237,9 +250,9 @@ def _links(name: str, seen: Seen, made: Subject, links: Links) -> Json:
         sides.append({"start": axis.start.tolist(), "stop": axis.stop.tolist(), "before": before.tolist(),
                       "after": after.tolist()})  # fmt: skip
     outputs = seen.block.outputs if seen.block else ()
-    tensors: list[Json] = [{"part": p.part, "dtype": made.arrays[p.pin].dtype.name, "pin": p.pin, "side": p.side, "name": p.called,
-                "ref": f"{name}.{p.pin}" if p.pin in outputs else seen.sources.get(p.pin)} for p in made.parts]  # fmt: skip
-    return {"verb": links.verb.value, "taken": links.taken, "source": list(links.source), "dest": list(links.dest),
+    tensors: list[Json] = [{"symbol": p.symbol, "dtype": made.arrays[p.pin].dtype.name, "pin": p.pin, "side": p.side, "name": p.called,
+                "ref": f"{name}.{p.pin}" if p.pin in outputs else seen.sources.get(p.pin)} for p in made.operands]  # fmt: skip
+    return {"verb": links.verb.value, "taken": links.taken, "source": list(links.plan.source), "dest": list(links.plan.dest),
             "tensors": tensors, "axes": sides, "hits": hits, "eps": made.rule.eps or None}  # fmt: skip
 
 
@@ -269,8 +282,14 @@ def conservation(op: Op, made: Subject, links: Links) -> Json | None:
     return {
         "in": {"pin": given.pin, "sum": _finite(total)}, "out": {"pin": result.pin, "sum": _finite(arrived)},
         "equal": equal, "lost": _finite(lost), "extra": _finite(extra), "windows": windows,
-        "sentence": _line(given.pin, result.pin, total, arrived, equal, odd.size, takers),
+        "sentence": _line(given.pin, result.pin, total, arrived, equal, odd.size, takers), "where": _where(windows, g),
     }  # fmt: skip
+
+
+def _where(windows: list[Json], g: Array) -> str:
+    """Name the first windows that lost or repeated their gradient, with its value."""
+    shown = [f"[{','.join(map(str, w['cell']))}] {w['why']} {number(g[tuple(w['cell'])])}" for w in windows[:_NAMED]]
+    return f"windows: {'; '.join(shown)}{' …' if len(windows) > _NAMED else ''}" if shown else ""
 
 
 def _epsilon(dtype: np.dtype[Any]) -> float:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from .._common.arrays import as_array
 from .._common.errors import ArgumentErrors, short_repr
-from .._explain.explain import Explanation, ask
+from .._explain.subject import Explanation, ask
 from . import embedded_files, literals, report, text
 from .blocks import BLOCKS, TYPED, WIRED, Block, Pin, optional
 from .check import check, check_node

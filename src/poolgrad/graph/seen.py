@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._ops.bind import BoundCall
 from . import literals
 from .blocks import Block
 from .model import Problem
@@ -55,6 +56,7 @@ class Seen:
     values: dict[str, Any] = field(default_factory=dict)  # its parsed texts; optional attributes by name
     sources: dict[str, str] = field(default_factory=dict)  # pin: node.pin
     outputs: dict[str, Spec] = field(default_factory=dict)
+    call: BoundCall | None = None  # the checked call, if its block is an op whose inputs are known
 
 
 @dataclass

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -13,53 +12,25 @@ import numpy as np
 import numpy.typing as npt
 
 from .._common.errors import short_repr
-from .._explain.sentences import phrases
-from . import edits, embedded_files, report
-from .blocks import BLOCKS, GROUPS, Block, Pin
-from .check import check as check_page
+from . import edits, embedded_files, html, report
+from . import export as exporting
+from .answers import FREE, Lock, check, opened_page, ops, run
+from .blocks import BLOCKS
 from .check import check_node
+from .derive import gradients as derived
 from .embedded_files import Sources
-from .executor import Cache, Run, execute, with_feeds
+from .executor import Cache
 from .model import Graph, GraphError, Json, Limits, Node, Page, refuse
-from .repair import repaired
+from .scope import Scope
 from .seen import Checked, Seen
-from .text import DTYPES, TextError
+from .text import TextError
 
 Array = npt.NDArray[Any]
-Lock = AbstractContextManager[
-    Any
-]  # guards a cache that others use too: held while blocks run, not while texts and files are read
-FREE: Lock = nullcontext()
 __all__ = ["Cache", "GraphError", "check", "embed", "examples", "export", "gradients", "import_", "new_graph", "ops",
            "parse", "repair", "run", "tensor", "tensor_npy"]  # fmt: skip
 
 
-# ---- blocks
-
-
-def ops() -> Json:
-    """Return every block with its pins, the palette's groups, and the phrases of explanations."""
-    blocks = [_block(block) for block in BLOCKS.values()]
-    return {"blocks": blocks, "groups": list(GROUPS), "phrases": phrases(), "dtypes": list(DTYPES)}
-
-
-def _block(block: Block) -> Json:
-    row = block.row
-    found: Json = {"op": block.op, "group": block.group, "doc": block.doc, "pins": [_pin(pin) for pin in block.pins],
-                   "outputs": [{"name": name, "doc": ""} for name in block.outputs]}  # fmt: skip
-    facts: Json = {"family": None, "order": None, "rank": None, "formats": [], "dtypes": [], "link": None}
-    if row is not None:
-        facts = {"family": row.family, "order": row.order, "rank": row.spatial + 2, "formats": list(row.formats),
-                 "dtypes": list(row.dtypes), "link": f"docs/ops/{row.name}.md"}  # fmt: skip
-    return found | facts
-
-
-def _pin(pin: Pin) -> Json:
-    return {
-        "name": pin.name, "kind": pin.kind, "type": pin.type, "required": pin.required, "default": pin.default,
-        "example": pin.example, "doc": pin.doc, "words": None if pin.words is None else list(pin.words),
-        "dtypes": None if pin.dtypes is None else list(pin.dtypes), "rank": pin.rank, "blank": pin.blank,
-    }  # fmt: skip
+# ---- texts and tensors
 
 
 def parse(op: str, pin: str, text: str) -> Json:
@@ -76,78 +47,11 @@ def parse(op: str, pin: str, text: str) -> Json:
     return {"value": value, "problem": None}
 
 
-# ---- check and run
-
-
 def limited(graph: Json, limits: Limits) -> Graph:
     """Read a graph from JSON and set the limits of its pages."""
     opened = Graph.from_json(graph)
     opened.limits = limits
     return opened
-
-
-def _opened(graph: Json | Graph, page: str | None) -> tuple[Graph, Page]:
-    if not isinstance(graph, (Graph, dict)):
-        refuse("graph", short_repr(graph), "an object")
-    opened = graph if isinstance(graph, Graph) else Graph.from_json(graph)
-    return opened, opened.page(page)
-
-
-def check(graph: Json | Graph, page: str | None = None, cache: Cache | None = None, paths: bool = False,
-          lock: Lock = FREE) -> Json:  # fmt: skip
-    """Return shapes, types and problems of a page. With a cache, run the page too and add warnings about values."""
-    opened, chosen = _opened(graph, page)
-    sources = Sources.of(opened, paths)
-    found = check_page(chosen, sources)
-    if cache is None:
-        return _checked(chosen, found, None)
-    with lock:
-        return _checked(chosen, found, execute(chosen, sources, cache, checked=found))
-
-
-def _checked(page: Page, found: Checked, done: Run | None) -> Json:
-    nodes, taken = {}, report.users_of(found)
-    for name, seen in found.seen.items():
-        outputs = {pin: report.outline(spec, report.described(found, f"{name}.{pin}", taken))
-                   for pin, spec in seen.outputs.items()}  # fmt: skip
-        nodes[name] = {"status": done.blocks[name].status if done else seen.status, "outputs": outputs}
-    return {"page": page.name, "nodes": nodes, "problems": [report.problem(p) for p in repaired(page, found)],
-            "warnings": [report.problem(p) for p in repaired(page, found, done.warnings)] if done else []}  # fmt: skip
-
-
-def run(graph: Json | Graph, page: str | None = None, cache: Cache | None = None, feeds: Mapping[str, Any] | None = None,
-        limit: int = 16384, paths: bool = False, lock: Lock = FREE) -> Json:  # fmt: skip
-    """Run a page; return every block's arrays, the links between cells, and all problems."""
-    opened, chosen = _opened(graph, page)
-    cache = cache if cache is not None else Cache()
-    sources = with_feeds(Sources.of(opened, paths), feeds or {})
-    found = check_page(chosen, sources)
-    with lock:
-        done = execute(chosen, sources, cache, checked=found)
-        linked = report.Linked(opened.limits)
-        taken = report.users_of(done.checked)
-        nodes = {name: _ran(name, taken, done, limit, linked) for name in done.checked.seen}
-    fresh = [ran for ran in done.blocks.values() if ran.kept is not None]
-    return {
-        "page": chosen.name, "ms": round(done.ms, 3), "ran": sum(not ran.cached for ran in fresh),
-        "cached": sum(ran.cached for ran in fresh), "order": done.checked.order, "nodes": nodes,
-        "problems": [report.problem(p) for p in repaired(chosen, done.checked)],
-        "warnings": [report.problem(p) for p in repaired(chosen, done.checked, done.warnings)],
-    }  # fmt: skip
-
-
-def _ran(name: str, taken: report.Users, done: Run, limit: int, linked: report.Linked) -> Json:
-    seen, ran = done.checked.seen[name], done.blocks[name]
-    about = {pin: report.described(done.checked, f"{name}.{pin}", taken) for pin in seen.outputs}
-    outputs: Json = {pin: report.outline(spec, about[pin]) for pin, spec in seen.outputs.items()}
-    links = kept = None
-    if ran.kept is not None:
-        for pin, array in ran.kept.outputs.items():
-            spec = {"role": about[pin]["role"], "axes": report.axes(about[pin]["axes"], array.ndim)}
-            outputs[pin] = report.tensor(array, spec, limit, f"{ran.key}.{pin}")
-        links, kept = report.relation(name, seen, ran, done, linked)
-    return {"status": ran.status, "cached": ran.cached, "ms": round(ran.ms, 3), "outputs": outputs, "links": links,
-            "conservation": kept}  # fmt: skip
 
 
 def _held(cache: Cache, ref: str) -> Array:
@@ -188,7 +92,7 @@ def tensor_npy(cache: Cache, ref: str) -> bytes:
 
 def repair(graph: Json | Graph, page: str | None, changes: Any) -> Json:
     """Return the graph with these edits applied."""
-    opened, chosen = _opened(graph, page)
+    opened, chosen = opened_page(graph, page)
     edits.apply(chosen, changes)
     return opened.to_dict()
 
@@ -219,10 +123,7 @@ def embed(name: str, raw: bytes) -> Json:
 
 def gradients(graph: Json | Graph, page: str | None, y: str, x: str) -> Json:
     """Return the graph with added blocks that compute the derivative of y with respect to x."""
-    from .derive import gradients as derived
-    from .scope import Scope
-
-    opened, chosen = _opened(graph, page)
+    opened, chosen = opened_page(graph, page)
     if not isinstance(y, str) or not isinstance(x, str):
         refuse("gradients", short_repr([y, x]), "two outputs like 'y.output' and 'x.output'")
     scope = Scope.of(opened, chosen.name, paths=False)
@@ -258,10 +159,7 @@ def examples() -> list[Json]:
 def export(graph: Json | Graph, page: str | None = None, kind: str = "json", cache: Cache | None = None,
            paths: bool = False, lock: Lock = FREE) -> tuple[bytes, str, str]:  # fmt: skip
     """Export a page; return the file's bytes, name and media type."""
-    from . import export as exporting
-    from . import html
-
-    opened, chosen = _opened(graph, page)
+    opened, chosen = opened_page(graph, page)
     makers: dict[str, tuple[str, str, Callable[[], str | bytes]]] = {
         "json": ("json", "application/json", opened.to_json),
         "python": ("py", "text/x-python", lambda: exporting.python(opened, chosen)),

@@ -2,12 +2,12 @@
 
 import { ODD, ink, pixels, scale } from 'poolgrad/colour';
 import { el } from 'poolgrad/dom';
-import { text } from 'poolgrad/explain';
+import { number } from 'poolgrad/sentences';
 import { NUMBERS } from 'poolgrad/heatmap';
 import { Loupe } from 'poolgrad/loupe';
 import { axisName, cellName, plan, ravel, short, slice, unravel } from 'poolgrad/tensor';
 
-const STROKES = { window: '#2f7fd1', winner: '#e0561b', tie: '#b8860b', arrived: '#e0561b', reaches: '#2f7fd1', self: '' };
+const STROKES = { window: '#2f7fd1', tap: '#e0561b', tie: '#b8860b', arrived: '#e0561b', reaches: '#2f7fd1', self: '' };
 const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
 /** @typedef {import('poolgrad/tensor').Tensor} Tensor */
@@ -85,7 +85,7 @@ export class BigMap {
 
   name() {
     const flat = this.flat(...this.cursor);
-    this.canvas.setAttribute('aria-label', `${this.tensor.key} picture, ${cellName(this.tensor, flat)} = ${text(this.tensor.values[flat], this.tensor.dtype)}`);
+    this.canvas.setAttribute('aria-label', `${this.tensor.key} picture, ${cellName(this.tensor, flat)} = ${number(this.tensor.values[flat], this.tensor.dtype)}`);
   }
 
   flat(row, column) {

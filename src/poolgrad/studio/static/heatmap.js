@@ -2,7 +2,7 @@
 
 import { ink, scale } from 'poolgrad/colour';
 import { el, fill } from 'poolgrad/dom';
-import { text } from 'poolgrad/explain';
+import { number } from 'poolgrad/sentences';
 import { axisName, cellName, plan, ravel, short, unravel } from 'poolgrad/tensor';
 
 /** @typedef {import('poolgrad/tensor').Tensor} Tensor */
@@ -98,7 +98,7 @@ export class HeatMap {
     const rgb = this.colour(value);
     const box = el('div.cell', {
       role: 'gridcell', tabindex: -1, 'data-cell': unravel(flat, this.tensor.shape).join(','), 'data-flat': flat,
-      'aria-label': `${cellName(this.tensor, flat)} = ${text(value, this.tensor.dtype)}`,
+      'aria-label': `${cellName(this.tensor, flat)} = ${number(value, this.tensor.dtype)}`,
     });
     if (this.options.cell >= NUMBERS) box.textContent = short(value, Math.floor(this.options.cell / 6.2));
     if (rgb) Object.assign(box.style, { background: `rgb(${rgb})`, color: ink(rgb) });

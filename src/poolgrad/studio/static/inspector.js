@@ -10,7 +10,7 @@ import { axisName, plan, size, unravel } from 'poolgrad/tensor';
 
 const MOST_CELLS = 1024; // more go to a canvas
 const LARGEST = 2 ** 22; // most cells to fetch for display
-const LEGEND = [['window', 'window'], ['winner', 'winner'], ['tie', 'tie'], ['pad', 'padding']];
+const LEGEND = [['window', 'window'], ['tap', 'tap'], ['tie', 'tie'], ['pad', 'padding']];
 
 /** @typedef {import('poolgrad/tensor').Tensor} Tensor */
 
@@ -246,7 +246,15 @@ export class Inspector {
       fill(this.says, el('span.quiet', { text: 'Point at any cell, or move with the arrow keys. Click or Enter pins it.' }));
       return;
     }
-    const [, head, rest] = /^([^=]*= \S+?)([,;:.]?(?:\s[^]*)?)$/.exec(found.sentence) ?? ['', found.sentence, ''];
-    fill(this.says, el('strong', { text: head }), rest);
+    const head = found.sentence.findIndex((part) => part.kind === 'value') + 1; // the cell and its value
+    const parts = found.sentence.map((part) => this.spoken(part, found));
+    fill(this.says, el('strong', {}, ...parts.slice(0, head)), ...parts.slice(head));
+  }
+
+  /** A part of the sentence; a click on the name of another cell pins that cell. @param {import('poolgrad/relation').Said} part
+   * @param {import('poolgrad/relation').Relation} found */
+  spoken({ text, tensor, flat }, found) {
+    if (tensor === undefined || (tensor === found.tensor && flat === found.flat)) return text;
+    return el('span.link', { text, title: 'Pin this cell', onclick: () => this.pointing.pin(tensor, flat, found.node) });
   }
 }

@@ -1,14 +1,12 @@
 // Find the node that explains a cell, and the cells to light up.
 
-import { relate } from 'poolgrad/explain';
-import { unravel } from 'poolgrad/tensor';
+import { RANK, explain } from 'poolgrad/explain';
+import { ravel, unravel } from 'poolgrad/tensor';
 
 /** @typedef {import('poolgrad/tensor').Tensor} Tensor */
-/** @typedef {{sentence: string, node: string, tensor: string, flat: number, marks: Map<string, Map<number, string>>,
+/** @typedef {{text: string, kind: string, tensor?: string, flat?: number}} Said a part of the sentence; a cell has a tensor and a place */
+/** @typedef {{sentence: Said[], node: string, tensor: string, flat: number, marks: Map<string, Map<number, string>>,
  *   shares: Map<string, Map<number, string>>, windows: any[], source: Set<string>}} Relation */
-
-// If a cell has several marks, show the most specific one.
-const WEIGHT = { self: 5, winner: 4, arrived: 4, tie: 3, reaches: 2, window: 1 };
 
 /** The node whose links explain a tensor: itself, or else one that reads it. @param {any} run @param {string} key
  * @param {string|null} [wish] preferred where it is linked @returns {{node: string, pin: string}|null} */
@@ -39,19 +37,26 @@ export function relation(run, tensors, phrases, key, flat, wish = null) {
   const parts = linked(run, who.node);
   /** @type {Record<string, ArrayLike<number>>} */ const values = {};
   for (const { pin, ref } of parts) if (tensors.get(ref)?.values) values[pin] = tensors.get(ref).values;
-  const said = relate(run.nodes[who.node], values, phrases, who.pin, unravel(flat, tensor.shape));
-  if (!said) return null;
+  const found = explain(run.nodes[who.node], values, phrases, who.pin, unravel(flat, tensor.shape));
+  if (!found) return null;
   const marks = new Map();
   const shares = new Map();
   for (const { pin, ref } of parts) {
     if (!ref) continue;
     const cells = marks.get(ref) ?? new Map();
-    for (const { cell, kind, share } of said.marks[pin] ?? []) {
-      if ((WEIGHT[kind] ?? 0) >= (WEIGHT[cells.get(cell)] ?? 0)) cells.set(cell, kind);
+    for (const { cell, kind, share } of found.marks[pin] ?? []) {
+      if (RANK[kind] >= (RANK[cells.get(cell)] ?? 0)) cells.set(cell, kind);
       if (share) shares.set(ref, (shares.get(ref) ?? new Map()).set(cell, share));
     }
     marks.set(ref, cells);
   }
   const source = new Set(parts.filter((part) => part.side === 'source').map((part) => part.ref));
-  return { sentence: said.sentence, node: who.node, tensor: key, flat, marks, shares, windows: said.windows ?? [], source };
+  const sentence = found.parts.map((part) => said(part, parts, tensors));
+  return { sentence, node: who.node, tensor: key, flat, marks, shares, windows: found.windows, source };
+}
+
+/** A part of the sentence, with the place of its cell if the page has it. @returns {Said} */
+function said({ text, kind, pin, cell }, parts, tensors) {
+  const tensor = kind === 'cell' ? tensors.get(parts.find((part) => part.pin === pin)?.ref) : null;
+  return tensor ? { text, kind, tensor: tensor.key, flat: ravel(cell, tensor.shape) } : { text, kind };
 }

@@ -1,12 +1,12 @@
 // The lines below a heat-map: what the numbers add up to, and what a gradient lost.
 
 import { el } from 'poolgrad/dom';
-import { text } from 'poolgrad/explain';
+import { number } from 'poolgrad/sentences';
 
 /** @param {import('poolgrad/tensor').Tensor} tensor */
 export function statsLine(tensor) {
   const { min, max, sum, zeros, nan, inf, size } = tensor.stats;
-  const say = (value) => (value === null || value === undefined ? '–' : text(value, tensor.dtype));
+  const say = (value) => (value === null || value === undefined ? '–' : number(value, tensor.dtype));
   const parts = size ? [`min ${say(min)}`, `max ${say(max)}`, `Σ ${say(sum)}`] : ['empty'];
   if (zeros) parts.push(`${zeros} of ${size} ${size === 1 ? 'cell is' : 'cells are'} zero`);
   const odd = [nan ? `${nan} NaN` : '', inf ? `${inf} infinite` : ''].filter(Boolean).join(', ');
@@ -17,8 +17,5 @@ export function statsLine(tensor) {
 export function conservation(cons) {
   if (!cons) return null;
   const line = el(cons.equal ? 'p.kept' : 'p.lost', { text: `${cons.sentence}${cons.equal ? ' ✓' : ''}` });
-  if (!cons.windows?.length) return line;
-  const where = cons.windows.slice(0, 6).map((w) => `[${w.cell.join(',')}] ${w.why} ${w.amount}`);
-  const more = cons.windows.length > 6 ? ' …' : '';
-  return el('div', {}, line, el('p.where', { text: `windows: ${where.join('; ')}${more}` }));
+  return cons.where ? el('div', {}, line, el('p.where', { text: cons.where })) : line;
 }

@@ -64,13 +64,6 @@ export function short(value, room = 5) {
   return text.replace(/^0\./, '.').replace(/^-0\./, '−.').replace('-', '−');
 }
 
-/** A number for a sentence or a label: as many digits as its type holds. @param {Tensor} tensor @param {number} flat */
-export function exact(tensor, flat) {
-  const value = tensor.values[flat];
-  return Object.is(value, -0) ? '-0' : Number.isInteger(value) || tensor.dtype === 'float64' ? String(value)
-    : String(Number(value.toPrecision(tensor.dtype === 'float32' ? 7 : 4)));
-}
-
 /** A cell by name, like `dx[0,1,1,1,0]`. @param {Tensor} tensor @param {number} flat */
 export function cellName(tensor, flat) {
   const short = tensor.pin === 'output' ? tensor.node : `${tensor.node}.${tensor.pin}`;

@@ -1,0 +1,283 @@
+"""Explain cells of one pooling: its windows, the tap of each, the values that arrived, and the facts of a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._common.errors import ArgumentErrors, short_repr
+from .._ops.semantics import Kernel, OpSemantics
+from .._windows.axis import Axis
+from .._windows.cells import covering_windows
+from .._windows.plan import Plan
+from .links import GIVEN, Links, links
+from .sentences import Cell, Facts, NamedArray, SentencePart, number, phrases, say
+
+Array = npt.NDArray[Any]
+
+SOURCE, DEST = "source", "dest"
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An array of a call: its symbol in formulas, its name in the op, and the side whose shape it has."""
+
+    symbol: str  # x, y, g, v, index; dx and out are results
+    pin: str
+    side: str
+    name: str = ""  # its name in sentences; default: the pin
+
+    @property
+    def called(self) -> str:
+        """Name of the array in a sentence."""
+        return self.name or self.pin
+
+
+@dataclass(frozen=True)
+class Window:
+    """One window: its destination cell, start and stop per dimension, cells cut off at the edges, and its hits.
+
+    The hits are the cells that tie: the first is the tap. Under the rule "near", every hit counts. A mean has no hits.
+    """
+
+    cell: Cell
+    pairs: tuple[tuple[int, int], ...]
+    before: Cell
+    after: Cell
+    hits: tuple[Cell, ...]
+    steps: Cell = ()  # distance between cells, if windows are dilated
+
+    @property
+    def count(self) -> int:
+        """Number of cells inside the input."""
+        steps = self.steps or (1,) * len(self.pairs)
+        return prod(len(range(*pair, step)) for pair, step in zip(self.pairs, steps, strict=True))
+
+    @property
+    def cut(self) -> int:
+        """Number of cells outside the input, in the padding."""
+        spans = (
+            len(range(*pair, step)) + b + a
+            for pair, b, a, step in zip(
+                self.pairs, self.before, self.after, self.steps or (1,) * len(self.pairs), strict=True
+            )
+        )
+        return prod(spans) - self.count
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A value that came from, or went to, one destination cell, and the number that divided it."""
+
+    cell: Cell
+    value: float
+    divisor: int = 1
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """An explanation of one cell; str() gives its sentence, `parts` the same sentence with its cells and values marked."""
+
+    op: str
+    pin: str
+    cell: Cell
+    value: float
+    windows: tuple[Window, ...]
+    arrived: tuple[Arrival, ...]
+    sentence: str
+    parts: tuple[SentencePart, ...] = ()
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A pooling that ran, ready for questions; independent of ops and frameworks."""
+
+    name: str
+    plan: Plan
+    rule: OpSemantics
+    operands: tuple[Operand, ...]
+    arrays: Mapping[str, Array]  # by pin
+    items: int = 1
+    absolute: bool = True
+    ranks: Mapping[str, Array] = field(default_factory=dict)  # by symbol: decides hits instead of the values
+
+    def of(self, symbol: str) -> Operand | None:
+        """Return the operand with that symbol, or None."""
+        return next((p for p in self.operands if p.symbol == symbol), None)
+
+    def inputs(self) -> dict[str, Array]:
+        """Return the arrays that decide the hits."""
+        given = {p.symbol: self.arrays[p.pin] for p in self.operands} | dict(self.ranks)
+        if "y" not in given and self.rule.verb is Kernel.SELECT:
+            given["y"] = given["out"]
+        return given
+
+    def links(self, windows: npt.NDArray[np.int64] | None = None) -> Links:
+        """Return the links between its source and destination cells, of all windows or of some."""
+        return links(self.plan, self.rule, self.inputs(), windows, self.items, self.absolute)
+
+    def shape(self, side: str) -> Cell:
+        """Return the shape of the arrays on a side."""
+        return self.plan.source if side == SOURCE else self.plan.dest
+
+    def explain(self, pin: str, cell: Cell) -> Explanation:
+        """Explain the value of this cell."""
+        asked = next(p for p in self.operands if p.pin == pin)
+        made = self.links(self._windows(asked, cell))
+        found = tuple(window(made, k) for k in range(len(made.windows)))
+        about = _About(self, made, asked, cell, found)
+        arrays = {p.symbol: NamedArray(p.pin, p.called, self.arrays[p.pin]) for p in self.operands}
+        arrays["self"] = arrays[asked.symbol]
+        parts = say(f"{self.rule.verb.value}.{asked.side}", about.facts(), arrays)
+        sentence = "".join(part.text for part in parts)
+        value = self.arrays[pin][cell].item()
+        return Explanation(self.name, pin, cell, value, found, about.arrivals(), sentence, parts)
+
+    def _windows(self, asked: Operand, cell: Cell) -> npt.NDArray[np.int64]:
+        """Return the windows that an explanation of the cell needs."""
+        flat = int(np.ravel_multi_index(cell, self.shape(asked.side)))
+        if asked.side == DEST:
+            return np.array([flat])
+        if self.rule.verb not in GIVEN:
+            return covering_windows(self.plan, cell)
+        every = self.links()
+        assert every.cell is not None
+        return np.flatnonzero(every.cell == flat)
+
+
+def window(made: Links, k: int) -> Window:
+    """Return the k-th window."""
+    cell = tuple(map(int, np.unravel_index(made.windows[k], made.plan.dest)))
+    sides = [_side(axis, at) for axis, at in zip(made.axes, cell, strict=True)]
+    flat = [] if made.ptr is None else made.hits(k)
+    hits = tuple(tuple(map(int, np.unravel_index(j, made.plan.source))) for j in flat)
+    pairs, before, after = zip(*sides, strict=True)
+    return Window(cell, pairs, before, after, hits, tuple(1 if a is None else a.step for a in made.axes))
+
+
+def _side(axis: Axis | None, at: int) -> tuple[tuple[int, int], int, int]:
+    """Return (start, stop), and the number of cells cut off before and after."""
+    if axis is None:
+        return (at, at + 1), 0, 0
+    before, after = cuts(axis)
+    return (int(axis.start[at]), int(axis.stop[at])), int(before[at]), int(after[at])
+
+
+def cuts(axis: Axis) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Count the cells of each window that were cut off before and after the axis.
+
+    >>> from poolgrad.windows import clip
+    >>> [c.tolist() for c in cuts(clip(5, k=3, s=2, pad=1, m=3))]
+    [[1, 0, 0], [0, 0, 1]]
+    """
+    assert axis.span is not None
+    lost = np.maximum(axis.span - axis.count, 0)
+    # If a window is longer than the axis and covers it, its start is unknown: SAME puts the smaller half before.
+    whole = (axis.start == 0) & (axis.stop == axis.length)
+    before = np.where(axis.start > 0, 0, np.where(whole, lost // 2, lost))
+    return before, lost - before
+
+
+@dataclass(frozen=True)
+class _About:
+    """The facts about one cell; `studio/static/explain.js` finds the same facts in the links that the page has."""
+
+    subject: Subject
+    made: Links
+    asked: Operand
+    cell: Cell
+    windows: tuple[Window, ...]
+
+    def facts(self) -> Facts:
+        """Return the facts that fill the sentence."""
+        return self._of_window(self.windows[0]) if self.asked.side == DEST else self._of_cell()
+
+    def arrivals(self) -> tuple[Arrival, ...]:
+        """Return the values that went to this source cell, or came from it."""
+        if self.asked.side == DEST:
+            return ()
+        given = next(p for symbol in phrases()["aliases"]["giver"] if (p := self.subject.of(symbol)))
+        values = self.subject.arrays[given.pin]
+        return tuple(
+            Arrival(w.cell, values[w.cell].item(), w.count if self._shared else 1)
+            for w in self.windows
+            if self._counts(w)
+        )
+
+    @property
+    def _shared(self) -> bool:
+        return self.made.taken == "share"
+
+    def _counts(self, found: Window) -> bool:
+        """Return True if this cell is the tap of a window, or has a share of it."""
+        return self._shared or self.cell in (found.hits if self.made.taken == "every" else found.hits[:1])
+
+    def _nan(self, cell: Cell) -> bool:
+        """Return True if the cell that decides is NaN."""
+        x = self.subject.of("x")
+        return x is not None and bool(self.subject.arrays[x.pin][cell] != self.subject.arrays[x.pin][cell])
+
+    def _of_window(self, found: Window) -> Facts:
+        values: dict[str, int | str | SentencePart] = {
+            "self": self.asked.symbol, "eps": number(self.subject.rule.eps), "window": self._region(found),
+            "cells": found.count, "cut": found.cut, "hits": len(found.hits),
+        }  # fmt: skip
+        places = {"here": self.cell, "window": found.cell}
+        if found.hits:
+            tap = places["tap"] = found.hits[0]
+            values["nan"] = self._nan(tap)
+            values["outside"] = not all(a <= c < b for c, (a, b) in zip(tap, found.pairs, strict=True))
+        shown = found.hits[: phrases()["listed"]]
+        return Facts(values, places, {"hits": [Facts({}, {"tap": hit}) for hit in shown]})
+
+    def _region(self, found: Window) -> SentencePart:
+        spans = (
+            str(a) if b - a == 1 else f"{a}:{b}" if step == 1 else f"{a}:{b}:{step}"
+            for (a, b), step in zip(found.pairs, found.steps, strict=True)
+        )
+        source = next(p for p in self.subject.operands if p.side == SOURCE)
+        return SentencePart(f"{source.called}[{','.join(spans)}]", "window", source.pin)
+
+    def _of_cell(self) -> Facts:
+        tapped = [w for w in self.windows if self._counts(w)]
+        missed = [w for w in self.windows if not self._counts(w)]
+        values: dict[str, int | str | SentencePart] = {
+            "self": self.asked.symbol, "eps": number(self.subject.rule.eps), "reached": len(self.windows),
+            "taps": len(tapped), "missed": len(missed), "lost_ties": sum(self.cell in w.hits for w in missed),
+            "nan": self._nan(self.cell),
+        }  # fmt: skip
+        places = {"here": self.cell} | ({"window": tapped[0].cell} if tapped else {})
+        listed = phrases()["listed"]
+        lists = {"taps": tapped[:listed], "missed": missed[:listed]}
+        return Facts(values, places, {name: [self._entry(w) for w in found] for name, found in lists.items()})
+
+    def _entry(self, found: Window) -> Facts:
+        """Return the facts about one window in a list."""
+        places = {"window": found.cell} | ({"tap": found.hits[0]} if found.hits else {})
+        return Facts({"cells": found.count, "hits": len(found.hits), "shared": self._shared}, places)
+
+
+def ask(name: str, made: Subject | None, pin: str, cell: Sequence[int]) -> Explanation:
+    """Explain a cell; refuse an unknown array or cell, and say which there are."""
+    problems = ArgumentErrors(f"explain {name}")
+    if made is None:
+        problems.fail("cell", list(cell), "a call that has windows: its result is empty")
+    pins = {p.pin: made.shape(p.side) for p in made.operands}
+    if pin not in pins:
+        problems.fail("pin", repr(pin), " or ".join(map(repr, pins)))
+    shape = pins[pin]
+    try:
+        place = tuple(int(i) for i in cell)
+    except (TypeError, ValueError):
+        problems.fail("cell", short_repr(cell), f"{len(shape)} integers")
+    if len(place) != len(shape) or any(not 0 <= i < n for i, n in zip(place, shape, strict=True)):
+        problems.fail("cell", list(place), f"a cell of {pin}, shape {list(shape)}")
+    return made.explain(pin, place)
