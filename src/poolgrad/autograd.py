@@ -18,9 +18,11 @@ from autograd.extend import Box, defjvp, defvjp, primitive
 
 from ._common.arrays import as_array
 from ._common.errors import ArgumentErrors
+from ._frameworks import types
 from ._frameworks.pools import Chosen, pool
 from ._frameworks.spec import Frame, PoolSpec, select
 from ._pooling.operators import Linear, apply
+from ._pooling.types import Numbers
 
 
 @primitive
@@ -103,30 +105,44 @@ class _Autograd:
     def squeeze(self, x: Any, axes: tuple[int, ...]) -> Any:
         return anp.squeeze(x, axis=axes)
 
-    def chosen(self, values: Any, windows: Any, rule: PoolSpec) -> Chosen:
+    def chosen(self, values: Any, windows: Any, rule: PoolSpec) -> Taps:
         return Taps(values, windows, rule)
 
 
 _BACKEND = _Autograd()
 
 
-class Taps(Chosen):
-    """The cells that a pool chose: `values`, one number per window, and the windows."""
+class Taps(Chosen[Numbers]):
+    """The cell that each window of a pool chose.
+
+    Pools return taps with ``return_taps=True``.
+
+    Attributes
+    ----------
+    values : array
+        The taps: the number of the chosen cell within its window, in the shape of the pooled array.
+    windows : array
+        The boundaries of the windows.
+
+    See Also
+    --------
+    unpool : Put values back at the taps.
+    """
 
     backend = _BACKEND
 
 
-max_pool = pool(_BACKEND, "max_pool")
-min_pool = pool(_BACKEND, "min_pool")
-avg_pool = pool(_BACKEND, "avg_pool")
-sum_pool = pool(_BACKEND, "sum_pool")
-lp_pool = pool(_BACKEND, "lp_pool")
-fractional_max_pool = pool(_BACKEND, "fractional_max_pool")
-fractional_avg_pool = pool(_BACKEND, "fractional_avg_pool")
-adaptive_max_pool = pool(_BACKEND, "adaptive_max_pool")
-adaptive_avg_pool = pool(_BACKEND, "adaptive_avg_pool")
-global_max_pool = pool(_BACKEND, "global_max_pool")
-global_min_pool = pool(_BACKEND, "global_min_pool")
-global_avg_pool = pool(_BACKEND, "global_avg_pool")
-global_sum_pool = pool(_BACKEND, "global_sum_pool")
-unpool = pool(_BACKEND, "unpool")
+max_pool: types.MaxPool[Numbers, Taps] = pool(_BACKEND, "max_pool")
+min_pool: types.MaxPool[Numbers, Taps] = pool(_BACKEND, "min_pool")
+avg_pool: types.AvgPool[Numbers] = pool(_BACKEND, "avg_pool")
+sum_pool: types.SumPool[Numbers] = pool(_BACKEND, "sum_pool")
+lp_pool: types.LpPool[Numbers] = pool(_BACKEND, "lp_pool")
+fractional_max_pool: types.FractionalMaxPool[Numbers, Taps] = pool(_BACKEND, "fractional_max_pool")
+fractional_avg_pool: types.FractionalAvgPool[Numbers] = pool(_BACKEND, "fractional_avg_pool")
+adaptive_max_pool: types.AdaptiveMaxPool[Numbers, Taps] = pool(_BACKEND, "adaptive_max_pool")
+adaptive_avg_pool: types.AdaptiveAvgPool[Numbers] = pool(_BACKEND, "adaptive_avg_pool")
+global_max_pool: types.GlobalMaxPool[Numbers] = pool(_BACKEND, "global_max_pool")
+global_min_pool: types.GlobalMaxPool[Numbers] = pool(_BACKEND, "global_min_pool")
+global_avg_pool: types.GlobalAvgPool[Numbers] = pool(_BACKEND, "global_avg_pool")
+global_sum_pool: types.GlobalSumPool[Numbers] = pool(_BACKEND, "global_sum_pool")
+unpool: types.Unpool[Numbers, Taps] = pool(_BACKEND, "unpool")

@@ -28,6 +28,7 @@ except ImportError:
 
 from ._common.arrays import as_array
 from ._common.errors import ArgumentErrors, short_repr
+from ._frameworks import types
 from ._frameworks.pools import Chosen, pool
 from ._frameworks.spec import Frame, PoolSpec, carry, select
 
@@ -177,15 +178,29 @@ class _TensorFlow:
     def squeeze(self, x: Any, axes: tuple[int, ...]) -> Any:
         return tf.squeeze(x, axes)
 
-    def chosen(self, values: Any, windows: Any, rule: PoolSpec) -> Chosen:
+    def chosen(self, values: Any, windows: Any, rule: PoolSpec) -> Taps:
         return Taps(values, windows, rule)
 
 
 _BACKEND = _TensorFlow()
 
 
-class Taps(Chosen):
-    """The cells that a pool chose: `values`, one number per window, and the windows."""
+class Taps(Chosen[tf.Tensor]):
+    """The cell that each window of a pool chose.
+
+    Pools return taps with ``return_taps=True``.
+
+    Attributes
+    ----------
+    values : array
+        The taps: the number of the chosen cell within its window, in the shape of the pooled array.
+    windows : array
+        The boundaries of the windows.
+
+    See Also
+    --------
+    unpool : Put values back at the taps.
+    """
 
     backend = _BACKEND
 
@@ -196,17 +211,17 @@ def _pool(op: str) -> Callable[..., Any]:
     return made
 
 
-max_pool = _pool("max_pool")
-min_pool = _pool("min_pool")
-avg_pool = _pool("avg_pool")
-sum_pool = _pool("sum_pool")
-lp_pool = _pool("lp_pool")
-fractional_max_pool = _pool("fractional_max_pool")
-fractional_avg_pool = _pool("fractional_avg_pool")
-adaptive_max_pool = _pool("adaptive_max_pool")
-adaptive_avg_pool = _pool("adaptive_avg_pool")
-global_max_pool = _pool("global_max_pool")
-global_min_pool = _pool("global_min_pool")
-global_avg_pool = _pool("global_avg_pool")
-global_sum_pool = _pool("global_sum_pool")
-unpool = _pool("unpool")
+max_pool: types.MaxPool[tf.Tensor, Taps] = _pool("max_pool")
+min_pool: types.MaxPool[tf.Tensor, Taps] = _pool("min_pool")
+avg_pool: types.AvgPool[tf.Tensor] = _pool("avg_pool")
+sum_pool: types.SumPool[tf.Tensor] = _pool("sum_pool")
+lp_pool: types.LpPool[tf.Tensor] = _pool("lp_pool")
+fractional_max_pool: types.FractionalMaxPool[tf.Tensor, Taps] = _pool("fractional_max_pool")
+fractional_avg_pool: types.FractionalAvgPool[tf.Tensor] = _pool("fractional_avg_pool")
+adaptive_max_pool: types.AdaptiveMaxPool[tf.Tensor, Taps] = _pool("adaptive_max_pool")
+adaptive_avg_pool: types.AdaptiveAvgPool[tf.Tensor] = _pool("adaptive_avg_pool")
+global_max_pool: types.GlobalMaxPool[tf.Tensor] = _pool("global_max_pool")
+global_min_pool: types.GlobalMaxPool[tf.Tensor] = _pool("global_min_pool")
+global_avg_pool: types.GlobalAvgPool[tf.Tensor] = _pool("global_avg_pool")
+global_sum_pool: types.GlobalSumPool[tf.Tensor] = _pool("global_sum_pool")
+unpool: types.Unpool[tf.Tensor, Taps] = _pool("unpool")

@@ -13,7 +13,8 @@ from .._common.errors import ArgumentErrors, short_repr
 from .._pooling.operators import Linear
 from .._pooling.plan_operators import averaging, maximum, minimum, summing
 from .._pooling.sources import array_of
-from .._pooling.window_args import Ints, Windows, plan
+from .._pooling.types import Ints, Windows
+from .._pooling.window_args import plan
 from .._windows.axis import Axis
 from .._windows.plan import Plan
 from .._windows.sliding import whole

@@ -12,8 +12,9 @@ from .._common.errors import ArgumentErrors
 from .._ops.semantics import Kernel, OpSemantics, WindowRule
 from .._pooling.adaptive_global import adaptive_axes, global_axes
 from .._pooling.plan_operators import averaging, maximum
-from .._pooling.selection import Nan, has_nan, judge, keys
+from .._pooling.selection import has_nan, judge, keys
 from .._pooling.sources import array_of
+from .._pooling.types import Nan
 from .._pooling.window_args import PooledAxes, WindowArgs, resolve
 from .._windows.plan import Plan
 from .subject import DEST, SOURCE, Explanation, Operand, Subject, ask

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from .._pooling import adaptive_global, fractional, means, pools, taps
 from .._pooling.norms import check_power
 from . import spec
 from .spec import Frame, PoolCall, PoolSpec, understand_call
+from .types import A
 
 Pool = Callable[..., Any]
 
@@ -53,37 +55,63 @@ class Backend(Protocol):
     def squeeze(self, x: Any, axes: tuple[int, ...]) -> Any:
         """Remove these axes of length 1 from x."""
 
-    def chosen(self, values: Any, windows: Any, rule: PoolSpec) -> Chosen:
+    def chosen(self, values: Any, windows: Any, rule: PoolSpec) -> Chosen[Any]:
         """Return the framework's taps."""
 
 
-class Chosen:
-    """The taps of a pool as arrays of the framework: `values`, one number per window, and the windows."""
+class Chosen(Generic[A]):
+    """The cell that each window of a pool chose, as arrays of the framework.
+
+    Attributes
+    ----------
+    values : array
+        The taps: the number of the chosen cell within its window, in the shape of the pooled array.
+    windows : array
+        The boundaries of the windows.
+    """
 
     backend: Backend
 
-    def __init__(self, values: Any, windows: Any, rule: PoolSpec) -> None:
+    def __init__(self, values: A, windows: A, rule: PoolSpec) -> None:
         self.values, self.windows, self.rule = values, windows, rule
 
     @property
     def shape(self) -> tuple[Any, ...]:
         """Shape of the array before pooling, which unpooling restores."""
-        return self.rule.frame.source(tuple(self.values.shape))
+        return self.rule.frame.source(self._dest)
+
+    @property
+    def _dest(self) -> tuple[Any, ...]:
+        values: Any = self.values
+        return tuple(values.shape)
 
     def __repr__(self) -> str:
-        return f"<Taps: {list(self.values.shape)} of {list(self.shape)}, {self.rule.frame.taps}>"
+        return f"<Taps: {list(self._dest)} of {list(self.shape)}, {self.rule.frame.taps}>"
 
-    def flat(self) -> Any:
-        """Return positions in the flattened array, as TensorFlow's argmax."""
+    def flat(self) -> A:
+        """Return the positions of the chosen cells in the flattened array, as TensorFlow's argmax.
+
+        Returns
+        -------
+        array of int64
+            One position per window.
+        """
         return self._positions("flat")
 
-    def plane(self) -> Any:
-        """Return positions within the pooled axes, as PyTorch's indices."""
+    def plane(self) -> A:
+        """Return the positions of the chosen cells within the pooled axes, as PyTorch's indices.
+
+        Returns
+        -------
+        array of int64
+            One position per window.
+        """
         return self._positions("plane")
 
-    def _positions(self, method: str) -> Any:
+    def _positions(self, method: str) -> A:
         count = partial(spec.positions, self.rule, method)
-        return self.backend.compute(count, tuple(self.values.shape), np.int64, self.values, self.windows)
+        found: A = self.backend.compute(count, self._dest, np.int64, self.values, self.windows)
+        return found
 
 
 def _windows(backend: Backend, recipe: PoolCall, seed: Any) -> Any:
@@ -181,6 +209,15 @@ def _signature(op: str) -> tuple[Callable[..., Any], inspect.Signature]:
     return original, signature.replace(parameters=[p for p in signature.parameters.values() if p.name != "out"])
 
 
+def adapted_doc(op: str, text: str) -> str:
+    """Return the docstring of a NumPy pool for a framework: summary, parameters without `out`, and errors."""
+    summary, *sections = re.split(r"\n\n(?=[A-Z][A-Za-z ]+\n-{3,}\n)", text.replace("array_like or Var", "array"))
+    kept = {part.partition("\n")[0]: part for part in sections}
+    arguments = re.sub(r"\nout : .*(\n .*)*", "", kept.get("Parameters", ""))
+    note = f"As `poolgrad.{op}`, which has examples; the arrays are those of the framework."
+    return "\n\n".join(filter(None, (summary, note, arguments, kept.get("Raises")))) + "\n"
+
+
 def pool(backend: Backend, op: str) -> Pool:
     """Return the pool of that name for a framework's arrays; it takes the arguments of the NumPy pool, except `out`."""
     original, signature = _signature(op)
@@ -200,6 +237,6 @@ def pool(backend: Backend, op: str) -> Pool:
         return _pooled(backend, op, x, given)
 
     run.__name__ = run.__qualname__ = op
-    run.__doc__ = (original.__doc__ or "").split("\n\n    >>>")[0].rstrip()
+    run.__doc__ = adapted_doc(op, inspect.getdoc(original) or "")
     run.__signature__ = signature  # type: ignore[attr-defined]
     return run

@@ -173,7 +173,8 @@ def whole(rule: PoolSpec, dtype: Any, rounding: Any, x: Array, windows: Array) -
     plan = rule.frame.plan(x.shape, windows)
     how = Division(rule.mean, rule.count_include_pad, rule.divisor, rule.nan, dtype, rounding)
     axes = tuple(d for d, _, _, _ in rule.frame.axes)
-    result: Array = means.folded(rule.op, np.ascontiguousarray(x), PooledAxes(axes, plan), how)
+    result = means.folded(rule.op, np.ascontiguousarray(x), PooledAxes(axes, plan), how)
+    assert isinstance(result, np.ndarray)
     return result
 
 
@@ -200,7 +201,7 @@ def draw(lengths: tuple[int, ...], sizes: tuple[int, ...], pseudo: bool, overlap
 
 def boundaries(axes: Sequence[Axis]) -> Array:
     """Concatenate the windows of several axes: rows start, stop and span."""
-    rows = [np.stack([a.start, a.stop, a.count if a.span is None else a.span]) for a in axes]
+    rows = [np.stack([a.start, a.stop, a.span]) for a in axes]
     return np.concatenate(rows, axis=1).astype(np.int32)
 
 

@@ -4,22 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .._common.arrays import Array
 from .._common.errors import ArgumentErrors, short_repr
 from .._windows.axis import Axis, table
 from .._windows.sliding import whole
-from .maxima import Options, best_of
-from .means import Division, Rounding, folded
+from .maxima import Best, Options, best_of
+from .means import Division, folded
 from .repeated import answer
-from .selection import Nan, Ties
 from .sources import accept
-from .window_args import (
+from .tape import Result, Var
+from .taps import Taps
+from .types import (
+    AdaptiveAvgOptions,
+    AdaptiveMaxOptions,
+    AdaptiveSize,
+    F,
+    FitsInt64,
+    GlobalAvgOptions,
+    GlobalMaxOptions,
+    GlobalSumOptions,
+    Int,
+    IntOrBool,
     Ints,
+    Nan,
+    Numbers,
+    Rounding,
+    S,
+    Ties,
+)
+from .window_args import (
     PooledAxes,
     afford_windows,
     checked_plan,
@@ -31,10 +49,42 @@ from .window_args import (
 )
 
 
-def adaptive(n: int, m: int) -> Axis:
-    """m windows that share n cells as evenly as whole cells allow; neighbours may overlap by one.
+def adaptive(n: Int, m: Int) -> Axis:
+    """Make the axis of windows that divide a dimension as evenly as whole cells allow.
 
-    >>> adaptive(7, 3).pairs()
+    Window i goes from floor(i * n / m) to ceil((i + 1) * n / m). Neighbours share a cell where m
+    does not divide n. PyTorch's adaptive pools have the same windows.
+
+    Parameters
+    ----------
+    n : int
+        The number of cells along the dimension.
+    m : int
+        The number of windows. There may be more windows than cells.
+
+    Returns
+    -------
+    Axis
+
+    Raises
+    ------
+    TypeError
+        If n or m is not an integer.
+    ValueError
+        If n or m is negative, or there are windows without a cell.
+    MemoryError
+        If memory cannot hold the windows.
+
+    See Also
+    --------
+    adaptive_max_pool, adaptive_avg_pool : Pool over such windows.
+    edges, whole, sliding_axis : Other windows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import poolgrad as pg
+    >>> pg.adaptive(7, 3).pairs()
     [(0, 3), (2, 5), (4, 7)]
     """
     problems = ArgumentErrors("adaptive")
@@ -81,9 +131,67 @@ def global_axes(problems: ArgumentErrors, shape: Sequence[int], axes: Any, layou
     return PooledAxes(found, checked_plan(problems, shape, {d: whole(shape[d]) for d in found}))
 
 
+@overload
 def adaptive_max_pool(
-    x: Any,
-    size: int | Sequence[int | None] | None,
+    x: Var,
+    size: AdaptiveSize,
+    *,
+    return_taps: Literal[False] = ...,
+    out: None = ...,
+    **options: Unpack[AdaptiveMaxOptions],
+) -> Var: ...
+@overload
+def adaptive_max_pool(
+    x: Var, size: AdaptiveSize, *, return_taps: Literal[True], out: None = ..., **options: Unpack[AdaptiveMaxOptions]
+) -> tuple[Var, Taps]: ...
+@overload
+def adaptive_max_pool(
+    x: NDArray[S],
+    size: AdaptiveSize,
+    *,
+    return_taps: Literal[False] = ...,
+    out: None = ...,
+    **options: Unpack[AdaptiveMaxOptions],
+) -> NDArray[S]: ...
+@overload
+def adaptive_max_pool(
+    x: NDArray[S],
+    size: AdaptiveSize,
+    *,
+    return_taps: Literal[True],
+    out: None = ...,
+    **options: Unpack[AdaptiveMaxOptions],
+) -> tuple[NDArray[S], Taps]: ...
+@overload
+def adaptive_max_pool(
+    x: ArrayLike,
+    size: AdaptiveSize,
+    *,
+    return_taps: Literal[False] = ...,
+    out: NDArray[np.generic] | None = ...,
+    **options: Unpack[AdaptiveMaxOptions],
+) -> Numbers: ...
+@overload
+def adaptive_max_pool(
+    x: ArrayLike,
+    size: AdaptiveSize,
+    *,
+    return_taps: Literal[True],
+    out: NDArray[np.generic] | None = ...,
+    **options: Unpack[AdaptiveMaxOptions],
+) -> tuple[Numbers, Taps]: ...
+@overload
+def adaptive_max_pool(
+    x: ArrayLike | Var,
+    size: AdaptiveSize,
+    *,
+    return_taps: bool,
+    out: NDArray[np.generic] | None = ...,
+    **options: Unpack[AdaptiveMaxOptions],
+) -> Result | tuple[Result, Taps]: ...
+def adaptive_max_pool(
+    x: ArrayLike | Var,
+    size: AdaptiveSize,
     *,
     axes: Ints | None = None,
     layout: str | None = None,
@@ -91,14 +199,72 @@ def adaptive_max_pool(
     nan: Nan = "propagate",
     return_taps: bool = False,
     out: Array | None = None,
-) -> Any:
-    """Max pooling over `size` windows per pooled axis that divide it evenly; None leaves an axis unpooled.
+) -> Best:
+    """Max pooling to a given number of windows per axis.
 
-    >>> adaptive_max_pool(np.arange(7), 3).tolist()
+    The windows divide each pooled axis as evenly as whole cells allow; neighbours may share a cell.
+
+    Parameters
+    ----------
+    x : array_like or Var
+        The array to pool, of any rank: a NumPy array, a list, or anything with a buffer,
+        `__array__` or DLPack. A `Var` if the pool is part of a function that is differentiated.
+    size : int, sequence of int or None, or None
+        The number of windows: one for all pooled axes, or one for each. None leaves an axis as it
+        is.
+    axes : int or sequence of int, optional
+        The axes to pool, in ascending order. Default: all of them.
+    layout : str, optional
+        Names the axes instead of `axes`: a letter per axis, such as "NHWC". All but N and C are
+        pooled.
+    ties : {"first", "last", "all", "split"}, optional
+        The cell that a derivative goes to if several cells of a window are the largest: the first
+        (default), the last, all of them in full, or all of them in equal shares. The result does
+        not depend on it.
+    nan : {"propagate", "ignore", "tf"}, optional
+        The rule for NaN. "propagate" (default): a window with NaN gives NaN. "ignore": NaN is left
+        out, and a window of NaN alone gives NaN. "tf": NaN is left out, and a window of NaN alone
+        gives the lowest finite number, as in TensorFlow.
+    return_taps : bool, optional
+        Return also which cell each window chose, as `Taps`. Needs ties "first" or "last". Default:
+        False.
+    out : ndarray, optional
+        An array that receives the result: of its shape, and of a dtype that it can be cast to.
+
+    Returns
+    -------
+    y : ndarray or Var
+        The maxima, in a new array of the dtype of x; `out` if given; a `Var` if x is one.
+    taps : Taps
+        Only if `return_taps`: the cell that each window chose.
+
+    Raises
+    ------
+    TypeError
+        If an argument has a wrong type, or the dtype of x is not floating, integer or boolean.
+    ValueError
+        If the windows do not fit the array, or an option has an unknown value. The message names
+        the argument, the value, and the values that are allowed.
+    MemoryError
+        If memory cannot hold the result.
+
+    See Also
+    --------
+    adaptive : The windows along one dimension.
+    adaptive_avg_pool : The means.
+    max_pool : Windows of one length.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import poolgrad as pg
+    >>> pg.adaptive_max_pool(np.arange(7), 3).tolist()
     [2, 4, 6]
+    >>> pg.adaptive_max_pool(np.zeros((8, 30, 40, 3)), 7, layout="NHWC").shape
+    (8, 7, 7, 3)
     """
     args = (size, axes, layout, ties, nan, return_taps)
-    known = answer("adaptive_max_pool", x, args) if out is None else None
+    known: Best | None = answer("adaptive_max_pool", x, args) if out is None else None
     if known is not None:
         return known
     x = accept("adaptive_max_pool", x)
@@ -106,24 +272,113 @@ def adaptive_max_pool(
     return best_of("adaptive_max_pool", x, geometry, False, Options(ties, nan, return_taps, out), args)
 
 
+@overload
 def adaptive_avg_pool(
-    x: Any,
-    size: int | Sequence[int | None] | None,
+    x: Var, size: AdaptiveSize, *, dtype: None = ..., out: None = ..., **options: Unpack[AdaptiveAvgOptions]
+) -> Var: ...
+@overload
+def adaptive_avg_pool(
+    x: ArrayLike,
+    size: AdaptiveSize,
+    *,
+    dtype: type[S] | np.dtype[S],
+    out: None = ...,
+    **options: Unpack[AdaptiveAvgOptions],
+) -> NDArray[S]: ...
+@overload
+def adaptive_avg_pool(
+    x: NDArray[F], size: AdaptiveSize, *, dtype: None = ..., out: None = ..., **options: Unpack[AdaptiveAvgOptions]
+) -> NDArray[F]: ...
+@overload
+def adaptive_avg_pool(
+    x: NDArray[IntOrBool],
+    size: AdaptiveSize,
+    *,
+    dtype: None = ...,
+    out: None = ...,
+    **options: Unpack[AdaptiveAvgOptions],
+) -> NDArray[np.float64]: ...
+@overload
+def adaptive_avg_pool(
+    x: ArrayLike,
+    size: AdaptiveSize,
+    *,
+    dtype: DTypeLike | None = ...,
+    out: NDArray[np.generic] | None = ...,
+    **options: Unpack[AdaptiveAvgOptions],
+) -> Numbers: ...
+def adaptive_avg_pool(
+    x: ArrayLike | Var,
+    size: AdaptiveSize,
     *,
     axes: Ints | None = None,
     layout: str | None = None,
     nan: Nan = "propagate",
-    dtype: npt.DTypeLike | None = None,
+    dtype: DTypeLike | None = None,
     rounding: Rounding = "nearest",
     out: Array | None = None,
-) -> Any:
-    """Average pooling over `size` windows per pooled axis that divide it evenly; None leaves an axis unpooled.
+) -> Result:
+    """Average pooling to a given number of windows per axis.
 
-    >>> adaptive_avg_pool(np.arange(7.0), 3).tolist()
+    The windows divide each pooled axis as evenly as whole cells allow; neighbours may share a cell.
+
+    Parameters
+    ----------
+    x : array_like or Var
+        The array to pool, of any rank: a NumPy array, a list, or anything with a buffer,
+        `__array__` or DLPack. A `Var` if the pool is part of a function that is differentiated.
+    size : int, sequence of int or None, or None
+        The number of windows: one for all pooled axes, or one for each. None leaves an axis as it
+        is.
+    axes : int or sequence of int, optional
+        The axes to pool, in ascending order. Default: all of them.
+    layout : str, optional
+        Names the axes instead of `axes`: a letter per axis, such as "NHWC". All but N and C are
+        pooled.
+    nan : {"propagate", "ignore", "tf"}, optional
+        The rule for NaN. "propagate" (default) and "tf": a window with NaN gives NaN. "ignore": NaN
+        is left out of sum and count, and a window of NaN alone gives NaN.
+    dtype : dtype, optional
+        The dtype of the result. Default: that of x if it is a float, else float64. Means are
+        rounded to an integer dtype by `rounding`, and refused if it cannot hold them. Not for a
+        `Var`.
+    rounding : {"nearest", "floor", "ceil", "toward_zero"}, optional
+        The rule by which means are rounded to an integer `dtype`. "nearest" (default) rounds halves
+        to the even number.
+    out : ndarray, optional
+        An array that receives the result: of its shape, and of a dtype that it can be cast to.
+
+    Returns
+    -------
+    y : ndarray or Var
+        The means, in a new array; `out` if given; a `Var` if x is one. Floats keep their dtype;
+        integers and booleans give float64.
+
+    Raises
+    ------
+    TypeError
+        If an argument has a wrong type, or the dtype of x is not floating, integer or boolean.
+    ValueError
+        If the windows do not fit the array, an option has an unknown value, or a dtype cannot hold
+        the results. The message names the argument, the value, and the values that are allowed.
+    MemoryError
+        If memory cannot hold the result.
+
+    See Also
+    --------
+    adaptive : The windows along one dimension.
+    adaptive_max_pool : The maxima.
+    avg_pool : Windows of one length.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import poolgrad as pg
+    >>> pg.adaptive_avg_pool(np.arange(7.0), 3).tolist()
     [1.0, 3.0, 5.0]
     """
     args = (size, axes, layout, nan, dtype, rounding)
-    known = answer("adaptive_avg_pool", x, args) if out is None else None
+    known: Result | None = answer("adaptive_avg_pool", x, args) if out is None else None
     if known is not None:
         return known
     x = accept("adaptive_avg_pool", x)
@@ -132,11 +387,11 @@ def adaptive_avg_pool(
     return folded("adaptive_avg_pool", x, geometry, how, args)
 
 
-def _over_all(op: str, x: Any, args: tuple[Any, ...], keepdims: bool, run: Callable[..., Any]) -> Any:
+def _over_all(op: str, x: Any, args: tuple[Any, ...], keepdims: bool, run: Callable[..., Any]) -> Result:
     """Run a pool over whole axes; the first two arguments are `axes` and `layout`."""
     flag(ArgumentErrors(op), "keepdims", keepdims)
     axes, layout = args[:2]
-    y = answer(op, x, args)
+    y: Result | None = answer(op, x, args)
     if y is None:
         x = accept(op, x)
         y = run(op, x, global_axes(ArgumentErrors(op), x.shape, axes, layout), args=args)
@@ -146,55 +401,226 @@ def _over_all(op: str, x: Any, args: tuple[Any, ...], keepdims: bool, run: Calla
     return y.reshape(tuple(n for d, n in enumerate(x.shape) if d not in pooled))
 
 
+@overload
+def global_max_pool(x: Var, **options: Unpack[GlobalMaxOptions]) -> Var: ...
+@overload
+def global_max_pool(x: NDArray[S], **options: Unpack[GlobalMaxOptions]) -> NDArray[S]: ...
+@overload
+def global_max_pool(x: ArrayLike, **options: Unpack[GlobalMaxOptions]) -> Numbers: ...
 def global_max_pool(
-    x: Any,
+    x: ArrayLike | Var,
     *,
     axes: Ints | None = None,
     layout: str | None = None,
     ties: Ties = "first",
     nan: Nan = "propagate",
     keepdims: bool = True,
-) -> Any:
-    """Return the largest cell over whole axes.
+) -> Result:
+    """Max pooling over whole axes.
 
-    >>> global_max_pool(np.array([[1, 5], [7, 2]]), axes=1).tolist()
+    Each pooled axis has one window, which covers it.
+
+    Parameters
+    ----------
+    x : array_like or Var
+        The array to pool, of any rank: a NumPy array, a list, or anything with a buffer,
+        `__array__` or DLPack. A `Var` if the pool is part of a function that is differentiated.
+    axes : int or sequence of int, optional
+        The axes to pool, in ascending order. Default: all of them.
+    layout : str, optional
+        Names the axes instead of `axes`: a letter per axis, such as "NHWC". All but N and C are
+        pooled.
+    ties : {"first", "last", "all", "split"}, optional
+        The cell that a derivative goes to if several cells of a window are the largest: the first
+        (default), the last, all of them in full, or all of them in equal shares. The result does
+        not depend on it.
+    nan : {"propagate", "ignore", "tf"}, optional
+        The rule for NaN. "propagate" (default): a window with NaN gives NaN. "ignore": NaN is left
+        out, and a window of NaN alone gives NaN. "tf": NaN is left out, and a window of NaN alone
+        gives the lowest finite number, as in TensorFlow.
+    keepdims : bool, optional
+        Keep the pooled axes, with length 1. Default: True.
+
+    Returns
+    -------
+    ndarray or Var
+        The maxima, in an array of the dtype of x; a `Var` if x is one.
+
+    Raises
+    ------
+    TypeError
+        If an argument has a wrong type, or the dtype of x is not floating, integer or boolean.
+    ValueError
+        If the windows do not fit the array, or an option has an unknown value. The message names
+        the argument, the value, and the values that are allowed.
+    MemoryError
+        If memory cannot hold the result.
+
+    See Also
+    --------
+    global_min_pool, global_avg_pool, global_sum_pool : Other pools over whole axes.
+    max_pool : Smaller windows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import poolgrad as pg
+    >>> pg.global_max_pool(np.array([[1, 5], [7, 2]]), axes=1).tolist()
     [[5], [7]]
+    >>> pg.global_max_pool(np.zeros((8, 28, 28, 3)), layout="NHWC", keepdims=False).shape
+    (8, 3)
     """
     run = partial(best_of, least=False, options=Options(ties, nan))
     return _over_all("global_max_pool", x, (axes, layout, ties, nan), keepdims, run)
 
 
+@overload
+def global_min_pool(x: Var, **options: Unpack[GlobalMaxOptions]) -> Var: ...
+@overload
+def global_min_pool(x: NDArray[S], **options: Unpack[GlobalMaxOptions]) -> NDArray[S]: ...
+@overload
+def global_min_pool(x: ArrayLike, **options: Unpack[GlobalMaxOptions]) -> Numbers: ...
 def global_min_pool(
-    x: Any,
+    x: ArrayLike | Var,
     *,
     axes: Ints | None = None,
     layout: str | None = None,
     ties: Ties = "first",
     nan: Nan = "propagate",
     keepdims: bool = True,
-) -> Any:
-    """Return the least cell over whole axes.
+) -> Result:
+    """Min pooling over whole axes.
 
-    >>> global_min_pool(np.array([[1, 5], [7, 2]]), axes=1, keepdims=False).tolist()
+    Each pooled axis has one window, which covers it.
+
+    Parameters
+    ----------
+    x : array_like or Var
+        The array to pool, of any rank: a NumPy array, a list, or anything with a buffer,
+        `__array__` or DLPack. A `Var` if the pool is part of a function that is differentiated.
+    axes : int or sequence of int, optional
+        The axes to pool, in ascending order. Default: all of them.
+    layout : str, optional
+        Names the axes instead of `axes`: a letter per axis, such as "NHWC". All but N and C are
+        pooled.
+    ties : {"first", "last", "all", "split"}, optional
+        The cell that a derivative goes to if several cells of a window are the least: the first
+        (default), the last, all of them in full, or all of them in equal shares. The result does
+        not depend on it.
+    nan : {"propagate", "ignore", "tf"}, optional
+        The rule for NaN. "propagate" (default): a window with NaN gives NaN. "ignore": NaN is left
+        out, and a window of NaN alone gives NaN. "tf": NaN is left out, and a window of NaN alone
+        gives the largest finite number, as in TensorFlow.
+    keepdims : bool, optional
+        Keep the pooled axes, with length 1. Default: True.
+
+    Returns
+    -------
+    ndarray or Var
+        The minima, in an array of the dtype of x; a `Var` if x is one.
+
+    Raises
+    ------
+    TypeError
+        If an argument has a wrong type, or the dtype of x is not floating, integer or boolean.
+    ValueError
+        If the windows do not fit the array, or an option has an unknown value. The message names
+        the argument, the value, and the values that are allowed.
+    MemoryError
+        If memory cannot hold the result.
+
+    See Also
+    --------
+    global_max_pool, global_avg_pool, global_sum_pool : Other pools over whole axes.
+    min_pool : Smaller windows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import poolgrad as pg
+    >>> pg.global_min_pool(np.array([[1, 5], [7, 2]]), axes=1, keepdims=False).tolist()
     [1, 2]
     """
     run = partial(best_of, least=True, options=Options(ties, nan))
     return _over_all("global_min_pool", x, (axes, layout, ties, nan), keepdims, run)
 
 
+@overload
+def global_avg_pool(x: Var, *, dtype: None = ..., **options: Unpack[GlobalAvgOptions]) -> Var: ...
+@overload
 def global_avg_pool(
-    x: Any,
+    x: ArrayLike, *, dtype: type[S] | np.dtype[S], **options: Unpack[GlobalAvgOptions]
+) -> NDArray[S]: ...
+@overload
+def global_avg_pool(x: NDArray[F], *, dtype: None = ..., **options: Unpack[GlobalAvgOptions]) -> NDArray[F]: ...
+@overload
+def global_avg_pool(
+    x: NDArray[IntOrBool], *, dtype: None = ..., **options: Unpack[GlobalAvgOptions]
+) -> NDArray[np.float64]: ...
+@overload
+def global_avg_pool(x: ArrayLike, *, dtype: DTypeLike | None = ..., **options: Unpack[GlobalAvgOptions]) -> Numbers: ...
+def global_avg_pool(
+    x: ArrayLike | Var,
     *,
     axes: Ints | None = None,
     layout: str | None = None,
     nan: Nan = "propagate",
-    dtype: npt.DTypeLike | None = None,
+    dtype: DTypeLike | None = None,
     rounding: Rounding = "nearest",
     keepdims: bool = True,
-) -> Any:
-    """Return the mean over whole axes.
+) -> Result:
+    """Average pooling over whole axes.
 
-    >>> global_avg_pool(np.array([[1.0, 5.0], [7.0, 2.0]]), axes=1).tolist()
+    Each pooled axis has one window, which covers it.
+
+    Parameters
+    ----------
+    x : array_like or Var
+        The array to pool, of any rank: a NumPy array, a list, or anything with a buffer,
+        `__array__` or DLPack. A `Var` if the pool is part of a function that is differentiated.
+    axes : int or sequence of int, optional
+        The axes to pool, in ascending order. Default: all of them.
+    layout : str, optional
+        Names the axes instead of `axes`: a letter per axis, such as "NHWC". All but N and C are
+        pooled.
+    nan : {"propagate", "ignore", "tf"}, optional
+        The rule for NaN. "propagate" (default) and "tf": a window with NaN gives NaN. "ignore": NaN
+        is left out of sum and count, and a window of NaN alone gives NaN.
+    dtype : dtype, optional
+        The dtype of the result. Default: that of x if it is a float, else float64. Means are
+        rounded to an integer dtype by `rounding`, and refused if it cannot hold them. Not for a
+        `Var`.
+    rounding : {"nearest", "floor", "ceil", "toward_zero"}, optional
+        The rule by which means are rounded to an integer `dtype`. "nearest" (default) rounds halves
+        to the even number.
+    keepdims : bool, optional
+        Keep the pooled axes, with length 1. Default: True.
+
+    Returns
+    -------
+    ndarray or Var
+        The means; a `Var` if x is one. Floats keep their dtype; integers and booleans give float64.
+
+    Raises
+    ------
+    TypeError
+        If an argument has a wrong type, or the dtype of x is not floating, integer or boolean.
+    ValueError
+        If the windows do not fit the array, an option has an unknown value, or a dtype cannot hold
+        the results. The message names the argument, the value, and the values that are allowed.
+    MemoryError
+        If memory cannot hold the result.
+
+    See Also
+    --------
+    global_max_pool, global_min_pool, global_sum_pool : Other pools over whole axes.
+    avg_pool : Smaller windows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import poolgrad as pg
+    >>> pg.global_avg_pool(np.array([[1.0, 5.0], [7.0, 2.0]]), axes=1).tolist()
     [[3.0], [4.5]]
     """
     how = Division(True, nan=nan, dtype=dtype, rounding=rounding)
@@ -202,18 +628,79 @@ def global_avg_pool(
     return _over_all("global_avg_pool", x, args, keepdims, partial(folded, how=how))
 
 
+@overload
+def global_sum_pool(x: Var, *, dtype: None = ..., **options: Unpack[GlobalSumOptions]) -> Var: ...
+@overload
 def global_sum_pool(
-    x: Any,
+    x: ArrayLike, *, dtype: type[S] | np.dtype[S], **options: Unpack[GlobalSumOptions]
+) -> NDArray[S]: ...
+@overload
+def global_sum_pool(x: NDArray[F], *, dtype: None = ..., **options: Unpack[GlobalSumOptions]) -> NDArray[F]: ...
+@overload
+def global_sum_pool(
+    x: NDArray[FitsInt64], *, dtype: None = ..., **options: Unpack[GlobalSumOptions]
+) -> NDArray[np.int64]: ...
+@overload
+def global_sum_pool(x: ArrayLike, *, dtype: DTypeLike | None = ..., **options: Unpack[GlobalSumOptions]) -> Numbers: ...
+def global_sum_pool(
+    x: ArrayLike | Var,
     *,
     axes: Ints | None = None,
     layout: str | None = None,
     nan: Nan = "propagate",
-    dtype: npt.DTypeLike | None = None,
+    dtype: DTypeLike | None = None,
     keepdims: bool = True,
-) -> Any:
-    """Return the sum over whole axes.
+) -> Result:
+    """Sum pooling over whole axes.
 
-    >>> global_sum_pool(np.array([[1, 5], [7, 2]]), axes=1, keepdims=False).tolist()
+    Each pooled axis has one window, which covers it.
+
+    Parameters
+    ----------
+    x : array_like or Var
+        The array to pool, of any rank: a NumPy array, a list, or anything with a buffer,
+        `__array__` or DLPack. A `Var` if the pool is part of a function that is differentiated.
+    axes : int or sequence of int, optional
+        The axes to pool, in ascending order. Default: all of them.
+    layout : str, optional
+        Names the axes instead of `axes`: a letter per axis, such as "NHWC". All but N and C are
+        pooled.
+    nan : {"propagate", "ignore", "tf"}, optional
+        The rule for NaN. "propagate" (default) and "tf": a window with NaN gives NaN. "ignore": NaN
+        counts as 0.
+    dtype : dtype, optional
+        The dtype of the result. Default: that of x if it is a float; int64 for integers, and uint64
+        for uint64. Sums are rounded to an integer dtype, and refused if it cannot hold them. Not
+        for a `Var`.
+    keepdims : bool, optional
+        Keep the pooled axes, with length 1. Default: True.
+
+    Returns
+    -------
+    ndarray or Var
+        The sums; a `Var` if x is one. Floats keep their dtype; integers and booleans give int64,
+        uint64 gives uint64.
+
+    Raises
+    ------
+    TypeError
+        If an argument has a wrong type, or the dtype of x is not floating, integer or boolean.
+    ValueError
+        If the windows do not fit the array, an option has an unknown value, or a dtype cannot hold
+        the results. The message names the argument, the value, and the values that are allowed.
+    MemoryError
+        If memory cannot hold the result.
+
+    See Also
+    --------
+    global_max_pool, global_min_pool, global_avg_pool : Other pools over whole axes.
+    sum_pool : Smaller windows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import poolgrad as pg
+    >>> pg.global_sum_pool(np.array([[1, 5], [7, 2]]), axes=1, keepdims=False).tolist()
     [6, 9]
     """
     how = Division(False, nan=nan, dtype=dtype)

@@ -9,7 +9,7 @@ from typing import Any
 from .._common.errors import ArgumentErrors, short_repr
 from . import pools
 from .sources import accept
-from .window_args import Ints, Windows
+from .types import Ints, Windows
 
 _POOLS = ("max_pool", "min_pool", "avg_pool", "sum_pool", "lp_pool")
 _CONVENTIONS: dict[str, dict[str, dict[str, Any]]] = {

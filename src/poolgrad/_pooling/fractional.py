@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .._common.arrays import Array
 from .._common.errors import ArgumentErrors, short_repr
 from .._windows.axis import Axis
 from .._windows.fractional import Philox, sequence
 from .._windows.sliding import edges
-from .maxima import Options, best_of
-from .means import Division, Rounding, folded
-from .selection import Nan, Ties
+from .maxima import Best, Options, best_of
+from .means import Division, folded
 from .sources import accept
-from .window_args import (
+from .tape import Result, Var
+from .taps import Taps
+from .types import (
+    DrawOptions,
+    F,
+    FractionalAvgOptions,
+    FractionalMaxOptions,
+    Int,
+    IntOrBool,
     Ints,
+    Nan,
+    Numbers,
+    Ratio,
+    Rounding,
+    S,
+    Seed,
+    Ties,
+)
+from .window_args import (
     WindowArgs,
     afford_windows,
     flag,
@@ -32,22 +48,67 @@ from .window_args import (
 _DRAWN = 256  # bytes that a window takes while windows are drawn at random, one by one
 
 
+@overload
+def fractional_windows(n: Int, ratio: Ratio = ..., **options: Unpack[DrawOptions]) -> Axis: ...
+@overload
+def fractional_windows(n: Sequence[Int], ratio: Ratio = ..., **options: Unpack[DrawOptions]) -> tuple[Axis, ...]: ...
 def fractional_windows(
-    n: int | Sequence[int],
-    ratio: float | Sequence[float] | None = None,
+    n: Int | Sequence[Int],
+    ratio: Ratio = None,
     *,
     size: Ints | None = None,
-    seed: int | tuple[int, int] | None = None,
+    seed: Seed = None,
     pseudo_random: bool = False,
     overlapping: bool = False,
-) -> Any:
-    """Random windows for fractional pooling: an `Axis` for one length, a tuple of them for several, drawn in that order.
+) -> Axis | tuple[Axis, ...]:
+    """Draw random windows for fractional pooling.
 
     The same seeds give the windows of TensorFlow's FractionalMaxPool(seed=seed[0], seed2=seed[1]).
 
-    >>> rows, cols = fractional_windows((10, 7), (1.5, 1.6), seed=(1, 2))
+    Parameters
+    ----------
+    n : int or sequence of int
+        The number of cells along the dimension, or along each of several.
+    ratio : float or sequence of float, optional
+        The mean length of the windows, at least 1: one for all dimensions, or one for each. A
+        dimension of n cells gets floor(n / ratio) windows. Give either `ratio` or `size`.
+    size : int or sequence of int, optional
+        The number of windows instead of `ratio`: one for all dimensions, or one for each.
+    seed : int or (int, int), optional
+        The seed of the windows: an integer, or TensorFlow's pair (seed, seed2). The same seed gives
+        the same windows. Default: fresh windows at each call.
+    pseudo_random : bool, optional
+        Draw windows of TensorFlow's pseudo-random kind, whose boundaries follow the ratio evenly,
+        instead of lengths in random order. Default: False.
+    overlapping : bool, optional
+        Let neighbouring windows share the cell at their boundary. Default: False.
+
+    Returns
+    -------
+    Axis or tuple of Axis
+        The windows: an axis for one length, a tuple of them for several, drawn in that order.
+
+    Raises
+    ------
+    TypeError
+        If an argument has a wrong type.
+    ValueError
+        If there would be less than one window, or more windows than cells.
+
+    See Also
+    --------
+    fractional_max_pool, fractional_avg_pool : Draw and pool.
+    max_pool : Takes the windows as `window`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import poolgrad as pg
+    >>> rows, cols = pg.fractional_windows((10, 7), (1.5, 1.6), seed=(1, 2))
     >>> rows.pairs()
     [(0, 1), (1, 3), (3, 4), (4, 6), (6, 8), (8, 10)]
+    >>> pg.max_pool(np.zeros((10, 7)), (rows, cols)).shape
+    (6, 4)
     """
     made = draw(ArgumentErrors("fractional_windows"), n, ratio, size, seed, pseudo_random, overlapping)
     return made if is_several(n) else made[0]
@@ -108,7 +169,7 @@ def drawn_windows(
     axes: Any,
     layout: Any,
     return_windows: bool = False,
-) -> tuple[WindowArgs, Any]:
+) -> tuple[WindowArgs, tuple[Axis, ...]]:
     """Draw fractional windows over the pooled axes of an array of that shape."""
     problems = ArgumentErrors(op)
     name, given = ("ratio", ratio) if is_several(ratio) else ("size", size)
@@ -121,18 +182,132 @@ def drawn_windows(
     return WindowArgs(list(made), axes=found), made
 
 
-def _with_windows(result: Any, windows: tuple[Axis, ...], wanted: bool) -> Any:
-    if not wanted:
-        return result
-    return (*result, windows) if isinstance(result, tuple) else (result, windows)
-
-
+@overload
 def fractional_max_pool(
-    x: Any,
-    ratio: float | Sequence[float] | None = None,
+    x: Var,
+    ratio: Ratio = ...,
+    *,
+    return_taps: Literal[False] = ...,
+    return_windows: Literal[False] = ...,
+    out: None = ...,
+    **options: Unpack[FractionalMaxOptions],
+) -> Var: ...
+@overload
+def fractional_max_pool(
+    x: Var,
+    ratio: Ratio = ...,
+    *,
+    return_taps: Literal[True],
+    return_windows: Literal[False] = ...,
+    out: None = ...,
+    **options: Unpack[FractionalMaxOptions],
+) -> tuple[Var, Taps]: ...
+@overload
+def fractional_max_pool(
+    x: Var,
+    ratio: Ratio = ...,
+    *,
+    return_taps: Literal[False] = ...,
+    return_windows: Literal[True],
+    out: None = ...,
+    **options: Unpack[FractionalMaxOptions],
+) -> tuple[Var, tuple[Axis, ...]]: ...
+@overload
+def fractional_max_pool(
+    x: Var,
+    ratio: Ratio = ...,
+    *,
+    return_taps: Literal[True],
+    return_windows: Literal[True],
+    out: None = ...,
+    **options: Unpack[FractionalMaxOptions],
+) -> tuple[Var, Taps, tuple[Axis, ...]]: ...
+@overload
+def fractional_max_pool(
+    x: NDArray[S],
+    ratio: Ratio = ...,
+    *,
+    return_taps: Literal[False] = ...,
+    return_windows: Literal[False] = ...,
+    out: None = ...,
+    **options: Unpack[FractionalMaxOptions],
+) -> NDArray[S]: ...
+@overload
+def fractional_max_pool(
+    x: NDArray[S],
+    ratio: Ratio = ...,
+    *,
+    return_taps: Literal[True],
+    return_windows: Literal[False] = ...,
+    out: None = ...,
+    **options: Unpack[FractionalMaxOptions],
+) -> tuple[NDArray[S], Taps]: ...
+@overload
+def fractional_max_pool(
+    x: NDArray[S],
+    ratio: Ratio = ...,
+    *,
+    return_taps: Literal[False] = ...,
+    return_windows: Literal[True],
+    out: None = ...,
+    **options: Unpack[FractionalMaxOptions],
+) -> tuple[NDArray[S], tuple[Axis, ...]]: ...
+@overload
+def fractional_max_pool(
+    x: NDArray[S],
+    ratio: Ratio = ...,
+    *,
+    return_taps: Literal[True],
+    return_windows: Literal[True],
+    out: None = ...,
+    **options: Unpack[FractionalMaxOptions],
+) -> tuple[NDArray[S], Taps, tuple[Axis, ...]]: ...
+@overload
+def fractional_max_pool(
+    x: ArrayLike,
+    ratio: Ratio = ...,
+    *,
+    return_taps: Literal[False] = ...,
+    return_windows: Literal[False] = ...,
+    out: NDArray[np.generic] | None = ...,
+    **options: Unpack[FractionalMaxOptions],
+) -> Numbers: ...
+@overload
+def fractional_max_pool(
+    x: ArrayLike,
+    ratio: Ratio = ...,
+    *,
+    return_taps: Literal[True],
+    return_windows: Literal[False] = ...,
+    out: NDArray[np.generic] | None = ...,
+    **options: Unpack[FractionalMaxOptions],
+) -> tuple[Numbers, Taps]: ...
+@overload
+def fractional_max_pool(
+    x: ArrayLike,
+    ratio: Ratio = ...,
+    *,
+    return_taps: Literal[False] = ...,
+    return_windows: Literal[True],
+    out: NDArray[np.generic] | None = ...,
+    **options: Unpack[FractionalMaxOptions],
+) -> tuple[Numbers, tuple[Axis, ...]]: ...
+@overload
+def fractional_max_pool(
+    x: ArrayLike,
+    ratio: Ratio = ...,
+    *,
+    return_taps: Literal[True],
+    return_windows: Literal[True],
+    out: NDArray[np.generic] | None = ...,
+    **options: Unpack[FractionalMaxOptions],
+) -> tuple[Numbers, Taps, tuple[Axis, ...]]: ...
+def fractional_max_pool(
+    x: ArrayLike | Var,
+    ratio: Ratio = None,
     *,
     size: Ints | None = None,
-    seed: int | tuple[int, int] | None = None,
+    seed: Seed = None,
     pseudo_random: bool = False,
     overlapping: bool = False,
     axes: Ints | None = None,
@@ -142,44 +317,289 @@ def fractional_max_pool(
     return_taps: bool = False,
     return_windows: bool = False,
     out: Array | None = None,
-) -> Any:
-    """Max pooling over random windows of about `ratio` cells; return y, then taps and windows if requested.
+) -> Best | tuple[Result, tuple[Axis, ...]] | tuple[Result, Taps, tuple[Axis, ...]]:
+    """Max pooling over windows that are drawn at random.
 
-    Pass the returned windows to max_pool as `window` to pool again with the same windows.
+    An axis of n cells gets m = floor(n / ratio) windows of floor(n / m) or ceil(n / m) cells, in random
+    order. The same seeds give the windows of TensorFlow's FractionalMaxPool.
 
+    Parameters
+    ----------
+    x : array_like or Var
+        The array to pool, of any rank: a NumPy array, a list, or anything with a buffer,
+        `__array__` or DLPack. A `Var` if the pool is part of a function that is differentiated.
+    ratio : float or sequence of float, optional
+        The mean length of the windows, at least 1: one for all pooled axes, or one for each. An
+        axis of n cells gets floor(n / ratio) windows. Give either `ratio` or `size`.
+    size : int or sequence of int, optional
+        The number of windows instead of `ratio`: one for all pooled axes, or one for each.
+    seed : int or (int, int), optional
+        The seed of the windows: an integer, or TensorFlow's pair (seed, seed2). The same seed gives
+        the same windows. Default: fresh windows at each call.
+    pseudo_random : bool, optional
+        Draw windows of TensorFlow's pseudo-random kind, whose boundaries follow the ratio evenly,
+        instead of lengths in random order. Default: False.
+    overlapping : bool, optional
+        Let neighbouring windows share the cell at their boundary. Default: False.
+    axes : int or sequence of int, optional
+        The axes to pool, in ascending order. Default: all of them.
+    layout : str, optional
+        Names the axes instead of `axes`: a letter per axis, such as "NHWC". All but N and C are
+        pooled.
+    ties : {"first", "last", "all", "split"}, optional
+        The cell that a derivative goes to if several cells of a window are the largest: the first
+        (default), the last, all of them in full, or all of them in equal shares. The result does
+        not depend on it.
+    nan : {"propagate", "ignore", "tf"}, optional
+        The rule for NaN. "propagate" (default): a window with NaN gives NaN. "ignore": NaN is left
+        out, and a window of NaN alone gives NaN. "tf": NaN is left out, and a window of NaN alone
+        gives the lowest finite number, as in TensorFlow.
+    return_taps : bool, optional
+        Return also which cell each window chose, as `Taps`. Needs ties "first" or "last". Default:
+        False.
+    return_windows : bool, optional
+        Return also the windows, one `Axis` per pooled axis. Pass them as `window` to another pool.
+        Default: False.
+    out : ndarray, optional
+        An array that receives the result: of its shape, and of a dtype that it can be cast to.
+
+    Returns
+    -------
+    y : ndarray or Var
+        The maxima, in a new array of the dtype of x; `out` if given; a `Var` if x is one.
+    taps : Taps
+        Only if `return_taps`: the cell that each window chose.
+    windows : tuple of Axis
+        Only if `return_windows`: the windows, one axis per pooled axis.
+
+    Raises
+    ------
+    TypeError
+        If an argument has a wrong type, or the dtype of x is not floating, integer or boolean.
+    ValueError
+        If the windows do not fit the array, or an option has an unknown value. The message names
+        the argument, the value, and the values that are allowed.
+    MemoryError
+        If memory cannot hold the result.
+
+    See Also
+    --------
+    fractional_windows : Draw the windows alone.
+    fractional_avg_pool : The means.
+    max_pool : Fixed windows, or windows that were drawn before.
+
+    Examples
+    --------
+    >>> import numpy as np
     >>> import poolgrad as pg
     >>> x = np.arange(10.0)
-    >>> y, windows = fractional_max_pool(x, 1.5, seed=(1, 2), return_windows=True)
-    >>> y.tolist(), np.array_equal(y, pg.max_pool(x, windows))
-    ([0.0, 2.0, 3.0, 5.0, 7.0, 9.0], True)
+    >>> y, windows = pg.fractional_max_pool(x, 1.5, seed=(1, 2), return_windows=True)
+    >>> y.tolist()
+    [0.0, 2.0, 3.0, 5.0, 7.0, 9.0]
+
+    Pool again with the same windows:
+
+    >>> np.array_equal(y, pg.max_pool(x, windows))
+    True
     """
     drawing = {"seed": seed, "pseudo_random": pseudo_random, "overlapping": overlapping}
     x = accept("fractional_max_pool", x)
     words, made = drawn_windows("fractional_max_pool", x.shape, ratio, size, drawing, axes, layout, return_windows)
     geometry = resolve(ArgumentErrors("fractional_max_pool"), x.shape, words)
     best = best_of("fractional_max_pool", x, geometry, False, Options(ties, nan, return_taps, out))
-    return _with_windows(best, made, return_windows)
+    if not return_windows:
+        return best
+    return (*best, made) if isinstance(best, tuple) else (best, made)
 
 
+@overload
 def fractional_avg_pool(
-    x: Any,
-    ratio: float | Sequence[float] | None = None,
+    x: Var,
+    ratio: Ratio = ...,
+    *,
+    dtype: None = ...,
+    return_windows: Literal[False] = ...,
+    out: None = ...,
+    **options: Unpack[FractionalAvgOptions],
+) -> Var: ...
+@overload
+def fractional_avg_pool(
+    x: Var,
+    ratio: Ratio = ...,
+    *,
+    dtype: None = ...,
+    return_windows: Literal[True],
+    out: None = ...,
+    **options: Unpack[FractionalAvgOptions],
+) -> tuple[Var, tuple[Axis, ...]]: ...
+@overload
+def fractional_avg_pool(
+    x: ArrayLike,
+    ratio: Ratio = ...,
+    *,
+    dtype: type[S] | np.dtype[S],
+    return_windows: Literal[False] = ...,
+    out: None = ...,
+    **options: Unpack[FractionalAvgOptions],
+) -> NDArray[S]: ...
+@overload
+def fractional_avg_pool(
+    x: ArrayLike,
+    ratio: Ratio = ...,
+    *,
+    dtype: type[S] | np.dtype[S],
+    return_windows: Literal[True],
+    out: None = ...,
+    **options: Unpack[FractionalAvgOptions],
+) -> tuple[NDArray[S], tuple[Axis, ...]]: ...
+@overload
+def fractional_avg_pool(
+    x: NDArray[F],
+    ratio: Ratio = ...,
+    *,
+    dtype: None = ...,
+    return_windows: Literal[False] = ...,
+    out: None = ...,
+    **options: Unpack[FractionalAvgOptions],
+) -> NDArray[F]: ...
+@overload
+def fractional_avg_pool(
+    x: NDArray[F],
+    ratio: Ratio = ...,
+    *,
+    dtype: None = ...,
+    return_windows: Literal[True],
+    out: None = ...,
+    **options: Unpack[FractionalAvgOptions],
+) -> tuple[NDArray[F], tuple[Axis, ...]]: ...
+@overload
+def fractional_avg_pool(
+    x: NDArray[IntOrBool],
+    ratio: Ratio = ...,
+    *,
+    dtype: None = ...,
+    return_windows: Literal[False] = ...,
+    out: None = ...,
+    **options: Unpack[FractionalAvgOptions],
+) -> NDArray[np.float64]: ...
+@overload
+def fractional_avg_pool(
+    x: NDArray[IntOrBool],
+    ratio: Ratio = ...,
+    *,
+    dtype: None = ...,
+    return_windows: Literal[True],
+    out: None = ...,
+    **options: Unpack[FractionalAvgOptions],
+) -> tuple[NDArray[np.float64], tuple[Axis, ...]]: ...
+@overload
+def fractional_avg_pool(
+    x: ArrayLike,
+    ratio: Ratio = ...,
+    *,
+    dtype: DTypeLike | None = ...,
+    return_windows: Literal[False] = ...,
+    out: NDArray[np.generic] | None = ...,
+    **options: Unpack[FractionalAvgOptions],
+) -> Numbers: ...
+@overload
+def fractional_avg_pool(
+    x: ArrayLike,
+    ratio: Ratio = ...,
+    *,
+    dtype: DTypeLike | None = ...,
+    return_windows: Literal[True],
+    out: NDArray[np.generic] | None = ...,
+    **options: Unpack[FractionalAvgOptions],
+) -> tuple[Numbers, tuple[Axis, ...]]: ...
+def fractional_avg_pool(
+    x: ArrayLike | Var,
+    ratio: Ratio = None,
     *,
     size: Ints | None = None,
-    seed: int | tuple[int, int] | None = None,
+    seed: Seed = None,
     pseudo_random: bool = False,
     overlapping: bool = False,
     axes: Ints | None = None,
     layout: str | None = None,
     nan: Nan = "propagate",
-    dtype: npt.DTypeLike | None = None,
+    dtype: DTypeLike | None = None,
     rounding: Rounding = "nearest",
     return_windows: bool = False,
     out: Array | None = None,
-) -> Any:
-    """Average pooling over random windows, drawn as in fractional_max_pool.
+) -> Result | tuple[Result, tuple[Axis, ...]]:
+    """Average pooling over windows that are drawn at random.
 
-    >>> fractional_avg_pool(np.arange(4.0), size=2, seed=1).tolist()
+    The windows are those of `fractional_max_pool`.
+
+    Parameters
+    ----------
+    x : array_like or Var
+        The array to pool, of any rank: a NumPy array, a list, or anything with a buffer,
+        `__array__` or DLPack. A `Var` if the pool is part of a function that is differentiated.
+    ratio : float or sequence of float, optional
+        The mean length of the windows, at least 1: one for all pooled axes, or one for each. An
+        axis of n cells gets floor(n / ratio) windows. Give either `ratio` or `size`.
+    size : int or sequence of int, optional
+        The number of windows instead of `ratio`: one for all pooled axes, or one for each.
+    seed : int or (int, int), optional
+        The seed of the windows: an integer, or TensorFlow's pair (seed, seed2). The same seed gives
+        the same windows. Default: fresh windows at each call.
+    pseudo_random : bool, optional
+        Draw windows of TensorFlow's pseudo-random kind, whose boundaries follow the ratio evenly,
+        instead of lengths in random order. Default: False.
+    overlapping : bool, optional
+        Let neighbouring windows share the cell at their boundary. Default: False.
+    axes : int or sequence of int, optional
+        The axes to pool, in ascending order. Default: all of them.
+    layout : str, optional
+        Names the axes instead of `axes`: a letter per axis, such as "NHWC". All but N and C are
+        pooled.
+    nan : {"propagate", "ignore", "tf"}, optional
+        The rule for NaN. "propagate" (default) and "tf": a window with NaN gives NaN. "ignore": NaN
+        is left out of sum and count, and a window of NaN alone gives NaN.
+    dtype : dtype, optional
+        The dtype of the result. Default: that of x if it is a float, else float64. Means are
+        rounded to an integer dtype by `rounding`, and refused if it cannot hold them. Not for a
+        `Var`.
+    rounding : {"nearest", "floor", "ceil", "toward_zero"}, optional
+        The rule by which means are rounded to an integer `dtype`. "nearest" (default) rounds halves
+        to the even number.
+    return_windows : bool, optional
+        Return also the windows, one `Axis` per pooled axis. Pass them as `window` to another pool.
+        Default: False.
+    out : ndarray, optional
+        An array that receives the result: of its shape, and of a dtype that it can be cast to.
+
+    Returns
+    -------
+    y : ndarray or Var
+        The means, in a new array; `out` if given; a `Var` if x is one. Floats keep their dtype;
+        integers and booleans give float64.
+    windows : tuple of Axis
+        Only if `return_windows`: the windows, one axis per pooled axis.
+
+    Raises
+    ------
+    TypeError
+        If an argument has a wrong type, or the dtype of x is not floating, integer or boolean.
+    ValueError
+        If the windows do not fit the array, an option has an unknown value, or a dtype cannot hold
+        the results. The message names the argument, the value, and the values that are allowed.
+    MemoryError
+        If memory cannot hold the result.
+
+    See Also
+    --------
+    fractional_windows : Draw the windows alone.
+    fractional_max_pool : The maxima.
+    avg_pool : Fixed windows, or windows that were drawn before.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import poolgrad as pg
+    >>> pg.fractional_avg_pool(np.arange(4.0), size=2, seed=1).tolist()
     [0.5, 2.5]
     """
     drawing = {"seed": seed, "pseudo_random": pseudo_random, "overlapping": overlapping}
@@ -187,4 +607,5 @@ def fractional_avg_pool(
     words, made = drawn_windows("fractional_avg_pool", x.shape, ratio, size, drawing, axes, layout, return_windows)
     geometry = resolve(ArgumentErrors("fractional_avg_pool"), x.shape, words)
     how = Division(True, nan=nan, dtype=dtype, rounding=rounding, out=out)
-    return _with_windows(folded("fractional_avg_pool", x, geometry, how), made, return_windows)
+    y = folded("fractional_avg_pool", x, geometry, how)
+    return (y, made) if return_windows else y

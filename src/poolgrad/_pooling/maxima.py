@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from .._common.arrays import Array
 from .._common.errors import ArgumentErrors, names_memory
 from .operators import Linear, TapGather
 from .repeated import Run
-from .selection import Nan, Ties, extreme, judge, value_finder
+from .selection import extreme, judge, value_finder
 from .sources import Layout, array_of, finish, lay_out
-from .tape import Var, lift
+from .tape import Result, Var, lift
 from .taps import Taps
+from .types import Nan, Ties
 from .window_args import PooledAxes, flag
+
+Best: TypeAlias = Result | tuple[Result, Taps]
+"""The result of a pool that may return its taps."""
 
 
 class Options(NamedTuple):
@@ -27,7 +31,7 @@ class Options(NamedTuple):
 @names_memory
 def best_of(
     op: str, x: Any, geometry: PooledAxes, least: bool, options: Options, args: tuple[Any, ...] | None = None
-) -> Any:
+) -> Best:
     """Return the largest or least of each window, with its taps if they are wanted; remember the call if `args` are given."""
     problems, out = ArgumentErrors(op), options.out
     judge(problems, options.ties, options.nan)
@@ -41,7 +45,8 @@ def best_of(
         return (pooled, _taps(operator, layout)) if options.return_taps else pooled
     options = options._replace(out=None)
     run = _taps_run(op, layout, least, options) if options.return_taps else _values_run(layout, least, options.nan)
-    return finish(op, x, array, layout, run, args, out)
+    found: Best = finish(op, x, array, layout, run, args, out)
+    return found
 
 
 def _with_operator(op: str, layout: Layout, x: Array, least: bool, options: Options) -> tuple[Array, Linear]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,12 +24,11 @@ from .._common.integers import (
 from .._windows.plan import Plan
 from .operators import Linear, Masked, WindowSum, exact_sums, inverse, per_window
 from .repeated import Run
-from .selection import Nan, has_nan, judge
+from .selection import has_nan, judge
 from .sources import DTYPES, Layout, array_of, finish, lay_out
-from .tape import Var, lift
+from .tape import Result, Var, lift
+from .types import Nan, Rounding
 from .window_args import PooledAxes, flag
-
-Rounding: TypeAlias = Literal["nearest", "floor", "ceil", "toward_zero"]
 
 
 class Division(NamedTuple):
@@ -92,7 +91,7 @@ def dtype_of(problems: ArgumentErrors, value: Any) -> np.dtype[Any]:
 
 
 @names_memory
-def folded(op: str, x: Any, geometry: PooledAxes, how: Division, args: tuple[Any, ...] | None = None) -> Any:
+def folded(op: str, x: Any, geometry: PooledAxes, how: Division, args: tuple[Any, ...] | None = None) -> Result:
     """Return the sum or mean of each window; remember the call if `args` are given."""
     problems, out = ArgumentErrors(op), how.out
     array = array_of(problems, x)
@@ -103,14 +102,16 @@ def folded(op: str, x: Any, geometry: PooledAxes, how: Division, args: tuple[Any
     cells, layout = lay_out(problems, array, geometry)
     if array.dtype.kind in WHOLE:
         how, by = how._replace(out=None), _per_result(problems, layout, how)
-        return finish(op, x, cells, layout, lambda x: _whole_fold(op, layout, x, by, how, dtype), args, out)
+        exact: Array = finish(op, x, cells, layout, lambda x: _whole_fold(op, layout, x, by, how, dtype), args, out)
+        return exact
     if isinstance(x, Var):
         if dtype is not None:
             problems.fail("dtype", dtype, "None where x is differentiated: a derivative has the dtype of x")
         return lift(folding(op, layout, how, cells), x)
     if how.nan == "ignore":  # the divisor depends on the cells
         args = None
-    return finish(op, x, cells, layout, _fold_run(op, layout, how._replace(out=None), dtype, cells), args, out)
+    found: Array = finish(op, x, cells, layout, _fold_run(op, layout, how._replace(out=None), dtype, cells), args, out)
+    return found
 
 
 def _fold_run(op: str, layout: Layout, how: Division, dtype: np.dtype[Any] | None, cells: Array) -> Run:

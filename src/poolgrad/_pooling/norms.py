@@ -14,7 +14,7 @@ from .._windows.plan import Plan
 from .operators import Linear, WindowSum, widest
 from .selection import best_values
 from .sources import array_of, finish, lay_out
-from .tape import Var, lift
+from .tape import Result, Var, lift
 from .window_args import PooledAxes
 
 _TOGETHER = 1 << 20  # cells of windows that are scaled in one go
@@ -39,7 +39,7 @@ def check_power(op: str, p: Any, dtype: np.dtype[Any]) -> int | float:
 @names_memory
 def norm_of(
     op: str, x: Any, geometry: PooledAxes, p: int | float, args: tuple[Any, ...] | None = None, out: Array | None = None
-) -> Any:
+) -> Result:
     """Return the p-norm of each window; remember the call if `args` are given."""
     problems = ArgumentErrors(op)
     array, layout = lay_out(problems, array_of(problems, x), geometry)
@@ -47,7 +47,8 @@ def norm_of(
     operator.name = f"{op} operator"
     if isinstance(x, Var):
         return traced_norms(operator, x, p)
-    return finish(op, x, array, layout, lambda x: norms(operator, x, p), args, out)
+    found: Array = finish(op, x, array, layout, lambda x: norms(operator, x, p), args, out)
+    return found
 
 
 @np.errstate(all="ignore")

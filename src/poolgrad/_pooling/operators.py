@@ -13,7 +13,7 @@ from copy import copy
 from functools import lru_cache
 from itertools import product
 from math import prod
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 
@@ -25,8 +25,6 @@ from .._kernels.native import Astray
 from .._ops.semantics import Mean, Share
 from .._windows.plan import Plan, phases
 from .._windows.plan_cache import SHORT
-
-Reduce: TypeAlias = Literal["sum", "assign"]
 
 _HALVES = ("float16", "bfloat16")
 _WIDEN = "v.astype(float) gives the nearest floats"

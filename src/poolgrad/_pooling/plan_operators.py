@@ -10,9 +10,10 @@ from .._common.errors import ArgumentErrors, short_repr
 from .._windows.plan import Plan
 from .means import Division, folding
 from .operators import Linear
-from .selection import Nan, Ties, extreme, judge
+from .selection import extreme, judge
 from .sources import Layout, array_of, lay_out
 from .tape import Var, lift
+from .types import Nan, Ties
 from .window_args import PooledAxes
 
 

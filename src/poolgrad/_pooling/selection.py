@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +14,7 @@ from .._ops.semantics import Start
 from .._windows.axis import Axis
 from .._windows.plan import Plan
 from .operators import Ordered, Sharing, TapGather, dilated, forth_by, parts, per_window
-
-Ties: TypeAlias = Literal["first", "last", "all", "split"]
-Nan: TypeAlias = Literal["propagate", "ignore", "tf"]
+from .types import Nan, Ties
 
 _TIES = ("first", "last", "all", "split")
 _NAN = ("propagate", "ignore", "tf")

@@ -15,7 +15,7 @@ from .._windows.plan import MOST_AXES, Plan
 from .._windows.plan_cache import SHORT, cache_plan
 from .operators import inverse, put
 from .repeated import Run, remember
-from .tape import Var
+from .tape import Result, Var
 from .window_args import PooledAxes, WindowArgs, flag, resolve
 
 
@@ -37,7 +37,7 @@ class Layout(NamedTuple):
         return self.dtype != np.bool_ and self.order == tuple(range(len(self.order)))
 
 
-def accept(op: str, x: Any) -> Any:
+def accept(op: str, x: Any) -> Result:
     """Return x as a plain array, or as the variable that it is: the one place where a pool converts its argument."""
     if (type(x) is np.ndarray and x.dtype.isnative) or isinstance(x, Var):
         return x

@@ -27,13 +27,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import count
 from threading import local
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, TypeAlias, TypeVar, overload
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from .._common.arrays import Array, as_array
 from .._common.errors import ArgumentErrors, short_repr
 from .operators import Linear, Traced
+from .types import Int, Numbers, S
 
 Pullback = Callable[["Var"], "Var"]
 Parents = tuple[tuple["Var", Pullback], ...]
@@ -77,13 +79,46 @@ def _by_hand(parents: Parents) -> Levels:
 
 
 class Var(Traced):
-    """An array that remembers how it was made. Pools, + - * / **, abs, sum and reshape work on it.
+    """An array that records how it was computed, so that `grad`, `vjp` and `jvp` can differentiate it.
 
-    `Var(array)` makes one by hand: a variable for all functions that are differentiated later. Inside such a function it makes a constant.
+    The function that you differentiate receives a variable. It may use every pool, ``+ - * / **``, `abs`, `sum` and `reshape`;
+    other NumPy functions raise a TypeError. For more operations, use the adapter of a framework.
+
+    Parameters
+    ----------
+    value : ndarray
+        The value. A constant that meets a variable takes the dtype of the variable.
+    parents, levels, borrowed : optional
+        Bookkeeping of the tape; leave them out.
+
+    Attributes
+    ----------
+    value : ndarray
+        The value, a plain array. Do not write to it.
+
+    See Also
+    --------
+    grad, vjp, jvp : Differentiate a function of a variable.
+
+    Notes
+    -----
+    Functions that are differentiated receive their variables, so you rarely make one. `Var(array)` makes a variable for all
+    functions that are differentiated later. Inside such a function it makes a constant.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import poolgrad as pg
+    >>> def loss(x):  # x is a variable
+    ...     y = pg.avg_pool(x, 2)
+    ...     return (y * y / 2).sum()
+    >>> pg.grad(loss, np.array([1.0, 3.0, 5.0, 7.0])).tolist()
+    [1.0, 1.0, 3.0, 3.0]
     """
 
     __slots__ = ("borrowed", "levels", "parents", "value")
     __array_ufunc__ = None  # NumPy leaves arithmetic with a variable to the variable
+    value: Numbers
 
     def __init__(
         self, value: Array, parents: Parents = (), levels: Levels | None = None, borrowed: bool = False
@@ -108,10 +143,12 @@ class Var(Traced):
         """The dtype of the value."""
         return self.value.dtype
 
-    def __array__(self, *_: Any, **__: Any) -> Array:
-        raise TypeError(
-            "Var: an array that is being differentiated: got a NumPy function, wanted a pool, + - * / **, abs, sum or reshape"
-        )
+    if not TYPE_CHECKING:  # a type checker must not take a variable for an array-like
+
+        def __array__(self, *_: Any, **__: Any) -> NoReturn:
+            raise TypeError(
+                "Var: an array that is being differentiated: got a NumPy function, wanted a pool, + - * / **, abs, sum or reshape"
+            )
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise TypeError("Var: pickle: got a variable, whose functions cannot be stored, wanted its array: .value")
@@ -125,7 +162,7 @@ class Var(Traced):
     def __repr__(self) -> str:
         return f"Var({self.value!r})"
 
-    def __add__(self, other: Any) -> Var:
+    def __add__(self, other: Var | ArrayLike) -> Var:
         a, b = self, other if isinstance(other, Var) else _constant("+", other, self)
         try:
             value = a.value + b.value
@@ -133,7 +170,7 @@ class Var(Traced):
             _refuse("+", a, b)
         return Var(value, ((a, lambda g: _fit(g, a)), (b, lambda g: _fit(g, b))), _join(a.levels, b.levels))
 
-    def __sub__(self, other: Any) -> Var:
+    def __sub__(self, other: Var | ArrayLike) -> Var:
         a, b = self, other if isinstance(other, Var) else _constant("-", other, self)
         try:
             value = a.value - b.value
@@ -141,7 +178,7 @@ class Var(Traced):
             _refuse("-", a, b)
         return Var(value, ((a, lambda g: _fit(g, a)), (b, lambda g: _fit(-g, b))), _join(a.levels, b.levels))
 
-    def __mul__(self, other: Any) -> Var:
+    def __mul__(self, other: Var | ArrayLike) -> Var:
         a, b = self, other if isinstance(other, Var) else _constant("*", other, self)
         try:
             value = a.value * b.value
@@ -152,7 +189,7 @@ class Var(Traced):
             _keep(b, a.levels)
         return Var(value, ((a, lambda g: _fit(g * b, a)), (b, lambda g: _fit(g * a, b))), _join(a.levels, b.levels))
 
-    def __truediv__(self, other: Any) -> Var:
+    def __truediv__(self, other: Var | ArrayLike) -> Var:
         a, b = self, other if isinstance(other, Var) else _constant("/", other, self)
         try:
             value = a.value / b.value
@@ -183,10 +220,10 @@ class Var(Traced):
     def __neg__(self) -> Var:
         return Var(-self.value, ((self, lambda g: -g),), self.levels)
 
-    def __rsub__(self, other: Any) -> Var:
+    def __rsub__(self, other: Var | ArrayLike) -> Var:
         return _constant("-", other, self) - self
 
-    def __rtruediv__(self, other: Any) -> Var:
+    def __rtruediv__(self, other: Var | ArrayLike) -> Var:
         return _constant("/", other, self) / self
 
     __radd__ = __add__
@@ -197,14 +234,51 @@ class Var(Traced):
         return lift(operator, self)
 
     def sum(self) -> Var:
-        """Return the sum of all cells."""
+        """Return the sum of all cells.
+
+        Returns
+        -------
+        Var
+            A variable of shape `()` and of the same dtype.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import poolgrad as pg
+        >>> pg.grad(lambda x: (3 * x).sum(), np.array([1.0, 2.0])).tolist()
+        [3.0, 3.0]
+        """
         total = np.asarray(self.value.sum(dtype=self.dtype))
         return Var(total, ((self, lambda g: _broadcast(g, self.shape)),), self.levels)
 
-    def reshape(self, *shape: Any) -> Var:
-        """Return the same cells in another shape."""
+    def reshape(self, *shape: Int | tuple[Int, ...] | list[Int]) -> Var:
+        """Return the same cells in another shape.
+
+        Parameters
+        ----------
+        *shape : int or tuple of int
+            The new shape, as `numpy.ndarray.reshape` takes it; one length may be -1.
+
+        Returns
+        -------
+        Var
+            A variable of that shape.
+
+        Raises
+        ------
+        ValueError
+            If the new shape has another number of cells.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import poolgrad as pg
+        >>> y, _ = pg.vjp(lambda x: pg.max_pool(x.reshape(2, 2), 2), np.arange(4.0))
+        >>> y.tolist()
+        [[3.0]]
+        """
         try:
-            value = self.value.reshape(*shape)
+            value = self.value.reshape(*shape)  # type: ignore[arg-type]  # NumPy takes a shape or its lengths
         except (TypeError, ValueError, OverflowError):
             ArgumentErrors("Var").fail("reshape", short_repr(shape), f"a shape of as many cells as {list(self.shape)}")
         return Var(value, ((self, lambda g: g.reshape(self.shape)),), self.levels, self.borrowed)
@@ -402,12 +476,68 @@ def _aligned(op: str, name: str, value: Any, like: Var) -> Var:
     return given
 
 
-def vjp(f: Callable[[Any], Any], x: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """Return f(x), and the function that maps a cotangent of f(x) to the cotangent of x.
+T_co = TypeVar("T_co", bound=np.generic, covariant=True)
+Function: TypeAlias = Callable[[Var], Var]
+Result: TypeAlias = Array | Var
+"""The result of a pool: an array, or a variable if its argument is one."""
 
-    It nests: where x, g or f(x) depend on a variable of a function that is itself differentiated, the results are variables, which
-    gives every order. Arrays may be changed afterwards: whatever the pullback reads is kept as it was.
 
+class ArrayPullback(Protocol[T_co]):
+    """The second result of `vjp`: it takes a cotangent of f(x), and returns the cotangent of x."""
+
+    @overload
+    def __call__(self, g: Var) -> Var: ...
+    @overload
+    def __call__(self, g: ArrayLike) -> NDArray[T_co]: ...
+
+
+@overload
+def vjp(f: Function, x: Var) -> tuple[Var, Callable[[Var | ArrayLike], Var]]: ...
+@overload
+def vjp(f: Function, x: NDArray[S]) -> tuple[NDArray[S], ArrayPullback[S]]: ...
+@overload
+def vjp(f: Function, x: ArrayLike) -> tuple[Numbers, ArrayPullback[np.number[Any]]]: ...
+def vjp(f: Function, x: Any) -> Any:
+    """Compute f(x), and the function that maps a cotangent of f(x) to the cotangent of x.
+
+    This is reverse mode: the vector-Jacobian product. With J the Jacobian matrix of f at x, the second result maps g to ``J.T @ g``.
+
+    Parameters
+    ----------
+    f : callable
+        A function of one variable. It receives a `Var` and returns one; see `Var` for the operations that it may use.
+    x : array_like or Var
+        The point at which f is differentiated, of a floating dtype.
+
+    Returns
+    -------
+    y : ndarray or Var
+        f(x).
+    back : callable
+        ``back(g)`` returns the cotangent of x, an array of the shape and dtype of x. `g` has the shape of y, and may be a `Var`. It
+        can be called many times.
+
+    Raises
+    ------
+    TypeError
+        If f is not callable or does not return a variable, or if x has no floating dtype.
+    ValueError
+        If g has another shape than y.
+
+    See Also
+    --------
+    grad : The gradient of a function that returns a single number.
+    jvp : Forward mode.
+
+    Notes
+    -----
+    The call nests to any order. If x, g or f(x) depend on a variable of a function that is differentiated itself, the results are
+    variables; else they are arrays. A type checker assumes arrays for an array x. You may change x and g afterwards: the pullback
+    keeps copies of the values that it reads.
+
+    Examples
+    --------
+    >>> import numpy as np
     >>> import poolgrad as pg
     >>> y, back = pg.vjp(lambda x: pg.max_pool(x, 2), np.array([1.0, 3.0, 2.0, 0.0]))
     >>> y.tolist(), back(np.array([10.0, 20.0])).tolist()
@@ -421,13 +551,66 @@ def vjp(f: Callable[[Any], Any], x: Any) -> tuple[Any, Callable[[Any], Any]]:
     return trace.give(trace.y), back
 
 
-def jvp(f: Callable[[Any], Any], x: Any, v: Any) -> tuple[Any, Any]:
-    """Return f(x), and its derivative along v, computed as the pullback of the (linear) pullback.
+@overload
+def jvp(f: Function, x: Var, v: Var | ArrayLike) -> tuple[Var, Var]: ...
+@overload
+def jvp(f: Function, x: ArrayLike, v: Var) -> tuple[Var, Var]: ...
+@overload
+def jvp(f: Function, x: NDArray[S], v: ArrayLike) -> tuple[NDArray[S], NDArray[S]]: ...
+@overload
+def jvp(f: Function, x: ArrayLike, v: ArrayLike) -> tuple[Numbers, Numbers]: ...
+def jvp(f: Function, x: Any, v: Any) -> Any:
+    """Compute f(x), and the derivative of f at x along v.
 
+    This is forward mode: the Jacobian-vector product ``J @ v``. With ``f = lambda x: pg.grad(loss, x)`` it is the Hessian of `loss`
+    times v.
+
+    Parameters
+    ----------
+    f : callable
+        A function of one variable. It receives a `Var` and returns one; see `Var` for the operations that it may use.
+    x : array_like or Var
+        The point at which f is differentiated, of a floating dtype.
+    v : array_like or Var
+        The direction, of the shape of x.
+
+    Returns
+    -------
+    y : ndarray or Var
+        f(x).
+    dy : ndarray or Var
+        The derivative along v, of the shape and dtype of y.
+
+    Raises
+    ------
+    TypeError
+        If f is not callable or does not return a variable, or if x has no floating dtype.
+    ValueError
+        If v has another shape than x.
+
+    See Also
+    --------
+    vjp : Reverse mode.
+    grad : The gradient of a function that returns a single number.
+
+    Notes
+    -----
+    The derivative is the pullback of the pullback, which is linear. The results are variables where those of `vjp` are.
+
+    Examples
+    --------
+    >>> import numpy as np
     >>> import poolgrad as pg
     >>> y, dy = pg.jvp(lambda x: pg.avg_pool(x, 2), np.array([1.0, 3.0]), np.array([1.0, 0.0]))
     >>> y.tolist(), dy.tolist()
     ([2.0], [0.5])
+
+    The Hessian of a loss times a vector:
+
+    >>> def loss(x):
+    ...     return (pg.max_pool(x, 2) ** 3).sum()
+    >>> pg.jvp(lambda x: pg.grad(loss, x), np.array([1.0, 3.0]), np.ones(2))[1].tolist()
+    [0.0, 18.0]
     """
     level, start = _begin("jvp", f, x)
     tangent = _aligned("jvp", "v", v, start)
@@ -440,11 +623,48 @@ def jvp(f: Callable[[Any], Any], x: Any, v: Any) -> tuple[Any, Any]:
     return trace.give(trace.y, v), trace.give(dy, v)
 
 
-def grad(f: Callable[[Any], Any], x: Any) -> Any:
-    """Return the gradient at x of a function that returns a single number.
+@overload
+def grad(f: Function, x: Var) -> Var: ...
+@overload
+def grad(f: Function, x: NDArray[S]) -> NDArray[S]: ...
+@overload
+def grad(f: Function, x: ArrayLike) -> Numbers: ...
+def grad(f: Function, x: Any) -> Any:
+    """Compute the gradient at x of a function that returns a single number.
 
-    It may use variables of a function around it, which is differentiated too:
+    Parameters
+    ----------
+    f : callable
+        A function of one variable. It receives a `Var` and returns one of shape `()`, for example by ``...sum()``; see `Var` for the
+        operations that it may use.
+    x : array_like or Var
+        The point at which f is differentiated, of a floating dtype.
 
+    Returns
+    -------
+    ndarray or Var
+        The gradient, of the shape and dtype of x.
+
+    Raises
+    ------
+    TypeError
+        If f is not callable or does not return a variable, or if x has no floating dtype.
+    ValueError
+        If f does not return a single number.
+
+    See Also
+    --------
+    vjp : The same for functions that return arrays.
+    jvp : Forward mode, and Hessians times vectors.
+
+    Notes
+    -----
+    f may use variables of a function around it, which is differentiated too. The gradient is a variable then, as in the second
+    example; else it is an array. A type checker assumes an array for an array x.
+
+    Examples
+    --------
+    >>> import numpy as np
     >>> import poolgrad as pg
     >>> pg.grad(lambda x: (pg.max_pool(x, 2) ** 2).sum(), np.array([1.0, 3.0])).tolist()
     [0.0, 6.0]

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any, NamedTuple, NoReturn, TypeAlias
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._common.arrays import afford
 from .._common.errors import ArgumentErrors, short_repr
 from .._windows.axis import Axis
 from .._windows.plan import Plan, TooManyAxes
 from .._windows.sliding import EmptyWindow, how_many, same_pads, slide
-
-Ints: TypeAlias = int | Sequence[int]
-Window: TypeAlias = int | Axis
-Windows: TypeAlias = Window | Sequence[Window | Sequence[tuple[int, int]]]
-Padding: TypeAlias = str | int | Sequence[int | tuple[int, int]]
+from .types import Int, Ints, Padding, Stride, Windows
 
 _STRINGS = ("valid", "same", "same_lower")
 _MOST = 4096  # integers in a list; what is longer is something else by mistake
@@ -272,22 +269,146 @@ def sizes(problems: ArgumentErrors, shape: Any) -> tuple[int, ...]:
     return integer_list(problems, "shape", shape, None, 0)
 
 
-def plan(shape: Sequence[int], window: Windows, stride: Ints | None = None, **words: Any) -> Plan:
-    """Return the windows for an array of that shape; arguments as in the pools.
+def plan(
+    shape: Sequence[Int] | NDArray[np.integer[Any]],
+    window: Windows,
+    stride: Stride = None,
+    *,
+    padding: Padding = "valid",
+    dilation: Ints = 1,
+    axes: Ints | None = None,
+    layout: str | None = None,
+    ceil_mode: bool = False,
+) -> Plan:
+    """Make the windows of a pool for an array of a given shape.
 
-    >>> plan((4, 4), 2).dest
-    (2, 2)
+    Operators are made from plans. A pool makes its plan itself.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        The shape of the array to pool.
+    window : int, Axis, or sequence of them
+        The length of the windows: one for all pooled axes, or one for each. Boundaries may stand
+        for a length: an `Axis`, or a list of pairs (start, stop); the other window arguments do not
+        change them.
+    stride : int or sequence of int, optional
+        The step from one window to the next: one for all pooled axes, or one for each. Default: the
+        window.
+    padding : {"valid", "same", "same_lower"}, int, or sequence, optional
+        The cells by which windows extend past the edges: one number, one per pooled axis, or a pair
+        (before, after) per pooled axis. "valid" (default) is 0. "same" gives ceil(length / stride)
+        windows; an odd cell goes after the array, with "same_lower" before it. Padding moves the
+        windows and has no cells: no result depends on a padded value.
+    dilation : int or sequence of int, optional
+        The distance between neighbouring cells of a window. Default: 1.
+    axes : int or sequence of int, optional
+        The axes to pool, in ascending order. Default: all of them.
+    layout : str, optional
+        Names the axes instead of `axes`: a letter per axis, such as "NHWC". All but N and C are
+        pooled.
+    ceil_mode : bool, optional
+        Round the number of windows up: the last one may extend past the end if it begins before it.
+        Default: False.
+
+    Returns
+    -------
+    Plan
+        The windows; its `dest` is the shape of the pooled array.
+
+    Raises
+    ------
+    TypeError
+        If an argument has a wrong type.
+    ValueError
+        If the windows do not fit the array, or an option has an unknown value. The message names
+        the argument, the value, and the values that are allowed.
+    MemoryError
+        If memory cannot hold the windows.
+
+    See Also
+    --------
+    output_shape : The shape of the pooled array alone.
+    averaging, summing, max_operator, min_operator, picking : Make operators from a plan.
+    Plan : Make a plan from axes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import poolgrad as pg
+    >>> windows = pg.plan((4, 4), 2)
+    >>> windows.source, windows.dest
+    ((4, 4), (2, 2))
     """
-    return resolve(
-        ArgumentErrors("plan"), sizes(ArgumentErrors("plan"), shape), WindowArgs(window, stride, **words)
-    ).plan
+    problems, words = ArgumentErrors("plan"), WindowArgs(window, stride, padding, dilation, axes, layout, ceil_mode)
+    return resolve(problems, sizes(problems, shape), words).plan
 
 
-def output_shape(shape: Sequence[int], window: Windows, stride: Ints | None = None, **words: Any) -> tuple[int, ...]:
-    """Return the shape of the pooled array for an array of that shape.
+def output_shape(
+    shape: Sequence[Int] | NDArray[np.integer[Any]],
+    window: Windows,
+    stride: Stride = None,
+    *,
+    padding: Padding = "valid",
+    dilation: Ints = 1,
+    axes: Ints | None = None,
+    layout: str | None = None,
+    ceil_mode: bool = False,
+) -> tuple[int, ...]:
+    """Return the shape of the pooled array for an array of a given shape.
 
-    >>> output_shape((1, 5, 5, 3), 2, layout="NHWC", ceil_mode=True)
+    Parameters
+    ----------
+    shape : sequence of int
+        The shape of the array to pool.
+    window : int, Axis, or sequence of them
+        The length of the windows: one for all pooled axes, or one for each. Boundaries may stand
+        for a length: an `Axis`, or a list of pairs (start, stop); the other window arguments do not
+        change them.
+    stride : int or sequence of int, optional
+        The step from one window to the next: one for all pooled axes, or one for each. Default: the
+        window.
+    padding : {"valid", "same", "same_lower"}, int, or sequence, optional
+        The cells by which windows extend past the edges: one number, one per pooled axis, or a pair
+        (before, after) per pooled axis. "valid" (default) is 0. "same" gives ceil(length / stride)
+        windows; an odd cell goes after the array, with "same_lower" before it. Padding moves the
+        windows and has no cells: no result depends on a padded value.
+    dilation : int or sequence of int, optional
+        The distance between neighbouring cells of a window. Default: 1.
+    axes : int or sequence of int, optional
+        The axes to pool, in ascending order. Default: all of them.
+    layout : str, optional
+        Names the axes instead of `axes`: a letter per axis, such as "NHWC". All but N and C are
+        pooled.
+    ceil_mode : bool, optional
+        Round the number of windows up: the last one may extend past the end if it begins before it.
+        Default: False.
+
+    Returns
+    -------
+    tuple of int
+
+    Raises
+    ------
+    TypeError
+        If an argument has a wrong type.
+    ValueError
+        If the windows do not fit the array, or an option has an unknown value. The message names
+        the argument, the value, and the values that are allowed.
+    MemoryError
+        If memory cannot hold the windows.
+
+    See Also
+    --------
+    plan : The windows themselves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import poolgrad as pg
+    >>> pg.output_shape((1, 5, 5, 3), 2, layout="NHWC", ceil_mode=True)
     (1, 3, 3, 3)
     """
     problems = ArgumentErrors("output_shape")
-    return resolve(problems, sizes(problems, shape), WindowArgs(window, stride, **words)).plan.dest
+    words = WindowArgs(window, stride, padding, dilation, axes, layout, ceil_mode)
+    return resolve(problems, sizes(problems, shape), words).plan.dest

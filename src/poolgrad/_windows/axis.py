@@ -49,20 +49,56 @@ def frozen_integers(values: npt.ArrayLike) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """Cell i of the result reads start[i]:stop[i]:step of an axis of `length`; span[i] is how many cells before it was cut.
+    """The windows along one dimension: cell i of the result reads cells start[i]:stop[i]:step of the source.
 
-    >>> axis = Axis(5, [0, 1, 3], [2, 4, 5])
+    Pass an axis as `window` to a pool, or several, one per pooled axis. An axis never changes: it copies the boundaries, and its
+    arrays are read-only. Axes can be iterated over, pickled and copied.
+
+    Parameters
+    ----------
+    length : int
+        The number of source cells along the dimension.
+    start, stop : array_like of int
+        The first cell of each window, and the cell after its last one. Both ascend.
+    span : array_like of int, optional
+        The number of cells that each window had before the edges cut it; `count_include_pad` divides by it. Default: its cells.
+    step : int, optional
+        The distance between the cells of a window: its dilation. Default: 1.
+
+    Attributes
+    ----------
+    count : ndarray of int64
+        The number of cells of each window.
+
+    Raises
+    ------
+    TypeError
+        If a boundary is not an integer.
+    ValueError
+        If a window is not inside the dimension, or windows do not ascend.
+
+    See Also
+    --------
+    Plan : An axis per dimension of an array.
+    sliding_axis, reach, edges, whole, adaptive, fractional_windows : Make axes.
+
+    Examples
+    --------
+    >>> import poolgrad as pg
+    >>> axis = pg.Axis(5, [0, 1, 3], [2, 4, 5])
     >>> axis.pairs()
     [(0, 2), (1, 4), (3, 5)]
     >>> axis.transpose().pairs()
     [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)]
+    >>> pg.max_pool([4, 1, 7, 2, 3], axis).tolist()
+    [4, 7, 3]
     """
 
     length: int
     start: Ints
     stop: Ints
-    span: Ints | None = None
-    step: int = 1
+    span: Ints
+    step: int
     count: Ints = field(init=False)
 
     def __init__(
@@ -104,7 +140,7 @@ class Axis:
         return f"Axis({self.length}, {self.start.tolist()}, {self.stop.tolist()}{step})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        span = None if self.span is None or self.span is self.count else _packed(self.span)
+        span = None if self.span is self.count else _packed(self.span)
         return _unpacked, (self.length, self.step, _packed(self.start), _packed(self.stop), span)
 
     def __copy__(self) -> Axis:
@@ -117,12 +153,24 @@ class Axis:
         return iter(self.pairs())
 
     def pairs(self) -> list[tuple[int, int]]:
-        """Return the windows as (start, stop)."""
+        """Return the windows as pairs.
+
+        Returns
+        -------
+        list of (int, int)
+            The start and the stop of each window.
+
+        Examples
+        --------
+        >>> import poolgrad as pg
+        >>> pg.edges(5, [0, 2, 5]).pairs()
+        [(0, 2), (2, 5)]
+        """
         return list(zip(self.start.tolist(), self.stop.tolist(), strict=True))
 
     @property
     def identity(self) -> bool:
-        """True if cell i reads cell i and nothing else, by a window that was not cut."""
+        """True if window i is cell i and was not cut: the dimension is not pooled."""
         if len(self) != self.length or self.step != 1 or not (self.count == 1).all() or not np.all(self.span == 1):
             return False
         return bool((self.start[1:] > self.start[:-1]).all())  # so many starts that rise are 0, 1, 2, ...
@@ -130,15 +178,32 @@ class Axis:
     @property
     def covers(self) -> bool:
         """True if one window covers all cells and was not cut."""
-        return len(self) == 1 and self.step == 1 and bool(self.count[0] == self.length == self.span[0])  # type: ignore[index]
+        return len(self) == 1 and self.step == 1 and bool(self.count[0] == self.length == self.span[0])
 
     @property
     def tables(self) -> set[Axis]:
-        """Itself."""
+        """The axis itself, as a set; the plan cache counts it."""
         return {self}
 
     def transpose(self) -> Axis:
-        """Return the axis read backwards: for each source cell, the windows that cover it."""
+        """Return the axis read backwards: for each source cell, the windows that cover it.
+
+        Returns
+        -------
+        Axis
+            An axis whose length is the number of windows, with one window per source cell.
+
+        Raises
+        ------
+        ValueError
+            If the windows are dilated.
+
+        Examples
+        --------
+        >>> import poolgrad as pg
+        >>> pg.Axis(3, [0, 1], [2, 3]).transpose().pairs()
+        [(0, 1), (0, 2), (1, 2)]
+        """
         if self.step > 1:
             raise ValueError(
                 f"Axis: step: got {self.step}, wanted 1: cells that are apart are not covered by an interval"
@@ -149,8 +214,20 @@ class Axis:
         return Axis(len(self), np.minimum(first, last), last)
 
     def phases(self) -> list[tuple[slice, slice, Axis]]:
-        """Return the same windows by cells that lie side by side: per residue of the step, source slice, result slice, axis.
+        """Split dilated windows into parts whose cells lie side by side, one part per residue of the step.
 
+        Returns
+        -------
+        list of (slice, slice, Axis)
+            For each part: its source cells, its result cells, and the axis between them.
+
+        Raises
+        ------
+        ValueError
+            If the residues of the starts do not repeat evenly.
+
+        Examples
+        --------
         >>> [(s, d, a.pairs()) for s, d, a in Axis(5, [0, 1, 2], [3, 4, 5], step=2).phases()]
         [(slice(0, None, 2), slice(0, 3, 2), [(0, 2), (1, 3)]), (slice(1, None, 2), slice(1, 2, 1), [(0, 2)])]
         """
@@ -165,26 +242,39 @@ class Axis:
                     f"Axis: start: got {self.start.tolist()[:8]}, wanted residues of {self.step} that repeat evenly"
                 )
             n = len(range(r, self.length, self.step))
-            start, span = (self.start[here] - r) // self.step, None if self.span is None else self.span[here]
+            start = (self.start[here] - r) // self.step
             parts.append(
                 (
                     slice(r, None, self.step),
                     slice(int(here[0]), int(here[-1]) + 1, every),
-                    Axis(n, start, start + self.count[here], span),
+                    Axis(n, start, start + self.count[here], self.span[here]),
                 )
             )
         return parts
 
     def cut(self, i0: int, i1: int) -> tuple[slice, Axis]:
-        """Return the source slice that result cells i0:i1 need, and the axis re-based to it.
+        """Return the part of the axis that some result cells need.
 
+        Parameters
+        ----------
+        i0, i1 : int
+            The first result cell, and the one after the last.
+
+        Returns
+        -------
+        source : slice
+            The source cells that they need.
+        axis : Axis
+            Their windows, counted from the first of these cells.
+
+        Examples
+        --------
         >>> Axis(5, [0, 1, 3], [2, 4, 5]).cut(1, 3)[0]
         slice(1, 5, None)
         """
         start, stop = self.start[i0:i1], self.stop[i0:i1]
         lo, hi = (int(start[0]), int(stop[-1])) if len(start) else (0, 0)
-        span = None if self.span is None else self.span[i0:i1]
-        return slice(lo, hi), Axis(hi - lo, start - lo, stop - lo, span, self.step)
+        return slice(lo, hi), Axis(hi - lo, start - lo, stop - lo, self.span[i0:i1], self.step)
 
 
 def _packed(values: Ints) -> tuple[str, bytes]:

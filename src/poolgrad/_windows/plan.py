@@ -25,12 +25,44 @@ class TooManyAxes(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """An axis per dimension of an array, and the same as (outer, axes, inner).
+    """The windows of a whole array: an axis per pooled dimension.
 
-    Dimensions between two pooled ones are joined if the core would have too many axes.
+    `poolgrad.plan` makes plans from the arguments of a pool; operators are made from plans. A plan never changes. It can be pickled
+    and copied.
 
-    >>> from poolgrad.windows import clip
-    >>> plan = Plan((2, 4, 4, 3), {1: clip(4, 2, 2, 0, 2), 2: clip(4, 2, 2, 0, 2)})
+    Parameters
+    ----------
+    source : sequence of int
+        The shape of the array before pooling.
+    pooled : dict of int to Axis
+        The windows of each pooled dimension.
+
+    Attributes
+    ----------
+    source, dest : tuple of int
+        The shapes before and after pooling.
+    by_dimension : tuple of Axis or None
+        The windows of each dimension; None if it is not pooled.
+    axes : tuple of Axis
+        The windows from the first pooled dimension to the last. Dimensions between them are joined if there would be too many.
+    outer, inner : int
+        The product of the dimensions before the first pooled one, and after the last.
+
+    Raises
+    ------
+    ValueError
+        If an axis has another length than its dimension, or too many dimensions are pooled.
+
+    See Also
+    --------
+    plan : Make a plan from the arguments of a pool.
+    averaging, summing, max_operator, min_operator, picking : Make operators from a plan.
+
+    Examples
+    --------
+    >>> import poolgrad as pg
+    >>> pairs = pg.edges(4, [0, 2, 4])
+    >>> plan = pg.Plan((2, 4, 4, 3), {1: pairs, 2: pairs})
     >>> plan.dest, plan.outer, plan.inner, len(plan.axes)
     ((2, 2, 2, 3), 2, 3, 2)
     >>> [axis.length for axis in Plan((4, 5, *[1] * 14, 6, 4), {0: whole(4), 17: whole(4)}).axes]
@@ -74,7 +106,7 @@ class Plan:
 
     @property
     def tables(self) -> set[Axis]:
-        """All axes that it holds."""
+        """All axes of the plan; the plan cache counts them."""
         return {*self.axes, *filter(None, self.by_dimension)}
 
     @property

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 SHORT = 1 << 12  # most table entries of a short plan: under half a megabyte with its native plan
@@ -35,14 +36,14 @@ def _make_room(newest: Any) -> None:
             held, room = held | _axes(old), room - size
 
 
-def cache_plan(most: int) -> Callable[[Callable[..., T]], Callable[..., T]]:
+def cache_plan(most: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Cache a function that makes axes, plans, or objects with a plan: the `most` newest short ones, and the long ones that fit."""
 
-    def cached(make: Callable[..., T]) -> Callable[..., T]:
+    def cached(make: Callable[P, T]) -> Callable[P, T]:
         short: dict[Any, T] = {}  # oldest first
 
         @wraps(make)
-        def known(*args: Any, **words: Any) -> T:
+        def known(*args: P.args, **words: P.kwargs) -> T:
             key = make, args, *words.items()
             made: T | None = short.get(key)
             if made is None:

@@ -11,8 +11,38 @@ from .plan_cache import cache_plan
 
 @cache_plan(1024)
 def clip(n: int, k: int, s: int, pad: int, m: int) -> Axis:
-    """Windows of k every s, cut off at the edges.
+    """Make the axis of sliding windows that are cut off at the edges.
 
+    Parameters
+    ----------
+    n : int
+        The number of cells along the dimension.
+    k : int
+        The length of a window.
+    s : int
+        The stride: the step from one window to the next.
+    pad : int
+        The number of cells by which the first window begins before the dimension.
+    m : int
+        The number of windows.
+
+    Returns
+    -------
+    Axis
+
+    Raises
+    ------
+    ValueError
+        If a window is not inside the dimension after the cut.
+
+    See Also
+    --------
+    plan : Choose padding and number of windows by a rule, for several dimensions.
+    reach : The same for windows longer than the dimension, as TensorFlow has them.
+    edges, whole, adaptive : Other windows.
+
+    Examples
+    --------
     >>> clip(5, k=3, s=2, pad=1, m=3).pairs()
     [(0, 2), (1, 4), (3, 5)]
     """
@@ -26,8 +56,38 @@ def clip(n: int, k: int, s: int, pad: int, m: int) -> Axis:
 
 @cache_plan(1024)
 def reach(n: int, k: int, s: int, pad: int, m: int) -> Axis:
-    """As clip, but where k > n a window that begins before the axis reaches its end.
+    """Make the axis of sliding windows as TensorFlow's average pools have them if a window is longer than the dimension.
 
+    As `clip`, but if k > n, a window that begins before the dimension reaches its end.
+
+    Parameters
+    ----------
+    n : int
+        The number of cells along the dimension.
+    k : int
+        The length of a window.
+    s : int
+        The stride: the step from one window to the next.
+    pad : int
+        The number of cells by which the first window begins before the dimension.
+    m : int
+        The number of windows.
+
+    Returns
+    -------
+    Axis
+
+    Raises
+    ------
+    ValueError
+        If a window is not inside the dimension after the cut.
+
+    See Also
+    --------
+    clip : Windows that are cut off at both edges.
+
+    Examples
+    --------
     >>> clip(4, k=5, s=1, pad=2, m=4).pairs(), reach(4, k=5, s=1, pad=2, m=4).pairs()
     ([(0, 3), (0, 4), (0, 4), (1, 4)], [(0, 4), (0, 4), (0, 4), (1, 4)])
     """
@@ -38,8 +98,35 @@ def reach(n: int, k: int, s: int, pad: int, m: int) -> Axis:
 
 
 def edges(n: int, sequence: npt.ArrayLike, overlapping: bool = False) -> Axis:
-    """Windows between the entries of a sequence; overlapping ones share the cell at the border.
+    """Make the axis of windows between the entries of a sequence.
 
+    Parameters
+    ----------
+    n : int
+        The number of cells along the dimension.
+    sequence : array_like of int
+        The boundaries in ascending order: window i goes from entry i to entry i + 1. TensorFlow calls it a pooling sequence.
+    overlapping : bool, optional
+        Add the cell at the boundary to the window before it, too. Default: False.
+
+    Returns
+    -------
+    Axis
+
+    Raises
+    ------
+    TypeError
+        If the boundaries are not integers.
+    ValueError
+        If a window is not inside the dimension, or windows do not ascend.
+
+    See Also
+    --------
+    fractional_windows : Draw such a sequence at random.
+    clip, whole, adaptive : Other windows.
+
+    Examples
+    --------
     >>> edges(5, [0, 2, 4], overlapping=True).pairs()
     [(0, 3), (2, 5)]
     """
@@ -48,7 +135,26 @@ def edges(n: int, sequence: npt.ArrayLike, overlapping: bool = False) -> Axis:
 
 
 def whole(n: int) -> Axis:
-    """One window over everything."""
+    """Make the axis of one window over a whole dimension.
+
+    Parameters
+    ----------
+    n : int
+        The number of cells along the dimension.
+
+    Returns
+    -------
+    Axis
+
+    See Also
+    --------
+    global_max_pool, global_avg_pool : Pool over whole dimensions.
+
+    Examples
+    --------
+    >>> whole(4).pairs()
+    [(0, 4)]
+    """
     return Axis(n, [0], [n])
 
 
@@ -58,7 +164,7 @@ def itself(n: int) -> Axis:
 
 
 def valid_length(n: int, k: int, s: int) -> int:
-    """Windows of k every s that fit into n, by division toward zero: 0 down to s short, else negative.
+    """Return the number of windows of k every s that fit into n, by division toward zero: 0 down to s short, else negative.
 
     >>> valid_length(5, 2, 2), valid_length(2, 3, 2), valid_length(2, 5, 2), valid_length(1, 6, 2)
     (2, 0, 0, -1)
@@ -68,12 +174,12 @@ def valid_length(n: int, k: int, s: int) -> int:
 
 
 def same_length(n: int, s: int) -> int:
-    """Windows every s that cover n."""
+    """Return the number of windows every s that cover n."""
     return -(-n // s)
 
 
 def same_pad(n: int, k: int, s: int) -> int:
-    """Cells before the axis under SAME; negative where the windows leave cells over."""
+    """Return the cells before the axis under SAME; negative if the windows leave cells over."""
     total = (same_length(n, s) - 1) * s + k - n
     return total // 2 if total >= 0 else -(-total // 2)
 
@@ -91,7 +197,7 @@ def how_many(n: int, k: int, s: int, d: int, pads: tuple[int, int], ceil_mode: b
 
 @cache_plan(1024)
 def slide(n: int, k: int, s: int, d: int, pads: tuple[int, int], ceil_mode: bool) -> Axis:
-    """Windows of k cells, d apart, every s, over n cells with padding; spans count the padding that a window reads.
+    """Make the axis of windows of k cells, d apart, every s, over n cells with padding; spans count the padding that a window reads.
 
     >>> slide(5, 3, 2, 1, (1, 1), False).pairs(), slide(6, 2, 2, 2, (0, 0), False).pairs()
     ([(0, 2), (1, 4), (3, 5)], [(0, 3), (2, 5)])

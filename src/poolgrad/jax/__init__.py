@@ -19,6 +19,7 @@ import numpy as np
 from .._common.arrays import as_array
 from .._common.errors import ArgumentErrors, short_repr
 from .._common.integers import integer_cast
+from .._frameworks import types
 from .._frameworks.pools import Chosen, pool
 from .._frameworks.spec import Frame, PoolSpec
 from . import primitives
@@ -92,7 +93,7 @@ class _Jax:
     def squeeze(self, x: Any, axes: tuple[int, ...]) -> Any:
         return jnp.squeeze(x, axes)
 
-    def chosen(self, values: Any, windows: Any, rule: PoolSpec) -> Chosen:
+    def chosen(self, values: Any, windows: Any, rule: PoolSpec) -> Taps:
         return Taps(values, windows, rule)
 
 
@@ -105,8 +106,22 @@ def _narrowed(function: Callable[..., Any], dtype: np.dtype[Any], *arrays: Any) 
 _BACKEND = _Jax()
 
 
-class Taps(Chosen):
-    """The cells that a pool chose, as a pytree: `values`, one number per window, and the windows."""
+class Taps(Chosen[jax.Array]):
+    """The cell that each window of a pool chose, as a pytree.
+
+    Pools return taps with ``return_taps=True``.
+
+    Attributes
+    ----------
+    values : array
+        The taps: the number of the chosen cell within its window, in the shape of the pooled array.
+    windows : array
+        The boundaries of the windows.
+
+    See Also
+    --------
+    unpool : Put values back at the taps.
+    """
 
     backend = _BACKEND
 
@@ -115,17 +130,17 @@ jax.tree_util.register_pytree_node(
     Taps, lambda taps: ((taps.values, taps.windows), taps.rule), lambda rule, arrays: Taps(arrays[0], arrays[1], rule)
 )
 
-max_pool = pool(_BACKEND, "max_pool")
-min_pool = pool(_BACKEND, "min_pool")
-avg_pool = pool(_BACKEND, "avg_pool")
-sum_pool = pool(_BACKEND, "sum_pool")
-lp_pool = pool(_BACKEND, "lp_pool")
-fractional_max_pool = pool(_BACKEND, "fractional_max_pool")
-fractional_avg_pool = pool(_BACKEND, "fractional_avg_pool")
-adaptive_max_pool = pool(_BACKEND, "adaptive_max_pool")
-adaptive_avg_pool = pool(_BACKEND, "adaptive_avg_pool")
-global_max_pool = pool(_BACKEND, "global_max_pool")
-global_min_pool = pool(_BACKEND, "global_min_pool")
-global_avg_pool = pool(_BACKEND, "global_avg_pool")
-global_sum_pool = pool(_BACKEND, "global_sum_pool")
-unpool = pool(_BACKEND, "unpool")
+max_pool: types.MaxPool[jax.Array, Taps] = pool(_BACKEND, "max_pool")
+min_pool: types.MaxPool[jax.Array, Taps] = pool(_BACKEND, "min_pool")
+avg_pool: types.AvgPool[jax.Array] = pool(_BACKEND, "avg_pool")
+sum_pool: types.SumPool[jax.Array] = pool(_BACKEND, "sum_pool")
+lp_pool: types.LpPool[jax.Array] = pool(_BACKEND, "lp_pool")
+fractional_max_pool: types.FractionalMaxPool[jax.Array, Taps] = pool(_BACKEND, "fractional_max_pool")
+fractional_avg_pool: types.FractionalAvgPool[jax.Array] = pool(_BACKEND, "fractional_avg_pool")
+adaptive_max_pool: types.AdaptiveMaxPool[jax.Array, Taps] = pool(_BACKEND, "adaptive_max_pool")
+adaptive_avg_pool: types.AdaptiveAvgPool[jax.Array] = pool(_BACKEND, "adaptive_avg_pool")
+global_max_pool: types.GlobalMaxPool[jax.Array] = pool(_BACKEND, "global_max_pool")
+global_min_pool: types.GlobalMaxPool[jax.Array] = pool(_BACKEND, "global_min_pool")
+global_avg_pool: types.GlobalAvgPool[jax.Array] = pool(_BACKEND, "global_avg_pool")
+global_sum_pool: types.GlobalSumPool[jax.Array] = pool(_BACKEND, "global_sum_pool")
+unpool: types.Unpool[jax.Array, Taps] = pool(_BACKEND, "unpool")

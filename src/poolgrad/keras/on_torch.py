@@ -106,14 +106,14 @@ class _Torch:
     def squeeze(self, x: Any, axes: tuple[int, ...]) -> Any:
         return x.squeeze(axes)
 
-    def chosen(self, values: Any, windows: Any, rule: PoolSpec) -> Chosen:
+    def chosen(self, values: Any, windows: Any, rule: PoolSpec) -> Chosen[Any]:
         return Taps(values, windows, rule)
 
 
 _BACKEND = _Torch()
 
 
-class Taps(Chosen):
+class Taps(Chosen[Any]):
     """The cells that a pool chose."""
 
     backend = _BACKEND
