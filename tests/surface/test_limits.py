@@ -1,5 +1,7 @@
 """Limits and checks that no test covered, as deliberate faults (`make mutate`) showed: each has its claim here."""
 
+import contextlib
+
 import numpy as np
 import pytest
 from support import python
@@ -7,7 +9,8 @@ from support import python
 from poolgrad import raw_ops, windows
 from poolgrad._common import arrays
 from poolgrad._common.errors import ArgumentErrors
-from poolgrad._ops.arguments import Attributes
+from poolgrad._ops.bind import bind
+from poolgrad._ops.table import OPS
 
 SIZES = {"ksize": [1, 2, 2, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}
 
@@ -57,11 +60,13 @@ def test_no_more_memory_is_kept_than_was_allowed():
     assert int(done.stdout) <= 16
 
 
-@pytest.mark.parametrize(("elements", "fits"), [(2**31, True), (2**31 + 1, False)])
-def test_int32_holds_positions_among_so_many_elements(elements, fits):
+@pytest.mark.parametrize(("shape", "fits"), [((2**16, 2**15, 1, 1), True), ((3, 715827883, 1, 1), False)])
+def test_int32_holds_positions_among_2_to_the_31_elements_and_no_more(shape, fits):
+    x = np.broadcast_to(np.int8(0), shape)
+    attrs = {"ksize": [1, 2**15, 1, 1], "strides": [1, 2**15, 1, 1], "padding": "VALID", "Targmax": "int32"}
     problems = ArgumentErrors("MaxPoolWithArgmax")
-    assert Attributes({"Targmax": "int32"}, problems).index_type("Targmax", elements) == "int32"
-    assert bool(problems) is not fits
+    with contextlib.nullcontext() if fits else pytest.raises(ValueError, match="Targmax: got int32, wanted int64"):
+        assert bind(OPS["MaxPoolWithArgmax"], {"input": x}, attrs, problems).index == "int32"
 
 
 def test_a_window_cut_down_to_the_cell_itself_still_was_cut():
