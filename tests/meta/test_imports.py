@@ -27,7 +27,7 @@ ADAPTERS = {"torch", "jax", "tensorflow", "keras", "autograd", "dask", "xarray"}
 CONTRACT: dict[str, set[str]] = {
     "_common": set(),
     "_windows": {"_common"},
-    "windows": {"_windows"},
+    "windows": {"_common", "_windows"},
     "_ops": {"_common", "_windows"},
     "problem": {"_cli", "_ops"},
     "_kernels": {"_ops", "_windows"},

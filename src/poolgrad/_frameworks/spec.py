@@ -154,6 +154,7 @@ def select(rule: PoolSpec, x: Array, windows: Array) -> tuple[Array, Array | Non
     """Return the best cell of each window, and the taps if the pool chooses one cell."""
     plan = rule.frame.plan(x.shape, windows)
     y, operator = plan_operators.selecting(rule.op, np.ascontiguousarray(x), plan, rule.least, rule.ties, rule.nan)
+    assert isinstance(y, np.ndarray)
     y = np.ascontiguousarray(y).view(np.bool_) if x.dtype == np.bool_ else y
     return y, operator.restore(operator.taps).astype(rule.frame.taps) if isinstance(operator, TapGather) else None
 
@@ -164,7 +165,8 @@ def carry(rule: PoolSpec, back: bool, v: Array, windows: Array, *state: Array) -
     operator = rule.operator(source, windows, *state)
     operator.name = rule.op
     with np.errstate(invalid="ignore"):  # a window with only NaN has no mean
-        result: Array = apply(operator.T if back else operator, np.ascontiguousarray(v))
+        result = apply(operator.T if back else operator, np.ascontiguousarray(v))
+    assert isinstance(result, np.ndarray)
     return result
 
 
