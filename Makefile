@@ -47,6 +47,7 @@ test:
 lint: install .venv/tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy
 	$(BIN)/mypy src/poolgrad/raw_ops.py  # which its stub hides from the line above
 	if command -v clang-format > /dev/null; then clang-format --dry-run src/core/*.[ch]pp fuzz/*.[ch]pp; fi

@@ -19,7 +19,7 @@ from poolgrad import raw_ops
 from poolgrad._cli.trial import draw_call
 from poolgrad._ops import problem
 from poolgrad._ops.semantics import Kernel, WindowRule
-from poolgrad._ops.table import ARRAYS, OPS, REQUIRED, Kind, Op, Param
+from poolgrad._ops.table import OPS, REQUIRED, Kind, Op, Param
 
 ROOT = Path(__file__).parents[1]
 
@@ -87,12 +87,8 @@ def example(op: Op) -> str:
     """Call the op; show its arguments and its result."""
     name, given = draw_call(problem.parse(line(op)))
     result = getattr(raw_ops, name)(**given)
-    plain = {p.name: p.default for p in op.params}
-    used = {
-        k: v
-        for k, v in given.items()
-        if isinstance(v, np.ndarray) or v != (list(d) if isinstance(d := plain[k], tuple) else d)
-    }
+    plain = {p.name: p.plain_default for p in op.params}
+    used = {k: v for k, v in given.items() if isinstance(v, np.ndarray) or v != plain[k]}
     lines = [">>> import numpy as np", ">>> from poolgrad import raw_ops", f">>> result = raw_ops.{name}("]
     lines += [f"...     {key}={literal(value)}," for key, value in used.items()] + ["... )"]
     for field in op.outputs:
@@ -104,12 +100,8 @@ def example(op: Op) -> str:
 
 def argument(param: Param) -> str:
     """Return one row of the table of arguments."""
-    default = (
-        ""
-        if param.default is REQUIRED
-        else f"`{list(param.default) if isinstance(param.default, tuple) else param.default!r}`"
-    )
-    return f"| `{param.name}` | {param.kind.value}{', ' + param.dtype if param.dtype else ''} | {default} |"
+    default = "" if param.default is REQUIRED else f"`{param.plain_default!r}`"
+    return f"| `{param.name}` | {param.kind.doc}{', ' + param.dtype if param.dtype else ''} | {default} |"
 
 
 def page(op: Op) -> str:
@@ -180,16 +172,6 @@ def index() -> str:
 # ---- the stub
 
 
-HINTS = dict.fromkeys(ARRAYS, "npt.ArrayLike") | {
-    Kind.SIZES: "Sizes",
-    Kind.SIZES_TENSOR: "Sizes",
-    Kind.PADS: "Sizes",
-    Kind.RATIO: "Sequence[float] | Array",
-    Kind.FLAG: "bool",
-    Kind.SEED: "int",
-    Kind.INDEX_TYPE: "npt.DTypeLike",
-    Kind.NAME: "str | None",
-}
 STUB_HEAD = """# Made by tools/docs.py from the table.
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
@@ -205,14 +187,6 @@ __all__: list[str]
 """
 
 
-def hint(op: Op, param: Param) -> str:
-    """The type of an argument."""
-    words = {Kind.PADDING: op.paddings, Kind.FORMAT: op.formats}.get(param.kind)
-    if words is None:
-        return HINTS[param.kind]
-    return "Literal[" + ", ".join(f'"{word}"' for word in words) + "]"
-
-
 def stub() -> str:
     """The types of raw_ops."""
     parts = [STUB_HEAD]
@@ -221,7 +195,9 @@ def stub() -> str:
         if len(op.outputs) > 1:
             returns = f"_{op.name}"
             parts.append(f"class {returns}(NamedTuple):\n" + "".join(f"    {name}: Array\n" for name in op.outputs))
-        args = [f"    {p.name}: {hint(op, p)}{'' if p.default is REQUIRED else ' = ...'},\n" for p in op.params]
+        args = [
+            f"    {p.name}: {p.kind.annotation(op)}{'' if p.default is REQUIRED else ' = ...'},\n" for p in op.params
+        ]
         parts.append(f"def {op.name}(\n    *,\n{''.join(args)}) -> {returns}: ...\n")
     parts.append("def make(op: Op, verbs: Any = ...) -> Callable[..., Any]: ...\n")
     return _spaced(parts)

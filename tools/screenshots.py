@@ -174,6 +174,7 @@ def main() -> int:
                 context = chromium.new_context(viewport={"width": 1280, "height": 800}, color_scheme=scheme)
                 page = context.new_page()
                 page.goto(address)
+                page.get_by_label("Status").get_by_text("ran").wait_for()
                 hands.settled(page)
                 JOURNEYS[name](page)
                 page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")

@@ -80,8 +80,8 @@ def _page(op: Op) -> str:
     width = max(len(p.name) for p in op.params)
     lines = [f"{op.name}{signature}", "", op.summary, "", "arguments"]
     for p in op.params:
-        default = "" if p.default is REQUIRED or p.kind is Kind.NAME else f" (default {_plain(p.default)!r})"
-        lines.append(f"  {p.name:{width}}  {p.kind.value}{', ' + p.dtype if p.dtype else ''}{default}")
+        default = "" if p.default is REQUIRED or p.kind is Kind.NAME else f" (default {p.plain_default!r})"
+        lines.append(f"  {p.name:{width}}  {p.kind.doc}{', ' + p.dtype if p.dtype else ''}{default}")
     lines += [
         "returns",
         f"  {', '.join(op.outputs)}",
@@ -94,10 +94,6 @@ def _page(op: Op) -> str:
         lines += ["padding", f"  {', '.join(op.paddings)}"]
     lines += [f"against TensorFlow 2.21 on CPU: {op.promise}, except"]
     return "\n".join([*lines, *(f"  - {deviation}" for deviation in op.promise.deviations)])
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
 
 
 # ---- run

@@ -31,8 +31,6 @@ _CACHE_SIZE = 1024
 _LISTS = (list, tuple)
 _LONGEST_KEY = 65536  # elements of a shape or sequence that may be part of a key
 _LONGEST_COPY = 2**24  # bytes of one that are copied before it is looked at
-_CELLS = (Kind.SOURCE, Kind.DEST, Kind.INDEX)  # arrays whose elements the verbs read
-_ELEMENTS = (*_CELLS, Kind.RANGE)  # arrays of which only shape and dtype matter to bind
 
 Run = Callable[..., Any]
 
@@ -46,7 +44,7 @@ class _Runner:
         self.whole = len(op.outputs) == (2 if op.rule.verb is Kernel.ARGMAX else 1)  # results are the verb's alone
         self.runs: dict[Any, Run] = {}  # the oldest first
         self.arrays = [p for p in op.params if p.kind in ARRAYS]
-        self.cells = [p.name for p in op.params if p.kind in _CELLS]
+        self.cells = [p.name for p in op.params if p.kind.is_cells]
         self.key: Callable[..., Any] = lambda *args: None
 
     def __call__(self, *args: Any) -> Any:
@@ -58,9 +56,7 @@ class _Runner:
 
     def _checked(self, *args: Any) -> Any:
         op, problems = self.op, ArgumentErrors(self.op.name)
-        args = tuple(
-            _own(value) if p.kind not in _ELEMENTS else value for p, value in zip(op.params, args, strict=True)
-        )
+        args = tuple(_own(value) if p.kind.by_value else value for p, value in zip(op.params, args, strict=True))
         given = {p.name: value for p, value in zip(op.params, args, strict=True)}
         arrays, wrapped = arrays_of(op, given, problems)
         attrs = {p.name: given[p.name] for p in op.params if p.kind not in ARRAYS}
@@ -175,28 +171,9 @@ def _vector(value: Any) -> tuple[Any, ...]:
 
 
 def _key_words(op: Op) -> tuple[list[str], list[str]]:
-    """Python text: what must hold for the short way, and what decides about a call.
-
-    bytes() of a list is quick and takes small integers only, so 2.0 is never mistaken for 2.
-    """
-    plain, key = [], []
-    for p in op.params:
-        n, kind = p.name, p.kind
-        if kind in _ELEMENTS:
-            plain.append(f"{n}.__class__ is _array and ({n}.flags.carray or whole({n}))")
-            key += [f"{n}.shape", f"{n}.dtype"]
-        elif kind in ARRAYS or kind is Kind.SIZES_TENSOR:
-            key.append(f"_vector({n})")
-        elif kind in (Kind.SIZES, Kind.PADS):
-            plain.append(f"{n}.__class__ in _lists")
-            key.append(f"bytes({n})")
-        elif kind is Kind.FLAG:
-            plain.append(f"{n}.__class__ is bool")
-            key.append(n)
-        elif kind is not Kind.NAME:
-            plain.append(f"{n}.__class__ is str")
-            key.append(n)
-    return plain, key
+    """Return Python text: the conditions under which a call may be cached, and the parts of its key."""
+    parts = [p.kind.cache_key(p.name) for p in op.params]
+    return [plain for plain, _ in parts if plain], [part for _, key in parts for part in key]
 
 
 def make(op: Op, verbs: Any = native_verbs) -> Callable[..., Any]:
@@ -204,7 +181,7 @@ def make(op: Op, verbs: Any = native_verbs) -> Callable[..., Any]:
 
     As namedtuple does, it is written out as text: a true signature, and a short way at no cost for calls seen before.
     """
-    words = [p.name if p.default is REQUIRED else f"{p.name}={_default(p.default)!r}" for p in op.params]
+    words = [p.name if p.default is REQUIRED else f"{p.name}={p.plain_default!r}" for p in op.params]
     names = ", ".join(p.name for p in op.params)
     runner = _Runner(op, verbs)
     plain, key = _key_words(op)
@@ -232,13 +209,9 @@ def {op.name}(*, {", ".join(words)}):
     return function
 
 
-def _default(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
-
-
 def _doc(op: Op) -> str:
     lines = [op.summary, "", f"dtypes: {', '.join(op.dtypes)}", f"layouts: {', '.join(op.formats)}", ""]
-    lines += [f"{p.name}: {p.kind.value}" for p in op.params]
+    lines += [f"{p.name}: {p.kind.doc}" for p in op.params]
     lines += ["", f"Against TensorFlow 2.21 on CPU: {op.promise}, except:", *(f"- {d}" for d in op.promise.deviations)]
     return "\n".join(lines)
 

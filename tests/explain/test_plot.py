@@ -1,4 +1,4 @@
-"""The picture shows the windows, the chosen cells and the numbers."""
+"""The picture shows the windows, the taps and the numbers."""
 
 import sys
 
@@ -14,7 +14,7 @@ def texts(panel) -> list[str]:
     return [t.get_text() for t in panel.texts]
 
 
-def test_it_shows_windows_choices_and_gradients(tmp_path):
+def test_it_shows_windows_taps_and_gradients(tmp_path):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     figure = pg.show(x, 2, g=np.array([[1, 2], [3, 4]]), file=tmp_path / "pool.png")
     source, pooled, gradient = figure.axes

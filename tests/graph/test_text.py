@@ -225,9 +225,9 @@ def attributes(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
         "the order of the dimensions": st.sampled_from(row.formats),
         "a pair of integers per dimension": st.lists(st.integers(0, 9), min_size=8, max_size=8),
     }
-    names = [p for p in row.params if p.default is not ... and p.kind.value in choices]
+    names = [p for p in row.params if p.default is not ... and p.kind.doc in choices]
     chosen = draw(st.lists(st.sampled_from(names), unique_by=lambda p: p.name))
-    return block.op, {p.name: draw(choices[p.kind.value]) for p in chosen}
+    return block.op, {p.name: draw(choices[p.kind.doc]) for p in chosen}
 
 
 @given(attributes())

@@ -165,10 +165,11 @@ def modules() -> list[str]:
 
 
 def imported(name: str) -> ModuleType:
-    """Return the module; skip if it is an adapter of a framework that is not installed."""
-    own_name = name.removeprefix("poolgrad.")
-    if own_name in ("autograd", "tensorflow"):
-        pytest.importorskip(own_name)
+    """Return the module; skip if it needs a framework that is not installed."""
+    needs = {"autograd": "autograd", "tensorflow": "tensorflow", "_explain.plot": "matplotlib"}
+    needed = needs.get(name.removeprefix("poolgrad."))
+    if needed:
+        pytest.importorskip(needed)
     return importlib.import_module(name)
 
 

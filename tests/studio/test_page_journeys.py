@@ -120,6 +120,23 @@ def test_3_the_pinned_cell_is_explained_anew_when_its_input_changes(page):
     assert in_block(page, "y.output")["0,0,0,0,0"] == "99"
 
 
+def test_3_results_that_did_not_change_are_not_sent_again_and_stay_explained(page):
+    with page.expect_response("**/api/run") as answered:
+        page.get_by_label("g val", exact=True).fill("7,8,9,10")
+    settled(page)
+    nodes = answered.value.json()["nodes"]
+    assert nodes["x"]["outputs"]["output"]["values"] is None
+    assert "ptr" not in nodes["y"]["links"]["hits"]
+    assert nodes["g"]["outputs"]["output"]["values"]
+    select(page, "y")
+    page.get_by_label("y[0,0,0,0,0] = 15", exact=True).hover()
+    assert "found at x[0,1,1,1,0]" in sentence(page)
+    assert marks(page, "x.output")["0,1,1,1,0"] == "tap"
+    select(page, "dx")
+    page.get_by_label("dx[0,1,1,1,0] = 7", exact=True).hover()
+    assert sentence(page).startswith("dx[0,1,1,1,0] = 7 = g[0,0,0,0,0] (7), because x[0,1,1,1,0] = 15")
+
+
 @pytest.mark.parametrize("name", ["seed 003 repaired", "a picture and back"])
 def test_4_the_exported_python_gives_the_same_arrays(page, tmp_path, name):
     turn(page, name)

@@ -64,6 +64,19 @@ def serves(app: App) -> None:
     assert json.loads(body)["nodes"]["x"]["status"] == "ok"
 
 
+def test_numbers_that_the_page_has_are_left_out(app):
+    graph = small()
+    full = json.loads(ask(app, "/api/run", {"graph": graph})[2])["nodes"]["x"]["outputs"]["output"]
+    again = ask(app, "/api/run", {"graph": graph, "known": [full["ref"]]})
+    assert json.loads(again[2])["nodes"]["x"]["outputs"]["output"] == {**full, "values": None}
+    other = json.loads(ask(app, "/api/run", {"graph": graph, "known": ["another.output"]})[2])
+    assert other["nodes"]["x"]["outputs"]["output"] == full
+    for wrong in ("a", 3, {}, [1], [["a"]], None):
+        status, _, body = ask(app, "/api/run", {"graph": graph, "known": wrong})
+        assert status == 400, wrong
+        assert "known: got" in json.loads(body)["error"]
+
+
 # ---- what is served
 
 

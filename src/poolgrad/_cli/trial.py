@@ -11,7 +11,7 @@ import numpy as np
 from .. import raw_ops
 from .._common.arrays import Array, afford
 from .._common.errors import ArgumentErrors
-from .._ops.problem import FLAGS, Problem, forward
+from .._ops.problem import Problem, forward
 from .._ops.table import OPS, Kind, Op, Param
 
 
@@ -47,34 +47,13 @@ def _arguments(problem: Problem, op: Op, x: Array, known: dict[str, Any], arrays
 
 
 def _argument(problem: Problem, param: Param, known: dict[str, Any], arrays: _Arrays) -> Any:
-    kind = param.kind
     if param.name in known:
         return known[param.name]
-    if kind is Kind.SOURCE:
+    if param.kind is Kind.SOURCE:
         return arrays.draw(problem.x, known["x"].dtype)
-    if kind is Kind.DEST:
+    if param.kind is Kind.DEST:
         return arrays.draw(known["orig_output"].shape, known["x"].dtype)
-    if kind is Kind.SHAPE:
-        return np.array(problem.x, param.dtype)
-    if kind is Kind.RANGE:
-        return np.array(-1 if param.name.startswith("min") else 1, np.float32)
-    if kind in (Kind.SIZES, Kind.SIZES_TENSOR):
-        sizes = list(problem.k if param.name == "ksize" else problem.s)
-        return np.array(sizes, np.int32) if kind is Kind.SIZES_TENSOR else sizes
-    return _attribute(problem, param)
-
-
-def _attribute(problem: Problem, param: Param) -> Any:
-    words = {
-        Kind.PADDING: problem.padding,
-        Kind.PADS: list(problem.pads),
-        Kind.FORMAT: problem.layout,
-        Kind.RATIO: list(problem.ratio),
-        Kind.INDEX_TYPE: problem.index,
-    }
-    named = {"deterministic": True, "seed": problem.seed, "seed2": problem.seed2}
-    named |= {name: getattr(problem, word) for word, name in FLAGS.items()}
-    return words[param.kind] if param.kind in words else named[param.name]
+    return param.kind.from_line(problem, param)
 
 
 class _Arrays:

@@ -66,6 +66,7 @@ def named(made: Subject, names: Mapping[str, str]) -> Subject:
 def explain_op(name: str, cell: Sequence[int], pin: str | None, given: Mapping[str, Any]) -> Explanation:
     """Run an op and explain a cell of its result or of an argument.
 
+    >>> import numpy as np
     >>> x = np.array([[1, 2], [4, 3]], np.float32).reshape(1, 2, 2, 1)
     >>> given = {"input": x, "ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}
     >>> print(explain_op("MaxPool", (0, 0, 0, 0), "output", given))

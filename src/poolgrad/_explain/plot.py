@@ -1,49 +1,124 @@
-"""Draw a pool: windows over the input, the cells they chose, and where each gradient goes. Needs matplotlib."""
+"""Draw a pool: windows over the input, the tap of each, and where each gradient goes. Needs matplotlib."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from os import PathLike
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from .._common.arrays import Array, as_array
 from .._common.errors import ArgumentErrors, short_repr
 from .._pooling.operators import Linear
 from .._pooling.plan_operators import averaging, max_operator, min_operator, summing
 from .._pooling.sources import array_of
-from .._pooling.types import Ints, Windows
+from .._pooling.types import Ints, Padding, Windows
 from .._pooling.window_args import plan
 from .._windows.axis import Axis
 from .._windows.plan import Plan
 from .._windows.sliding import whole
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from .._pooling.tape import Var
 
 _KINDS = ("max", "min", "avg", "sum")
 _MOST = 32  # most cells along an axis for which numbers are drawn
 
 
 def show(
-    x: Any,
+    x: npt.ArrayLike | Var,
     window: Windows,
     stride: Ints | None = None,
     *,
-    kind: str = "max",
-    g: Any = None,
+    kind: Literal["max", "min", "avg", "sum"] = "max",
+    g: npt.ArrayLike | None = None,
     at: Sequence[int] | None = None,
-    file: Any = None,
-    **words: Any,
-) -> Any:
-    """Draw three matplotlib panels: x with its windows and chosen cells, y, and the gradient of x for g at y.
+    file: str | PathLike[str] | IO[bytes] | None = None,
+    padding: Padding = "valid",
+    dilation: Ints = 1,
+    axes: Ints | None = None,
+    layout: str | None = None,
+    ceil_mode: bool = False,
+) -> Figure:
+    """Draw a pool as three panels: x with its windows and taps, y, and the gradient of x.
 
-    Pool at most two axes; `at` picks one place along each other axis (default: the first). `g` is 1 everywhere by default.
-    With `file`, also write the figure there. Other arguments as in the pools.
+    Needs matplotlib: ``pip install 'poolgrad[plot]'``. Numbers are drawn for at most 32 cells along a pooled axis.
+
+    Parameters
+    ----------
+    x : array_like
+        Array to pool; at most two of its axes are pooled.
+    window : int, sequence of int, Axis, or pairs of boundaries
+        Window size or explicit windows: one value, or one per pooled axis.
+    stride : int or sequence of int, optional
+        Step between windows. Default: `window`.
+    kind : {"max", "min", "avg", "sum"}
+        Pool to draw.
+    g : array_like, optional
+        Gradient at y, of the shape of y. Default: 1 everywhere.
+    at : sequence of int, optional
+        One index along each axis that is not pooled: the slice to draw. Default: the first slice.
+    file : str, path or binary file, optional
+        File to which the figure is also written.
+    padding : {"valid", "same", "same_lower"}, int, or pairs
+        Moves the windows; padded cells are never read.
+    dilation : int or sequence of int
+        Distance between neighbouring cells of a window.
+    axes : int or sequence of int, optional
+        Pooled axes, in ascending order. Default: all axes.
+    layout : str, optional
+        Letter per axis, such as ``"NHWC"``, instead of `axes`: all axes but N and C are pooled.
+    ceil_mode : bool
+        Add a last window for cells that remain at the end of an axis.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure; its three axes are the panels.
+
+    Raises
+    ------
+    ValueError
+        If an argument has a wrong value or `g` a wrong shape, if more than two axes are pooled, or if an axis is too long to draw.
+    TypeError
+        If an argument has a wrong type.
+    ImportError
+        If matplotlib is not installed.
+
+    See Also
+    --------
+    explain : Explain the value of one cell in a sentence.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import poolgrad as pg
+    >>> figure = pg.show(np.array([[1, 2, 5, 0], [4, 3, 0, 6]]), 2)
+    >>> [panel.get_title() for panel in figure.axes]
+    ['x, and the windows of max', 'y', 'gradient of x']
+    >>> [(int(tap.get_ydata()[0]), int(tap.get_xdata()[0])) for tap in figure.axes[0].lines]
+    [(1, 0), (1, 3)]
     """
     problems = ArgumentErrors("show")
     if kind not in _KINDS:
         problems.fail("kind", short_repr(kind), "'max', 'min', 'avg' or 'sum'")
     array = array_of(problems, x)
-    windows = plan(array.shape, window, stride, **words)
+    windows = plan(
+        array.shape,
+        window,
+        stride,
+        padding=padding,
+        dilation=dilation,
+        axes=axes,
+        layout=layout,
+        ceil_mode=ceil_mode,
+    )
     y, operator = _pooled(kind, array, windows)
     grad = np.ones_like(y) if g is None else as_array(problems, "g", g)
     problems.raise_if_any()
@@ -51,11 +126,11 @@ def show(
     if grad.shape != y.shape:
         problems.fail("g", f"shape {list(grad.shape)}", list(y.shape))
     dx = operator.T(grad)
-    chosen = np.where(operator.T(np.ones(y.shape)) != 0, 1, 0) if kind in ("max", "min") else None
+    taps = np.where(operator.T(np.ones(y.shape)) != 0, 1, 0) if kind in ("max", "min") else None
     place = _place(problems, windows, at)
-    axes = [axis for axis in windows.by_dimension if axis is not None][-2:]
-    flat = [None if a is None else np.atleast_2d(a[place]) for a in (array, y, dx, chosen)]
-    figure = _draw(_matplotlib(problems), flat, axes, kind)
+    pooled = [axis for axis in windows.by_dimension if axis is not None][-2:]
+    flat = [None if a is None else np.atleast_2d(a[place]) for a in (array, y, dx, taps)]
+    figure = _draw(_matplotlib(problems), flat, pooled, kind)
     if file is not None:
         figure.savefig(file, dpi=120)
     return figure
@@ -83,15 +158,16 @@ def _place(problems: ArgumentErrors, windows: Plan, at: Sequence[int] | None) ->
     return tuple(slice(None) if d in shown else given[others.index(d)] for d in range(len(windows.source)))
 
 
-def _matplotlib(problems: ArgumentErrors) -> Any:
+def _matplotlib(problems: ArgumentErrors) -> type[Figure]:
     try:
-        return import_module("matplotlib.figure").Figure
+        figure: type[Figure] = import_module("matplotlib.figure").Figure
     except ImportError:
         problems.fail("show", "no matplotlib", "it installed: pip install 'poolgrad[plot]'", ImportError)
+    return figure
 
 
-def _draw(figure_of: Any, panels: Sequence[Array | None], axes: Sequence[Axis], kind: str) -> Any:
-    x, y, dx, chosen = panels
+def _draw(figure_of: type[Figure], panels: Sequence[Array | None], axes: Sequence[Axis], kind: str) -> Figure:
+    x, y, dx, taps = panels
     assert x is not None
     assert y is not None
     assert dx is not None
@@ -105,8 +181,8 @@ def _draw(figure_of: Any, panels: Sequence[Array | None], axes: Sequence[Axis], 
     _cells(spread[2], dx, "RdBu", "gradient of x", -top, top)
     rows = axes[-2] if len(axes) == 2 else whole(x.shape[0])
     _outline(spread[0], rows, axes[-1])
-    if chosen is not None:
-        for r, c in np.argwhere(chosen):
+    if taps is not None:
+        for r, c in np.argwhere(taps):
             spread[0].plot(
                 c, r, "o", markersize=17, markerfacecolor="none", markeredgecolor="white", markeredgewidth=1.6
             )
@@ -114,7 +190,7 @@ def _draw(figure_of: Any, panels: Sequence[Array | None], axes: Sequence[Axis], 
 
 
 def _cells(
-    panel: Any, values: Array, colours: str, title: str, low: float | None = None, high: float | None = None
+    panel: Axes, values: Array, colours: str, title: str, low: float | None = None, high: float | None = None
 ) -> None:
     seen = values.astype(float)
     panel.imshow(seen, cmap=colours, vmin=low, vmax=high)
@@ -128,7 +204,7 @@ def _cells(
         panel.text(c, r, f"{v:.3g}", ha="center", va="center", fontsize=7, color="white" if dark else "black")
 
 
-def _outline(panel: Any, rows: Axis, cols: Axis) -> None:
+def _outline(panel: Axes, rows: Axis, cols: Axis) -> None:
     """Draw a frame per window, each a little smaller than the one before, so that shared borders stay visible."""
     frame = import_module("matplotlib.patches").Rectangle
     tints = ("#e69f00", "#56b4e9", "#f0e442", "#d55e00", "#cc79a7", "#ffffff")  # colour-blind safe

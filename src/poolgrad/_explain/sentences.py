@@ -39,7 +39,7 @@ class NamedArray(NamedTuple):
 
 @dataclass(frozen=True)
 class Facts:
-    """The facts that decide which clauses are said and fill their slots."""
+    """The facts that select the clauses of a sentence and fill their slots."""
 
     values: Mapping[str, int | str | SentencePart]
     places: Mapping[str, Cell]  # here, tap, window

@@ -17,7 +17,7 @@ from .._windows import sliding
 from .._windows.axis import Axis
 from .._windows.fractional import Philox, sequence
 from .._windows.plan import Plan, planned
-from .arguments import Attributes
+from .dtypes import POSITIONS
 from .semantics import Kernel, Start, WindowRule
 from .table import ARRAYS, Kind, Op, Param
 
@@ -65,7 +65,7 @@ def arrays_of(
     arrays: dict[str, Array] = {}
     wrapped = None
     for param in params:
-        array = as_array(problems, param.name, given[param.name], _wanted(param, like), tensorflow=True)
+        array = as_array(problems, param.name, given[param.name], _wanted(op, param, like), tensorflow=True)
         if array is None:
             continue
         names = array.dtype.names or ()
@@ -78,11 +78,11 @@ def arrays_of(
     return arrays, wrapped
 
 
-def _wanted(param: Param, like: np.dtype[Any] | None) -> np.dtype[Any] | None:
+def _wanted(op: Op, param: Param, like: np.dtype[Any] | None) -> np.dtype[Any] | None:
     """Return the dtype that a list in this place becomes."""
     if param.kind in (Kind.SOURCE, Kind.DEST):
         return like
-    return np.dtype(np.float32 if param.kind is Kind.RANGE else param.dtype or "int64")
+    return np.dtype((param.kind.dtypes(op, param) or ("int64",))[-1])
 
 
 def _fresh_seeds() -> tuple[int, int]:
@@ -98,7 +98,7 @@ def _kept_seeds(*kind: object) -> tuple[int, int]:
 class _Binder:
     def __init__(self, op: Op, arrays: Mapping[str, Array], attrs: Mapping[str, Any], problems: ArgumentErrors) -> None:
         self.op, self.arrays, self.problems = op, arrays, problems
-        self.attrs = Attributes(attrs, problems)
+        self.attrs, self.params = attrs, {p.name: p for p in op.params}
         self.rank = op.spatial + 2
         self.source_name = next(p.name for p in op.params if p.kind in (Kind.SOURCE, Kind.SHAPE))
 
@@ -123,8 +123,16 @@ class _Binder:
         """Return the call over these axes; without any, the result is empty or zero."""
         again = self.op.rule.windows is not WindowRule.EDGES  # the axes may be the same as before
         plan = (planned(source, *pooled.items()) if again else Plan(source, pooled)) if pooled else None
-        absolute = self.attrs.flag("include_batch_in_index")
+        absolute = bool(self._value("include_batch_in_index"))
         return BoundCall(source, dest, plan, start, source[0], absolute, self._index_type(), drawn)
+
+    def _value(self, name: str) -> Any:
+        """Return the checked attribute of that name; None if the op has none."""
+        param = self.params.get(name)
+        if param is None:
+            return None
+        value = self.attrs[name] if name in self.attrs else param.kind.absent(self.op)
+        return param.kind.validate(self.problems, self.op, param, value)
 
     # ---- arrays
 
@@ -141,7 +149,7 @@ class _Binder:
             elif array.dtype.name != good[0]:
                 self._dtype_is_not(name, f"{good[0]}, the dtype of {shared[0][0]}")
         for name, array in self._of(Kind.INDEX):
-            if array.dtype.name not in ("int32", "int64"):
+            if array.dtype.name not in POSITIONS:
                 self._dtype_is_not(name, "int32 or int64")
         for param in self.op.params:
             if param.dtype and param.name in self.arrays and self.arrays[param.name].dtype.name != param.dtype:
@@ -200,18 +208,23 @@ class _Binder:
         afford(self.problems, blame, math.prod(shape) * cell + tables, what)
 
     def _index_type(self) -> str:
+        """Return the dtype of positions; record an error if it cannot hold the last one."""
         param, given = self.op.param(Kind.INDEX_TYPE), self._of(Kind.SOURCE)
-        return self.attrs.index_type(param.name, given[0][1].size if given else 0) if param else "int64"
+        if param is None:
+            return "int64"
+        kind: str = self._value(param.name)
+        elements = given[0][1].size if given else 0
+        if kind == "int32" and elements > 2**31:
+            self.problems.add(param.name, "int32", f"int64, for positions in an input of {elements} elements")
+        return kind
 
     # ---- windows from ksize, strides and padding
 
     def _sizes(self, source: Shape | None) -> Made | None:
-        tensor = self.op.param(Kind.SIZES_TENSOR) is not None
-        ksize, strides = (self.attrs.ints(name, self.rank, tensor) for name in ("ksize", "strides"))
-        padding = self.attrs.word("padding", self.op.paddings)
-        layout = self.attrs.word("data_format", self.op.formats) or self.op.formats[0]
+        ksize, strides, padding = (self._value(name) for name in ("ksize", "strides", "padding"))
+        layout = self._value("data_format") or self.op.formats[0]
         self._index_type()
-        self.attrs.flag("include_batch_in_index")
+        self._value("include_batch_in_index")
         channel = layout.index("C")
         deep = self._judge_sizes(ksize, strides, channel, padding)
         pads: Shape | None = (0,) * (2 * self.rank)
@@ -295,7 +308,7 @@ class _Binder:
             self.problems.add("padding", "'EXPLICIT'", wanted, NotImplementedError)
 
     def _pads(self, ksize: Shape, layout: str) -> Shape | None:
-        pads = self.attrs.ints("explicit_paddings", 2 * self.rank)
+        pads: Shape | None = self._value("explicit_paddings")
         if pads is None:
             return None
         pairs = dict(zip(layout, zip(pads[::2], pads[1::2], strict=True), strict=True))
@@ -311,7 +324,7 @@ class _Binder:
     # ---- windows from sequences
 
     def _sequences(self, source: Shape | None) -> Made | None:
-        overlapping = self.attrs.flag("overlapping")
+        overlapping: bool = self._value("overlapping")
         if source is not None and math.prod(source) == 0:
             self.problems.add(self.source_name, f"shape {list(source)}", "no dimension of length 0")
         if self.op.order == 0:
@@ -349,11 +362,10 @@ class _Binder:
         return self._finish(source, dest, pooled, self.op.rule.start, tuple(given))
 
     def _ratios(self, source: Shape | None, overlapping: bool) -> Made | None:
-        pseudo, fixed = self.attrs.flag("pseudo_random"), self.attrs.flag("deterministic")
-        seed, seed2 = self.attrs.seed("seed"), self.attrs.seed("seed2")
+        pseudo, fixed, seed, seed2 = map(self._value, ("pseudo_random", "deterministic", "seed", "seed2"))
         if not fixed and not self.problems.blames("deterministic") and (seed or seed2):
             self.problems.add("seed" if seed else "seed2", seed or seed2, "0, or deterministic=True")
-        ratio = self.attrs.floats("pooling_ratio", self.rank)
+        ratio = self._value("pooling_ratio")
         if ratio is None or source is None:
             return None
         self._judge_ratio(ratio, source)
@@ -371,7 +383,7 @@ class _Binder:
         return dest, make
 
     def _judge_ratio(self, ratio: tuple[float, ...], source: Shape) -> None:
-        got = short_repr(self.attrs.given["pooling_ratio"])
+        got = short_repr(self.attrs["pooling_ratio"])
         if not all(r >= 1 for r in ratio):
             self.problems.add("pooling_ratio", got, "numbers of at least 1")
         elif ratio[0] != 1 or ratio[3] != 1:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import errno
 import os
-import re
 import secrets
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,12 +18,11 @@ import numpy.typing as npt
 
 from .._common.errors import short_repr
 from .dtypes import short
-from .table import OPS, REQUIRED, Kind, Op, Param
+from .kinds import EITHER, REQUIRED, Kind, Param
+from .table import OPS, Op
+from .text import OutOfRange
 
 Array = npt.NDArray[Any]
-
-_VECTORS = {Kind.SHAPE: "", Kind.SEQUENCE: "", Kind.SIZES_TENSOR: "int32", Kind.RANGE: "float32"}
-_WORDS = {"true": True, "false": False}
 
 
 def closest(word: str, known: Iterable[str]) -> str:
@@ -69,34 +67,21 @@ def arguments(op: Op, words: Sequence[str]) -> dict[str, Any]:
     return given
 
 
-def _value(op: Op, param: Param, text: str) -> Any:
-    kind = param.kind
-    if kind in (Kind.SOURCE, Kind.DEST, Kind.INDEX) or (kind in _VECTORS and ".npy" in text):
-        return load(f"{op.name}: {param.name}", text)
-    if kind in _VECTORS:
-        values = _numbers(op, param, text)
-        return np.array(values[0] if kind is Kind.RANGE and len(values) == 1 else values, _VECTORS[kind] or param.dtype)
-    if kind in (Kind.SIZES, Kind.PADS, Kind.RATIO):
-        return _numbers(op, param, text)
-    if kind is Kind.SEED:
-        return _numbers(op, param, text)[0]
-    if kind is Kind.FLAG:
-        if text.lower() not in _WORDS:
-            raise ValueError(f"{op.name}: {param.name}: got {short_repr(text)}, wanted true or false")
-        return _WORDS[text.lower()]
-    return text
-
-
-def _numbers(op: Op, param: Param, text: str) -> list[Any]:
-    real = param.kind in (Kind.RATIO, Kind.RANGE)
-    pattern = r"[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?" if real else r"-?\d{1,19}"
-    parts = text.strip("[]() ").split(",") if text.strip() else []
-    if not parts and param.kind is Kind.PADS:
-        return []
-    if not parts or not all(re.fullmatch(pattern, part.strip(), re.IGNORECASE) for part in parts):
-        wanted = "numbers like 1,1.44,1.44,1" if real else "integers like 1,2,2,1"
-        raise ValueError(f"{op.name}: {param.name}: got {short_repr(text)}, wanted {wanted}")
-    return [float(part) if real else int(part) for part in parts]
+def _value(op: Op, param: Param, given: str) -> Any:
+    """Return an argument: from a file, as the word that it is, or as its kind reads it."""
+    kind, where = param.kind, f"{op.name}: {param.name}"
+    if kind.is_cells or (kind.entry == EITHER and ".npy" in given):
+        return load(where, given)
+    if not kind.like:
+        return given  # bind judges the spelling
+    try:
+        if not given.strip() and param.default is REQUIRED:
+            raise ValueError(kind.like)
+        return kind.convert(kind.parse(given, op, param), param)
+    except OutOfRange as error:
+        raise ValueError(f"{where}: got {short_repr(given)}, wanted {error.wanted}") from None
+    except ValueError:
+        raise ValueError(f"{where}: got {short_repr(given)}, wanted {kind.like}") from None
 
 
 def load(what: str, text: str) -> Array:

@@ -26,23 +26,18 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from .dtypes import NAMES, short
-from .table import OPS, Kind, Op, Param
+from .kinds import KINDS, Kind, Param
+from .table import OPS, Op
+from .text import TextError, crossed
 
 Ints = tuple[int, ...]
-Number = type[int] | type[float]
 
 _ORDERS = ("", "grad", "gradgrad")
-FLAGS = {"overlapping": "overlapping", "pseudo": "pseudo_random", "batched": "include_batch_in_index"}
 _POSITIONS = (Kind.INDEX, Kind.INDEX_TYPE)
-_KINDS = {
-    "k": (Kind.SIZES, Kind.SIZES_TENSOR),
-    "s": (Kind.SIZES, Kind.SIZES_TENSOR),
-    "pad": (Kind.PADDING,),
-    "ratio": (Kind.RATIO,),
-    "seed": (Kind.SEED,),
-    "seed2": (Kind.SEED,),
-    "argmax": _POSITIONS,
-}
+_SETTINGS, _FLAGS = (
+    tuple(dict.fromkeys(word for kind in KINDS if kind.bare_words is bare for word in kind.words))
+    for bare in (False, True)
+)
 FAMILIES = tuple(dict.fromkeys(op.family for op in OPS.values()))
 
 
@@ -96,8 +91,7 @@ def forward(op: Op) -> Op:
 def _takes(op: Op) -> dict[str, tuple[Param, ...]]:
     """The words that mean something to an op or to the forward op that its line runs first."""
     params = (*op.params, *forward(op).params)
-    found = {word: tuple(p for p in params if p.kind in kinds) for word, kinds in _KINDS.items()}
-    found |= {word: tuple(p for p in params if p.name == name) for word, name in FLAGS.items()}
+    found = {word: tuple(p for p in params if p.kind.words.get(word) == p.name) for word in (*_SETTINGS, *_FLAGS)}
     return {word: given for word, given in found.items() if given}
 
 
@@ -135,21 +129,21 @@ class _Parser:
         op, x = self._op()
         takes = _takes(op)
         for name, (word, _, column) in self.words.items():
-            if name in (*_KINDS, *FLAGS) and name not in takes:
+            if name in (*_SETTINGS, *_FLAGS) and name not in takes:
                 self._refuse(word, column, f"words that {op.name} has a use for: {' '.join(takes)}")
         layout = _LAYOUTS[self._value("layout", op.formats[0].lower())]
         space = [d for d, letter in enumerate(layout) if letter not in "NC"]
         k = self._sizes("k", space, len(layout), needed=True) if "k" in takes else ()
         s = (self._sizes("s", space, len(layout)) or k) if "s" in takes else ()
         padding, pads = self._padding(space, len(layout)) if "pad" in takes else ("", ())
-        ratio = self._sizes("ratio", space, len(layout), needed=True, number=float) if "ratio" in takes else ()
+        ratio = self._sizes("ratio", space, len(layout), needed=True, real=True) if "ratio" in takes else ()
         seed, seed2 = self._seeds()
         index = NAMES.get(self._value("argmax", "i64") or "i64", "")
         if index not in ("int32", "int64"):
             self._blame("argmax", "argmax=i32 or argmax=i64")
-        flags = {name: name in self.words for name in FLAGS}
+        flags = {name: name in self.words for name in _FLAGS}
         dtype = self._value("dtype", "f32" if "float32" in op.dtypes else op.dtypes[0])
-        return Problem(op.name, x, NAMES[dtype], layout, tuple(map(int, k)), tuple(map(int, s)), padding, pads, ratio,
+        return Problem(op.name, x, NAMES[dtype], layout, k, s, padding, pads, ratio,
                        seed=seed, seed2=seed2, index=index, comment=self.comment, **flags)  # fmt: skip
 
     # ---- words
@@ -167,7 +161,7 @@ class _Parser:
     def _name(self, word: str, column: int) -> tuple[str, str]:
         """What kind of word this is, and its value."""
         name, equals, value = word.partition("=")
-        if equals and name in ("x", *_KINDS):
+        if equals and name in ("x", *_SETTINGS):
             return name, value
         if word in NAMES:
             return "dtype", word
@@ -175,10 +169,10 @@ class _Parser:
             return "layout", word.lower()
         if word in _ORDERS:
             return "order", word
-        if word not in (*FLAGS, "argmax"):
-            keys = " ".join(f"{key}=" for key in ("x", *_KINDS))
+        if word not in (*_FLAGS, "argmax"):
+            keys = " ".join(f"{key}=" for key in ("x", *_SETTINGS))
             self._refuse(
-                word, column, f"a type (f32), a layout (nhwc), {keys} argmax {' '.join(FLAGS)} grad or gradgrad"
+                word, column, f"a type (f32), a layout (nhwc), {keys} argmax {' '.join(_FLAGS)} grad or gradgrad"
             )
         return word, ""
 
@@ -192,7 +186,7 @@ class _Parser:
             self._refuse(head, column, f"a family ({' '.join(FAMILIES)}) or an op's name")
         if "x" not in self.words:
             self._blame("x", "x= with the shape of the input, like x=2x9x9x5")
-        x = tuple(map(int, self._numbers("x", int)))
+        x = tuple(self._numbers("x"))
         named, ask = head in OPS, self._value
         if not named or "order" in self.words:
             order = _ORDERS.index(ask("order", ""))
@@ -220,15 +214,14 @@ class _Parser:
 
     # ---- numbers
 
-    def _numbers(self, name: str, number: Number) -> list[Any]:
-        pattern, example = (r"\d{1,18}", "3x3") if number is int else (r"\d{1,18}(?:\.\d*)?", "1.44x1.73")
-        text = self._value(name, "")
-        if not re.fullmatch(rf"{pattern}(?:x{pattern})*", text):
-            self._blame(name, f"sizes like {example} after '{name}='")
-        return [number(part) for part in text.split("x")]
+    def _numbers(self, name: str, real: bool = False) -> list[Any]:
+        try:
+            return crossed(self._value(name, ""), real)
+        except TextError:
+            self._blame(name, f"sizes like {'1.44x1.73' if real else '3x3'} after '{name}='")
 
     def _sizes(
-        self, name: str, space: list[int], rank: int, needed: bool = False, number: Number = int
+        self, name: str, space: list[int], rank: int, needed: bool = False, real: bool = False
     ) -> tuple[Any, ...]:
         """A number per dimension: 1 where only the pooled dimensions were given."""
         if name not in self.words:
@@ -237,12 +230,12 @@ class _Parser:
                     name, f"{name}= with a number per pooled dimension, like {name}={'x'.join('2' for _ in space)}"
                 )
             return ()
-        given = self._numbers(name, number)
+        given = self._numbers(name, real)
         if len(given) == rank:
             return tuple(given)
         if len(given) != len(space):
             self._blame(name, f"{len(space)} numbers, or {rank}")
-        full = [number(1)] * rank
+        full = [1.0 if real else 1] * rank
         for d, size in zip(space, given, strict=True):
             full[d] = size
         return tuple(full)
@@ -295,7 +288,7 @@ def _tail(problem: Problem) -> str:
         words.append(f"pad={problem.padding.lower()}" + (":" + "/".join(pairs) if pairs else ""))
     if "argmax" in takes:
         words.append("argmax" if problem.index == "int64" else f"argmax={short(problem.index)}")
-    words += [name for name in FLAGS if getattr(problem, name)]
+    words += [name for name in _FLAGS if getattr(problem, name)]
     if "seed" in takes:
         words += [f"seed={problem.seed}"] + ([f"seed2={problem.seed2}"] if problem.seed2 else [])
     return " ".join(words)

@@ -3,46 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
-from typing import Any
 
 from .dtypes import CODES, FLOATS, FLOATS_AND_LONG, REALS
+from .kinds import ARRAYS, REQUIRED, Kind, Param
 from .semantics import Kernel, Mean, OpSemantics, Promise, Share, Start, WindowRule, bits
 
-
-class Kind(Enum):
-    """What an argument is."""
-
-    SOURCE = "an array with the shape of the input"
-    DEST = "an array with the shape of the output"
-    INDEX = "flat positions, one per output cell"
-    SHAPE = "the shape of the input, as a vector"
-    SEQUENCE = "a pooling sequence"
-    RANGE = "a float32 scalar"
-    SIZES = "an integer per dimension"
-    SIZES_TENSOR = "an int32 vector, an integer per dimension"
-    PADDING = "a padding word"
-    PADS = "a pair of integers per dimension"
-    FORMAT = "the order of the dimensions"
-    RATIO = "a float per dimension"
-    FLAG = "a bool"
-    SEED = "a 64-bit integer"
-    INDEX_TYPE = "int32 or int64"
-    NAME = "ignored"
-
-
-ARRAYS = (Kind.SOURCE, Kind.DEST, Kind.INDEX, Kind.SHAPE, Kind.SEQUENCE, Kind.RANGE)
-REQUIRED: Any = ...
-
-
-@dataclass(frozen=True)
-class Param:
-    """One argument of an op."""
-
-    name: str
-    kind: Kind
-    default: Any = REQUIRED
-    dtype: str = ""  # of SHAPE and SEQUENCE arguments
+__all__ = ["ARRAYS", "OPS", "REQUIRED", "Kind", "Op", "Param"]
 
 
 @dataclass(frozen=True)

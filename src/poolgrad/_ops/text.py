@@ -40,6 +40,10 @@ class TextError(ValueError):
         return TextError(start + self.at, self.length, self.got, self.wanted, fix)
 
 
+class OutOfRange(TextError):
+    """An error about a number that is too large or too small."""
+
+
 class Scanner:
     """A text and a position in it."""
 
@@ -125,9 +129,21 @@ def ints(text: str, low: int = -(2**63), high: int = 2**63 - 1) -> list[int]:
     values = []
     for token, at in _listed(text, INT, "an integer"):
         if len(token) > 24 or not low <= int(token) <= high:
-            raise TextError(at, len(token), token[:40], f"an integer from {low} to {high}")
+            raise OutOfRange(at, len(token), token[:40], f"an integer from {low} to {high}")
         values.append(int(token))
     return values
+
+
+def crossed(text: str, real: bool = False) -> list[Any]:
+    """Read sizes with an x between them, as in problem lines: no signs, no brackets, no spaces.
+
+    >>> crossed("3x3"), crossed("1.5x2", real=True)
+    ([3, 3], [1.5, 2.0])
+    """
+    pattern = r"\d{1,18}(?:\.\d*)?" if real else r"\d{1,18}"
+    if not re.fullmatch(rf"{pattern}(?:x{pattern})*", text):
+        raise TextError(0, max(len(text), 1), short_repr(text), "sizes with an x between them")
+    return [float(part) if real else int(part) for part in text.split("x")]
 
 
 def floats(text: str) -> list[float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -82,8 +82,11 @@ def _checked(page: Page, found: Checked, done: Run | None) -> Json:
 
 
 def run(graph: Json | Graph, page: str | None = None, cache: Cache | None = None, feeds: Mapping[str, Any] | None = None,
-        limit: int = 16384, paths: bool = False, lock: Lock = FREE) -> Json:  # fmt: skip
-    """Run a page; return every block's arrays, the links between cells, and all problems."""
+        limit: int = 16384, paths: bool = False, lock: Lock = FREE, known: Collection[str] = ()) -> Json:  # fmt: skip
+    """Run a page; return every block's arrays, the links between cells, and all problems.
+
+    Arrays of more than `limit` cells come without numbers, and so does everything whose ref is in `known`.
+    """
     opened, chosen = opened_page(graph, page)
     cache = cache if cache is not None else Cache()
     sources = with_feeds(Sources.of(opened, paths), feeds or {})
@@ -92,7 +95,7 @@ def run(graph: Json | Graph, page: str | None = None, cache: Cache | None = None
         done = execute(chosen, sources, cache, checked=found)
         linked = report.Linked(opened.limits)
         taken = report.users_of(done.checked)
-        nodes = {name: _ran(name, taken, done, limit, linked) for name in done.checked.seen}
+        nodes = {name: _ran(name, taken, done, limit, linked, known) for name in done.checked.seen}
     fresh = [ran for ran in done.blocks.values() if ran.kept is not None]
     return {
         "page": chosen.name, "ms": round(done.ms, 3), "ran": sum(not ran.cached for ran in fresh),
@@ -102,7 +105,7 @@ def run(graph: Json | Graph, page: str | None = None, cache: Cache | None = None
     }  # fmt: skip
 
 
-def _ran(name: str, taken: report.Users, done: Run, limit: int, linked: report.Linked) -> Json:
+def _ran(name: str, taken: report.Users, done: Run, limit: int, linked: report.Linked, known: Collection[str]) -> Json:
     seen, ran = done.checked.seen[name], done.blocks[name]
     about = {pin: report.described(done.checked, f"{name}.{pin}", taken) for pin in seen.outputs}
     outputs: Json = {pin: report.outline(spec, about[pin]) for pin, spec in seen.outputs.items()}
@@ -110,7 +113,7 @@ def _ran(name: str, taken: report.Users, done: Run, limit: int, linked: report.L
     if ran.kept is not None:
         for pin, array in ran.kept.outputs.items():
             spec = {"role": about[pin]["role"], "axes": report.axes(about[pin]["axes"], array.ndim)}
-            outputs[pin] = report.tensor(array, spec, limit, f"{ran.key}.{pin}")
-        links, kept = report.relation(name, seen, ran, done, linked)
+            outputs[pin] = report.tensor(array, spec, limit, f"{ran.key}.{pin}", known)
+        links, kept = report.relation(name, seen, ran, done, linked, known)
     return {"status": ran.status, "cached": ran.cached, "ms": round(ran.ms, 3), "outputs": outputs, "links": links,
             "conservation": kept}  # fmt: skip

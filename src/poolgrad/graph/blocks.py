@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from .._ops.table import OPS, REQUIRED, Kind, Op, Param
+from .._ops.kinds import EITHER, REQUIRED, TYPED, WIRED, Kind, Param
+from .._ops.table import OPS, Op
 from . import literals, text
 
-WIRED, TYPED, EITHER = "input", "text", "either"
-GROUPS = ("input", "pool", "gradient", "second order", "quantised", "help")
+__all__ = ["BLOCKS", "EITHER", "GROUPS", "TYPED", "WIRED", "Block", "Pin", "optional"]
 
-_INPUTS = (Kind.SOURCE, Kind.DEST, Kind.INDEX)
-_VECTORS = (Kind.SHAPE, Kind.SEQUENCE, Kind.RANGE, Kind.SIZES_TENSOR)
-_TYPES = {Kind.SHAPE: "ints", Kind.SEQUENCE: "ints", Kind.RANGE: "floats", Kind.SIZES_TENSOR: "ints", Kind.SIZES: "ints",
-          Kind.RATIO: "floats", Kind.PADDING: "word"}  # fmt: skip
+GROUPS = ("input", "pool", "gradient", "second order", "quantised", "help")
 
 
 @dataclass(frozen=True)
@@ -61,61 +58,23 @@ def optional(op: Op) -> dict[str, Param]:
     return {p.name: p for p in op.params if p.default is not REQUIRED and p.kind is not Kind.NAME}
 
 
-def _reader(op: Op, param: Param) -> Callable[[str], Any]:
-    """Return the function that parses the text of this argument."""
-    kind = param.kind
-    if kind in (Kind.SIZES, Kind.SIZES_TENSOR, Kind.PADS):
-        return partial(text.ints, low=-(2**31), high=2**31 - 1)
-    if kind in (Kind.SHAPE, Kind.SEQUENCE):
-        bits = 31 if param.dtype == "int32" else 63
-        return partial(text.ints, low=-(2**bits), high=2**bits - 1)
-    if kind in (Kind.RATIO, Kind.RANGE):
-        return text.floats
-    if kind is Kind.PADDING:
-        return partial(text.word, words=op.paddings)
-    if kind is Kind.FORMAT:
-        return partial(text.word, words=op.formats)
-    if kind is Kind.FLAG:
-        return text.boolean
-    return text.integer if kind is Kind.SEED else partial(text.dtype, among=("int32", "int64"))
-
-
-def _sample(op: Op, param: Param) -> str:
-    """Return an example text that fits the op's rank."""
-    sizes = [1, *[2] * op.spatial, 1]
-    if param.kind in (Kind.SIZES, Kind.SIZES_TENSOR):
-        return text.written(sizes)
-    if param.kind is Kind.RATIO:
-        return text.written([1.0, *[1.44, 1.73][: op.spatial], 1.0])
-    if param.kind is Kind.RANGE:
-        return "-1" if param.name.startswith("min") else "1"
-    if param.kind is Kind.SHAPE:
-        return text.written([1, *[4] * op.spatial, 1])
-    return "0,2,4" if param.kind is Kind.SEQUENCE else op.paddings[0]
-
-
 def _pin(op: Op, param: Param) -> Pin:
-    rank = op.spatial + 2
-    if param.kind in _INPUTS:
-        among = ("int32", "int64") if param.kind is Kind.INDEX else op.dtypes
-        return Pin(param.name, WIRED, "tensor", param.kind.value, dtypes=among, rank=rank)
-    sample = _sample(op, param)
-    kind = EITHER if param.kind in _VECTORS else TYPED
-    words = op.paddings if param.kind is Kind.PADDING else None
-    dtypes = (param.dtype or {Kind.RANGE: "float32"}.get(param.kind, "int32"),) if kind == EITHER else None
-    default = "" if param.kind in (Kind.SHAPE, Kind.SEQUENCE) else sample
-    return Pin(param.name, kind, _TYPES[param.kind], param.kind.value, _reader(op, param), True, default, sample, words,
-               dtypes, {Kind.RANGE: 0}.get(param.kind, 1) if kind == EITHER else None)  # fmt: skip
+    kind = param.kind
+    if kind.entry == WIRED:
+        return Pin(param.name, WIRED, kind.field, kind.doc, dtypes=kind.dtypes(op, param), rank=kind.rank(op))
+    sample = kind.sample(op, param)
+    read = partial(kind.parse, op=op, param=param)
+    default = "" if kind.starts_empty else sample
+    return Pin(param.name, kind.entry, kind.field, kind.doc, read, True, default, sample, kind.choices(op),
+               kind.dtypes(op, param), kind.rank(op))  # fmt: skip
 
 
 def _attrs(op: Op) -> Pin | None:
     params = optional(op)
     if not params:
         return None
-    readers = {name: _reader(op, param) for name, param in params.items()}
-    shown = {n: text.enumerator(p.default) if p.kind is Kind.INDEX_TYPE else p.default
-             for n, p in params.items() if p.kind is not Kind.PADS}  # fmt: skip
-    default = text.written_attrs(shown)
+    readers = {name: partial(param.kind.parse, op=op, param=param) for name, param in params.items()}
+    default = text.written_attrs({name: p.show_default() for name, p in params.items() if p.kind.in_attrs})
     doc = "optional attributes: " + ", ".join(f"{name}_" for name in params)
     return Pin("attrs", TYPED, "attrs", doc, partial(text.attrs, readers=readers, op=op.name), False, default, default)
 

@@ -15,7 +15,7 @@ from .._common.errors import ArgumentErrors
 from .._ops.bind import FORWARD, BoundCall, bind
 from .._ops.files import closest
 from .._ops.semantics import Kernel
-from .._ops.table import ARRAYS, Kind, Op
+from .._ops.table import Kind, Op
 from .._windows.cells import count_cells
 from . import literals
 from .blocks import BLOCKS, EITHER, TYPED, WIRED, optional
@@ -202,16 +202,12 @@ def arguments(op: Op, seen: Seen, arrays: Mapping[str, Array]) -> tuple[dict[str
     attrs: dict[str, Any] = {}
     for p in op.params:
         value = seen.values.get(p.name)
-        if p.name in arrays and p.kind is Kind.SIZES_TENSOR:
-            attrs[p.name] = arrays[p.name]
-        elif p.name in arrays:
-            given[p.name] = arrays[p.name]
+        if p.name in arrays:
+            (given if p.kind.is_array else attrs)[p.name] = arrays[p.name]
         elif value is None:
             continue
-        elif p.kind is Kind.RANGE:
-            given[p.name] = np.array(value[0] if len(value) == 1 else value, np.float32)
-        elif p.kind in ARRAYS:
-            given[p.name] = np.array(value, p.dtype)
+        elif p.kind.is_array:
+            given[p.name] = p.kind.convert(value, p)
         else:
             attrs[p.name] = value
     return given, attrs
@@ -226,7 +222,7 @@ def _infer_op(node: Node, seen: Seen, found: Checked, noted: set[str], sources: 
         spec, param = found.spec(source), next((p for p in op.params if p.name == pin), None)
         if pin in noted or param is None:
             continue
-        if spec.value is None and param.kind in (Kind.SHAPE, Kind.SEQUENCE, Kind.SIZES_TENSOR):
+        if spec.value is None and param.kind.by_value:
             noted.add(pin)  # its numbers are unknown until it runs
             continue
         arrays[pin] = spec.stand_in()

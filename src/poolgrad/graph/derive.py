@@ -2,7 +2,7 @@
 
     MaxPool -> MaxPoolGrad -> MaxPoolGradGrad -> MaxPoolGrad -> ...        AvgPool -> AvgPoolGrad -> AvgPool -> ...
 
-The choice of a maximum is piecewise constant, so nothing flows through orig_input and orig_output.
+The taps of a maximum are piecewise constant, so nothing flows through orig_input and orig_output.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class _Chain:
             raise GraphError(f"gradients: {name}: {op.name} has no derivative: there is no block for it")
         end = seen.sources[pin]
         if end != self.x.name and end.partition(".")[0] not in self.reached:
-            return {}  # x decides only the choice, which is piecewise constant
+            return {}  # x decides only the taps, which are piecewise constant
         derivative = derivative_of(op)
         if derivative is None:
             message = f"{op.name} has no derivative with respect to {pin}: there is no block for it"
@@ -148,7 +148,7 @@ class _Chain:
 
 
 def linear(op: Op) -> str | None:
-    """Return the input in which an op is linear once its choices are fixed: the pooled input, or the gradient."""
+    """Return the input in which an op is linear once its taps are fixed: the pooled input, or the gradient."""
     if op.family.startswith("q"):
         return None
     return [p.name for p in op.params if p.kind in (Kind.SOURCE, Kind.DEST)][-1]

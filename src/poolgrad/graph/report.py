@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -86,9 +86,9 @@ def _plain(value: Any) -> float | int:
     return int(value) if value.dtype.kind in "iu" else float(value)
 
 
-def tensor(array: Array, spec: Json, limit: int, ref: str) -> Json:
-    """Return one output in the form that the page draws."""
-    values = numbers(array) if array.size <= limit else None
+def tensor(array: Array, spec: Json, limit: int, ref: str, known: Collection[str] = ()) -> Json:
+    """Return one output in the form that the page draws; leave out numbers that are too many or whose ref is known."""
+    values = numbers(array) if array.size <= limit and ref not in known else None
     return {**spec, "shape": list(array.shape), "dtype": array.dtype.name, "stats": statistics(array), "values": values,
             "ref": ref}  # fmt: skip
 
@@ -221,7 +221,9 @@ class Linked:
         return True
 
 
-def relation(name: str, seen: Seen, ran: Ran, run: Run, linked: Linked) -> tuple[Json | None, Json | None]:
+def relation(
+    name: str, seen: Seen, ran: Ran, run: Run, linked: Linked, known: Collection[str] = ()
+) -> tuple[Json | None, Json | None]:
     """Return links and conservation of a block; none if it has no windows or too many cells."""
     made = asked(name, seen, ran, run)
     if made is None or ran.kept is None:
@@ -234,13 +236,16 @@ def relation(name: str, seen: Seen, ran: Ran, run: Run, linked: Linked) -> tuple
         ran.kept.notes["links"] = links
     op = seen.block.row if seen.block else None
     assert op is not None
-    return _links(name, seen, made, links), conservation(op, made, links)
-
-
-def _links(name: str, seen: Seen, made: Subject, links: Links) -> Json:
-    hits = None
+    ref = f"{ran.key}.hits"
+    hits: Json | None = None
     if links.ptr is not None and links.cell is not None:
-        hits = {"ptr": numbers(links.ptr.astype(np.int32)), "cell": numbers(links.cell.astype(np.int32))}
+        hits = {"ref": ref}
+        if ref not in known:
+            hits |= {"ptr": numbers(links.ptr.astype(np.int32)), "cell": numbers(links.cell.astype(np.int32))}
+    return _links(name, seen, made, links, hits), conservation(op, made, links)
+
+
+def _links(name: str, seen: Seen, made: Subject, links: Links, hits: Json | None) -> Json:
     sides: list[Json | None] = []
     for axis in links.axes:
         if axis is None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
+from .._common.errors import short_repr
 from ..graph import Graph, GraphError, service
 from ..graph.model import Limits
 from . import page
@@ -208,8 +209,11 @@ def _check(app: App, query: dict[str, str], body: bytes) -> Reply:
 
 
 def _run(app: App, query: dict[str, str], body: bytes) -> Reply:
-    _, graph, name = _given(app, body)
-    return as_json(service.run(graph, name, app.cache, lock=app.lock))
+    asked, graph, name = _given(app, body)
+    known = asked.get("known", [])
+    if not isinstance(known, list) or not all(isinstance(ref, str) for ref in known):
+        raise Refused(400, f"known: got {short_repr(known)}, wanted a list of refs")
+    return as_json(service.run(graph, name, app.cache, lock=app.lock, known=frozenset(known)))
 
 
 def _gradients(app: App, query: dict[str, str], body: bytes) -> Reply:

@@ -43,8 +43,8 @@ export const api = {
   ops: async () => (await ask('/api/ops')).json(),
   start: async () => (await ask('/api/start')).json(),
   examples: async () => (await ask('/api/examples')).json(),
-  /** @param {any} graph @param {string} page */
-  run: async (graph, page) => (await postGraph('/api/run', { graph, page })).json(),
+  /** @param {any} graph @param {string} page @param {string[]} known refs of numbers that the page has */
+  run: async (graph, page, known) => (await postGraph('/api/run', { graph, page, known })).json(),
   /** @param {any} graph @param {string} page */
   check: async (graph, page) => (await postGraph('/api/check', { graph, page })).json(),
   /** @param {any} graph @param {string} page @param {string} y @param {string} x */

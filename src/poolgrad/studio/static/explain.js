@@ -11,15 +11,14 @@ import { ravel, size, strides, unravel } from 'poolgrad/tensor';
 export const RANK = { window: 1, reaches: 2, tie: 3, arrived: 4, tap: 4, self: 5 };
 const unpacked = new WeakMap();
 
-/** Hits as typed arrays and, for given positions, the windows that point to each cell; unpacked once per links object. */
+/** Hits as typed arrays and, for given positions, the windows that point to each cell; unpacked once. Null for means. */
 function hitsOf(links) {
-  if (!unpacked.has(links)) {
-    const hits = links.hits && { ptr: unpack(links.hits.ptr), cell: unpack(links.hits.cell) };
-    const pointing = new Map();
-    if (pointed(links)) hits.cell.forEach((j, i) => pointing.has(j) ? pointing.get(j).push(i) : pointing.set(j, [i]));
-    unpacked.set(links, { hits, pointing });
+  if (links.hits && !unpacked.has(links.hits)) {
+    const [ptr, cell, pointing] = [unpack(links.hits.ptr), unpack(links.hits.cell), new Map()];
+    if (pointed(links)) cell.forEach((j, i) => pointing.has(j) ? pointing.get(j).push(i) : pointing.set(j, [i]));
+    unpacked.set(links.hits, { ptr, cell, pointing });
   }
-  return unpacked.get(links);
+  return links.hits ? unpacked.get(links.hits) : null;
 }
 
 /** Return true if the caller gave the positions, so that windows do not decide. */
@@ -33,7 +32,7 @@ function windowOf(links, flat) {
   const side = (key, other) => cell.map((at, d) => (links.axes[d] ? links.axes[d][key][at] : other(at)));
   const [start, stop] = [side('start', (at) => at), side('stop', (at) => at + 1)];
   const [before, after] = [side('before', () => 0), side('after', () => 0)];
-  const { hits } = hitsOf(links);
+  const hits = hitsOf(links);
   const list = hits ? Array.from(hits.cell.subarray(hits.ptr[flat], hits.ptr[flat + 1]), (j) => unravel(j, links.source)) : [];
   const count = size(start.map((a, d) => stop[d] - a));
   const span = size(start.map((a, d) => stop[d] - a + before[d] + after[d]));

@@ -19,12 +19,13 @@ export function unpack({ type, b64 }) {
   return new TYPES[type](bytes.buffer);
 }
 
-/** One output as a tensor. @param {string} node @param {string} pin @param {any} raw @returns {Tensor} */
-function tensorOf(node, pin, raw) {
+/** One output as a tensor. @param {string} node @param {string} pin @param {any} raw @param {Map<string, ArrayLike<number>|null>} held
+ * @returns {Tensor} */
+function tensorOf(node, pin, raw, held) {
   return {
     key: `${node}.${pin}`, node, pin, shape: raw.shape, dtype: raw.dtype, role: raw.role === 'gradient' ? 'gradient' : 'value',
     kind: raw.role, axes: axesOf(raw.shape.length, (raw.axes ?? []).join('')), ref: raw.ref, stats: raw.stats ?? {},
-    values: raw.values ? unpack(raw.values) : null,
+    values: raw.values ? unpack(raw.values) : held.get(raw.ref) ?? null,
   };
 }
 
@@ -34,6 +35,7 @@ function tensorOf(node, pin, raw) {
  * @returns {Map<string, Tensor>}
  */
 export function tensorsOf(run, before = new Map()) {
+  const held = new Map([...before.values()].map((tensor) => [tensor.ref, tensor.values])); // the server sends these no more
   const found = new Map();
   for (const [node, { outputs }] of Object.entries(run.nodes)) {
     for (const [pin, raw] of Object.entries(outputs ?? {})) {
@@ -42,8 +44,26 @@ export function tensorsOf(run, before = new Map()) {
       const old = before.get(key);
       const axes = axesOf(raw.shape.length, (raw.axes ?? []).join(''));
       const same = old && old.ref === raw.ref && old.kind === raw.role && old.axes === axes && String(old.shape) === String(raw.shape);
-      found.set(key, same ? old : tensorOf(node, pin, raw));
+      found.set(key, same ? old : tensorOf(node, pin, raw, held));
     }
   }
   return found;
+}
+
+/** Refs of everything that a page need not be sent again: its numbers, and the hits of its links. @param {any} run
+ * @param {Map<string, Tensor>} tensors @returns {string[]} */
+export function knownRefs(run, tensors) {
+  const numbers = [...tensors.values()].filter((tensor) => tensor.values).map((tensor) => tensor.ref);
+  return [...new Set([...numbers, ...hitsByRef(run).keys()])];
+}
+
+/** Put the hits that the page has into an answer without them. @param {any} run @param {any} before the run with the hits */
+export function restoreHits(run, before) {
+  const held = hitsByRef(before);
+  for (const { links } of Object.values(run.nodes)) if (links?.hits && !links.hits.ptr) links.hits = held.get(links.hits.ref);
+}
+
+/** @returns {Map<string, any>} */
+function hitsByRef(run) {
+  return new Map(Object.values(run.nodes).filter(({ links }) => links?.hits).map(({ links }) => [links.hits.ref, links.hits]));
 }

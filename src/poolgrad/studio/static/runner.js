@@ -1,7 +1,7 @@
 // Run the page when it changes: after a moment, never two at a time, and always the newest.
 
 import { nodeOf } from 'poolgrad/model';
-import { tensorsOf } from 'poolgrad/results';
+import { knownRefs, restoreHits, tensorsOf } from 'poolgrad/results';
 
 const PAUSE = 8; // milliseconds without another change
 
@@ -67,8 +67,9 @@ export class Runner {
     try {
       const started = performance.now();
       const graph = { ...doc, pages: doc.pages.filter((p) => p.name === page.name) };
-      const answer = await this.api.run(graph, page.name);
-      this.accept(answer, performance.now() - started);
+      const before = this.store.run?.page === page.name ? { run: this.store.run, tensors: this.store.tensors } : null;
+      const answer = await this.api.run(graph, page.name, before ? knownRefs(before.run, before.tensors) : []);
+      this.accept(answer, before, performance.now() - started);
     } catch (error) {
       this.say(error.message, true);
     }
@@ -79,13 +80,14 @@ export class Runner {
     }
   }
 
-  accept(answer, took) {
+  /** @param {any} answer @param {{run: any, tensors: Map<string, any>}|null} before the results that the answer leaves out @param {number} took */
+  accept(answer, before, took) {
     const { store } = this;
     this.counts.set(answer.page, answer.problems.length);
     if (answer.page !== store.page.name) return;
-    const same = store.run?.page === answer.page ? store.tensors : undefined;
+    if (before) restoreHits(answer, before.run);
     store.run = answer;
-    store.tensors = tensorsOf(answer, same);
+    store.tensors = tensorsOf(answer, before?.tensors);
     store.stale = new Set();
     store.tell('run', took);
     const { problems, ran, cached } = answer;
