@@ -165,8 +165,7 @@ def carry(rule: PoolSpec, back: bool, v: Array, windows: Array, *state: Array) -
     operator = rule.operator(source, windows, *state)
     operator.name = rule.op
     with np.errstate(invalid="ignore"):  # a window with only NaN has no mean
-        result = apply(operator.T if back else operator, np.ascontiguousarray(v))
-    assert isinstance(result, np.ndarray)
+        result: Array = apply(operator.T if back else operator, np.ascontiguousarray(v))
     return result
 
 

@@ -97,7 +97,8 @@ class Linear:
         ValueError
             If v has another shape, or a sum of integers does not fit its dtype.
         """
-        return apply(self, v, out)
+        result: Array | Traced = apply(self, v, out)
+        return result
 
     @property
     def T(self) -> Linear:
@@ -214,7 +215,7 @@ class Transposed(Linear):
         return self.of.forth(g)
 
 
-def apply(operator: Linear, v: Any, out: Array | None = None) -> Array | Traced:
+def apply(operator: Linear, v: Any, out: Array | None = None) -> Any:
     """Apply the operator to an array, into `out` if given; trace it if v is a variable."""
     if isinstance(v, Traced):
         return v.through(operator)
