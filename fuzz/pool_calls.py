@@ -20,7 +20,7 @@ ADAPTIVE = ("adaptive_max_pool", "adaptive_avg_pool")
 GLOBAL = ("global_max_pool", "global_min_pool", "global_avg_pool", "global_sum_pool")
 FRACTIONAL = ("fractional_max_pool", "fractional_avg_pool")
 POOLS = (*SLIDING, *ADAPTIVE, *GLOBAL, *FRACTIONAL)
-OPERATORS = ("maximum", "minimum", "averaging", "summing", "picking")
+OPERATORS = ("max_operator", "min_operator", "averaging", "summing", "picking")
 DERIVATIVES = ("vjp", "jvp", "grad", "hessian")
 POSITIONS = ("taps", "unpool", "unpool_at")
 LIBRARIES = ("torch", "tensorflow", "onnx")
@@ -243,7 +243,7 @@ def operator_call(rng: Rng) -> Call:
     x = data_of(rng, tuple(d for d in DTYPES if d != "bool"), calm=True)
     axes = axes_of(rng, len(x.shape))
     words = {**axes, **windows_of(rng, x.shape, axes)}
-    if name in ("maximum", "minimum"):
+    if name in ("max_operator", "min_operator"):
         words |= choices(rng)
     if name == "averaging":
         words |= {k: v for k, v in division(rng, "avg_pool").items() if k in ("divisor", "count_include_pad")}

@@ -344,7 +344,7 @@ def mapped(rows: Rows, shape: tuple[int, ...], v: np.ndarray, widened: str | Non
 
 def widened(name: str, kind: str) -> str | None:
     """Return the dtype of an operator on integers: means are float64, sums have 64 bits, what is picked stays."""
-    if name in ("maximum", "minimum", "picking"):
+    if name in ("max_operator", "min_operator", "picking"):
         return None
     return "float64" if name == "averaging" else ("uint64" if kind == "uint64" else "int64")
 
@@ -381,7 +381,7 @@ def compare_operator(call: Call, counts: Counter[str]) -> str:
         taps = np.array(picked, int).reshape(geometry.dest)
         operator = attempt(lambda: pg.picking(plan, taps))
         rows: Rows = [[(at[t], Fraction(1))] for t, (at, _) in zip(picked, geometry.windows(), strict=True)]
-    elif name in ("maximum", "minimum"):
+    elif name in ("max_operator", "min_operator"):
         made = attempt(lambda: getattr(pg, name)(array, plan, **rules))
         if isinstance(made, Raised):
             return made.text

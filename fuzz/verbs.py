@@ -50,7 +50,7 @@ def axis(rng: Rng, most: int) -> Axis:
     if how < 0.5:
         k, s = int(rng.integers(1, min(n, 9) + 3)), int(rng.integers(1, 4))
         m = windows.same_length(n, s)
-        return windows.clip(n, k, s, max(windows.same_pad(n, k, s), 0), m)
+        return windows.sliding_axis(n, k, s, max(windows.same_pad(n, k, s), 0), m)
     if how < 0.7:
         inner = np.sort(rng.choice(np.arange(1, n), int(rng.integers(0, n)), replace=False))
         return windows.edges(n, [0, *inner.tolist(), n], overlapping=bool(rng.random() < 0.5))

@@ -153,10 +153,15 @@ def calls(name: str, quick: bool) -> Calls:
 def plans() -> list[Plan]:
     """Return plans large enough for several threads: long and short inner lanes, many images, long windows."""
     return [
-        Plan((3, 61, 64, 24), {1: windows.clip(61, 3, 2, 1, 31), 2: windows.clip(64, 3, 2, 0, 32)}),
-        Plan((18, 127, 131, 1), {1: windows.clip(127, 3, 1, 1, 127), 2: windows.clip(131, 3, 1, 1, 131)}),
-        Plan((999, 18, 19, 1), {1: windows.clip(18, 2, 2, 0, 9), 2: windows.clip(19, 3, 2, 1, 10)}),
-        Plan((2, 150, 160, 8), {1: windows.clip(150, 21, 1, 10, 150), 2: windows.clip(160, 17, 1, 8, 160)}),
+        Plan((3, 61, 64, 24), {1: windows.sliding_axis(61, 3, 2, 1, 31), 2: windows.sliding_axis(64, 3, 2, 0, 32)}),
+        Plan(
+            (18, 127, 131, 1), {1: windows.sliding_axis(127, 3, 1, 1, 127), 2: windows.sliding_axis(131, 3, 1, 1, 131)}
+        ),
+        Plan((999, 18, 19, 1), {1: windows.sliding_axis(18, 2, 2, 0, 9), 2: windows.sliding_axis(19, 3, 2, 1, 10)}),
+        Plan(
+            (2, 150, 160, 8),
+            {1: windows.sliding_axis(150, 21, 1, 10, 150), 2: windows.sliding_axis(160, 17, 1, 8, 160)},
+        ),
     ]
 
 

@@ -57,7 +57,7 @@ def by_operators(pool: str, words: dict[str, Any], x: Array, g: Array, v: Array)
     if pool in ("avg_pool", "sum_pool"):
         P = pg.averaging(plan) if pool == "avg_pool" else pg.summing(plan)
         return [P(x), P.T(g), P(v)]
-    y, P = (pg.maximum if pool == "max_pool" else pg.minimum)(x, plan)
+    y, P = (pg.max_operator if pool == "max_pool" else pg.min_operator)(x, plan)
     return [y, P.T(g), P(v)]
 
 

@@ -174,33 +174,47 @@ def index() -> str:
 
 STUB_HEAD = """# Made by tools/docs.py from the table.
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 
+import numpy as np
 import numpy.typing as npt
 
 from ._ops.table import Op
 
+S = TypeVar("S", bound=np.generic)
 Array = npt.NDArray[Any]
 Sizes = Sequence[int] | Array
 
 __all__: list[str]
 """
+RESULTS = {  # the scalar types of results whose dtype is not that of the cells
+    "argmax": "np.int32 | np.int64",
+    "row_pooling_sequence": "np.int64",
+    "col_pooling_sequence": "np.int64",
+    "min_output": "np.float32",
+    "max_output": "np.float32",
+}
 
 
 def stub() -> str:
-    """The types of raw_ops."""
+    """The types of raw_ops: a result has the dtype of the first array of cells, which a list does not tell."""
     parts = [STUB_HEAD]
     for op in OPS.values():
-        returns = "Array"
+        returns = "npt.NDArray[{}]"
         if len(op.outputs) > 1:
-            returns = f"_{op.name}"
-            parts.append(f"class {returns}(NamedTuple):\n" + "".join(f"    {name}: Array\n" for name in op.outputs))
-        args = [
-            f"    {p.name}: {p.kind.annotation(op)}{'' if p.default is REQUIRED else ' = ...'},\n" for p in op.params
-        ]
-        parts.append(f"def {op.name}(\n    *,\n{''.join(args)}) -> {returns}: ...\n")
+            fields = (f"    {name}: npt.NDArray[{RESULTS.get(name, 'S')}]\n" for name in op.outputs)
+            parts.append(f"class _{op.name}(NamedTuple, Generic[S]):\n" + "".join(fields))
+            returns = f"_{op.name}[{{}}]"
+        cells = next(p for p in op.params if p.kind in (Kind.SOURCE, Kind.DEST))
+        for given, scalar in (("npt.NDArray[S]", "S"), ("npt.ArrayLike", "np.number[Any]")):
+            args = "".join(_argument(p, given if p is cells else p.kind.annotation(op)) for p in op.params)
+            parts.append(f"@overload\ndef {op.name}(\n    *,\n{args}) -> {returns.format(scalar)}: ...\n")
     parts.append("def make(op: Op, verbs: Any = ...) -> Callable[..., Any]: ...\n")
     return _spaced(parts)
+
+
+def _argument(param: Param, annotation: str) -> str:
+    return f"    {param.name}: {annotation}{'' if param.default is REQUIRED else ' = ...'},\n"
 
 
 def _spaced(parts: list[str]) -> str:

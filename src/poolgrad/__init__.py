@@ -1,12 +1,12 @@
 """Pooling operators and their derivatives, with TensorFlow's numbers and without TensorFlow."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from . import _core as _core  # the first import: it refuses sub-interpreters before NumPy is loaded
 from . import raw_ops
 from ._windows.axis import Axis
 from ._windows.plan import Plan
-from ._windows.sliding import clip, edges, reach, whole
+from ._windows.sliding import edges, reach, sliding_axis, whole
 from .config import __version__, config, get_num_threads, set_kept_memory, set_num_threads, show_config, threads
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ._pooling.conventions import like
     from ._pooling.fractional import fractional_avg_pool, fractional_max_pool, fractional_windows
     from ._pooling.operators import Linear
-    from ._pooling.plan_operators import averaging, maximum, minimum, summing
+    from ._pooling.plan_operators import averaging, max_operator, min_operator, summing
     from ._pooling.pools import avg_pool, lp_pool, max_pool, min_pool, sum_pool
     from ._pooling.tape import Var, grad, jvp, vjp
     from ._pooling.taps import Taps, picking, unpool, unpooling
@@ -39,7 +39,7 @@ _LATER = {
     ),
     "_pooling.conventions": ("like",),
     "_pooling.fractional": ("fractional_avg_pool", "fractional_max_pool", "fractional_windows"),
-    "_pooling.plan_operators": ("averaging", "maximum", "minimum", "summing"),
+    "_pooling.plan_operators": ("averaging", "max_operator", "min_operator", "summing"),
     "_pooling.pools": ("avg_pool", "lp_pool", "max_pool", "min_pool", "sum_pool"),
     "_pooling.window_args": ("output_shape", "plan"),
     "_pooling.operators": ("Linear",),
@@ -49,14 +49,23 @@ _LATER = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
+_RENAMED = {"clip": "sliding_axis", "maximum": "max_operator", "minimum": "min_operator"}
 
-    for module, names in _LATER.items():
-        if name in names:
-            value = globals()[name] = getattr(import_module(f".{module}", __name__), name)
-            return value
-    raise AttributeError(f"module 'poolgrad' has no attribute {name!r}")
+if not TYPE_CHECKING:  # a type checker must know which names there are
+
+    def __getattr__(name: str) -> object:
+        from importlib import import_module
+
+        if name in _RENAMED:
+            from ._common.renamed import warn_renamed
+
+            warn_renamed("poolgrad", name, _RENAMED[name])
+            return getattr(import_module(__name__), _RENAMED[name])
+        for module, names in _LATER.items():
+            if name in names:
+                value = globals()[name] = getattr(import_module(f".{module}", __name__), name)
+                return value
+        raise AttributeError(f"module 'poolgrad' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
@@ -75,7 +84,6 @@ __all__ = [
     "adaptive_max_pool",
     "averaging",
     "avg_pool",
-    "clip",
     "config",
     "edges",
     "explain",
@@ -91,10 +99,10 @@ __all__ = [
     "jvp",
     "like",
     "lp_pool",
+    "max_operator",
     "max_pool",
-    "maximum",
+    "min_operator",
     "min_pool",
-    "minimum",
     "output_shape",
     "picking",
     "plan",
@@ -104,6 +112,7 @@ __all__ = [
     "set_num_threads",
     "show",
     "show_config",
+    "sliding_axis",
     "sum_pool",
     "summing",
     "threads",

@@ -1,16 +1,29 @@
 # Made by tools/docs.py from the table.
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 
+import numpy as np
 import numpy.typing as npt
 
 from ._ops.table import Op
 
+S = TypeVar("S", bound=np.generic)
 Array = npt.NDArray[Any]
 Sizes = Sequence[int] | Array
 
 __all__: list[str]
 
+@overload
+def AvgPool(
+    *,
+    value: npt.NDArray[S],
+    ksize: Sizes,
+    strides: Sizes,
+    padding: Literal["SAME", "VALID"],
+    data_format: Literal["NHWC", "NCHW"] = ...,
+    name: str | None = ...,
+) -> npt.NDArray[S]: ...
+@overload
 def AvgPool(
     *,
     value: npt.ArrayLike,
@@ -19,7 +32,19 @@ def AvgPool(
     padding: Literal["SAME", "VALID"],
     data_format: Literal["NHWC", "NCHW"] = ...,
     name: str | None = ...,
-) -> Array: ...
+) -> npt.NDArray[np.number[Any]]: ...
+@overload
+def AvgPoolGrad(
+    *,
+    orig_input_shape: npt.ArrayLike,
+    grad: npt.NDArray[S],
+    ksize: Sizes,
+    strides: Sizes,
+    padding: Literal["SAME", "VALID"],
+    data_format: Literal["NHWC", "NCHW"] = ...,
+    name: str | None = ...,
+) -> npt.NDArray[S]: ...
+@overload
 def AvgPoolGrad(
     *,
     orig_input_shape: npt.ArrayLike,
@@ -29,7 +54,18 @@ def AvgPoolGrad(
     padding: Literal["SAME", "VALID"],
     data_format: Literal["NHWC", "NCHW"] = ...,
     name: str | None = ...,
-) -> Array: ...
+) -> npt.NDArray[np.number[Any]]: ...
+@overload
+def AvgPool3D(
+    *,
+    input: npt.NDArray[S],
+    ksize: Sizes,
+    strides: Sizes,
+    padding: Literal["SAME", "VALID"],
+    data_format: Literal["NDHWC", "NCDHW"] = ...,
+    name: str | None = ...,
+) -> npt.NDArray[S]: ...
+@overload
 def AvgPool3D(
     *,
     input: npt.ArrayLike,
@@ -38,7 +74,19 @@ def AvgPool3D(
     padding: Literal["SAME", "VALID"],
     data_format: Literal["NDHWC", "NCDHW"] = ...,
     name: str | None = ...,
-) -> Array: ...
+) -> npt.NDArray[np.number[Any]]: ...
+@overload
+def AvgPool3DGrad(
+    *,
+    orig_input_shape: npt.ArrayLike,
+    grad: npt.NDArray[S],
+    ksize: Sizes,
+    strides: Sizes,
+    padding: Literal["SAME", "VALID"],
+    data_format: Literal["NDHWC", "NCDHW"] = ...,
+    name: str | None = ...,
+) -> npt.NDArray[S]: ...
+@overload
 def AvgPool3DGrad(
     *,
     orig_input_shape: npt.ArrayLike,
@@ -48,7 +96,19 @@ def AvgPool3DGrad(
     padding: Literal["SAME", "VALID"],
     data_format: Literal["NDHWC", "NCDHW"] = ...,
     name: str | None = ...,
-) -> Array: ...
+) -> npt.NDArray[np.number[Any]]: ...
+@overload
+def MaxPool(
+    *,
+    input: npt.NDArray[S],
+    ksize: Sizes,
+    strides: Sizes,
+    padding: Literal["SAME", "VALID", "EXPLICIT"],
+    explicit_paddings: Sizes = ...,
+    data_format: Literal["NHWC", "NCHW"] = ...,
+    name: str | None = ...,
+) -> npt.NDArray[S]: ...
+@overload
 def MaxPool(
     *,
     input: npt.ArrayLike,
@@ -58,7 +118,18 @@ def MaxPool(
     explicit_paddings: Sizes = ...,
     data_format: Literal["NHWC", "NCHW"] = ...,
     name: str | None = ...,
-) -> Array: ...
+) -> npt.NDArray[np.number[Any]]: ...
+@overload
+def MaxPoolV2(
+    *,
+    input: npt.NDArray[S],
+    ksize: Sizes,
+    strides: Sizes,
+    padding: Literal["SAME", "VALID"],
+    data_format: Literal["NHWC", "NCHW"] = ...,
+    name: str | None = ...,
+) -> npt.NDArray[S]: ...
+@overload
 def MaxPoolV2(
     *,
     input: npt.ArrayLike,
@@ -67,7 +138,21 @@ def MaxPoolV2(
     padding: Literal["SAME", "VALID"],
     data_format: Literal["NHWC", "NCHW"] = ...,
     name: str | None = ...,
-) -> Array: ...
+) -> npt.NDArray[np.number[Any]]: ...
+@overload
+def MaxPoolGrad(
+    *,
+    orig_input: npt.NDArray[S],
+    orig_output: npt.ArrayLike,
+    grad: npt.ArrayLike,
+    ksize: Sizes,
+    strides: Sizes,
+    padding: Literal["SAME", "VALID", "EXPLICIT"],
+    explicit_paddings: Sizes = ...,
+    data_format: Literal["NHWC", "NCHW"] = ...,
+    name: str | None = ...,
+) -> npt.NDArray[S]: ...
+@overload
 def MaxPoolGrad(
     *,
     orig_input: npt.ArrayLike,
@@ -79,7 +164,20 @@ def MaxPoolGrad(
     explicit_paddings: Sizes = ...,
     data_format: Literal["NHWC", "NCHW"] = ...,
     name: str | None = ...,
-) -> Array: ...
+) -> npt.NDArray[np.number[Any]]: ...
+@overload
+def MaxPoolGradV2(
+    *,
+    orig_input: npt.NDArray[S],
+    orig_output: npt.ArrayLike,
+    grad: npt.ArrayLike,
+    ksize: Sizes,
+    strides: Sizes,
+    padding: Literal["SAME", "VALID"],
+    data_format: Literal["NHWC", "NCHW"] = ...,
+    name: str | None = ...,
+) -> npt.NDArray[S]: ...
+@overload
 def MaxPoolGradV2(
     *,
     orig_input: npt.ArrayLike,
@@ -90,7 +188,20 @@ def MaxPoolGradV2(
     padding: Literal["SAME", "VALID"],
     data_format: Literal["NHWC", "NCHW"] = ...,
     name: str | None = ...,
-) -> Array: ...
+) -> npt.NDArray[np.number[Any]]: ...
+@overload
+def MaxPoolGradGrad(
+    *,
+    orig_input: npt.NDArray[S],
+    orig_output: npt.ArrayLike,
+    grad: npt.ArrayLike,
+    ksize: Sizes,
+    strides: Sizes,
+    padding: Literal["SAME", "VALID"],
+    data_format: Literal["NHWC", "NCHW"] = ...,
+    name: str | None = ...,
+) -> npt.NDArray[S]: ...
+@overload
 def MaxPoolGradGrad(
     *,
     orig_input: npt.ArrayLike,
@@ -101,7 +212,20 @@ def MaxPoolGradGrad(
     padding: Literal["SAME", "VALID"],
     data_format: Literal["NHWC", "NCHW"] = ...,
     name: str | None = ...,
-) -> Array: ...
+) -> npt.NDArray[np.number[Any]]: ...
+@overload
+def MaxPoolGradGradV2(
+    *,
+    orig_input: npt.NDArray[S],
+    orig_output: npt.ArrayLike,
+    grad: npt.ArrayLike,
+    ksize: Sizes,
+    strides: Sizes,
+    padding: Literal["SAME", "VALID"],
+    data_format: Literal["NHWC", "NCHW"] = ...,
+    name: str | None = ...,
+) -> npt.NDArray[S]: ...
+@overload
 def MaxPoolGradGradV2(
     *,
     orig_input: npt.ArrayLike,
@@ -112,12 +236,24 @@ def MaxPoolGradGradV2(
     padding: Literal["SAME", "VALID"],
     data_format: Literal["NHWC", "NCHW"] = ...,
     name: str | None = ...,
-) -> Array: ...
+) -> npt.NDArray[np.number[Any]]: ...
 
-class _MaxPoolWithArgmax(NamedTuple):
-    output: Array
-    argmax: Array
+class _MaxPoolWithArgmax(NamedTuple, Generic[S]):
+    output: npt.NDArray[S]
+    argmax: npt.NDArray[np.int32 | np.int64]
 
+@overload
+def MaxPoolWithArgmax(
+    *,
+    input: npt.NDArray[S],
+    ksize: Sizes,
+    strides: Sizes,
+    padding: Literal["SAME", "VALID"],
+    Targmax: npt.DTypeLike = ...,
+    include_batch_in_index: bool = ...,
+    name: str | None = ...,
+) -> _MaxPoolWithArgmax[S]: ...
+@overload
 def MaxPoolWithArgmax(
     *,
     input: npt.ArrayLike,
@@ -127,7 +263,20 @@ def MaxPoolWithArgmax(
     Targmax: npt.DTypeLike = ...,
     include_batch_in_index: bool = ...,
     name: str | None = ...,
-) -> _MaxPoolWithArgmax: ...
+) -> _MaxPoolWithArgmax[np.number[Any]]: ...
+@overload
+def MaxPoolGradWithArgmax(
+    *,
+    input: npt.NDArray[S],
+    grad: npt.ArrayLike,
+    argmax: npt.ArrayLike,
+    ksize: Sizes,
+    strides: Sizes,
+    padding: Literal["SAME", "VALID"],
+    include_batch_in_index: bool = ...,
+    name: str | None = ...,
+) -> npt.NDArray[S]: ...
+@overload
 def MaxPoolGradWithArgmax(
     *,
     input: npt.ArrayLike,
@@ -138,7 +287,20 @@ def MaxPoolGradWithArgmax(
     padding: Literal["SAME", "VALID"],
     include_batch_in_index: bool = ...,
     name: str | None = ...,
-) -> Array: ...
+) -> npt.NDArray[np.number[Any]]: ...
+@overload
+def MaxPoolGradGradWithArgmax(
+    *,
+    input: npt.NDArray[S],
+    grad: npt.ArrayLike,
+    argmax: npt.ArrayLike,
+    ksize: Sizes,
+    strides: Sizes,
+    padding: Literal["SAME", "VALID"],
+    include_batch_in_index: bool = ...,
+    name: str | None = ...,
+) -> npt.NDArray[S]: ...
+@overload
 def MaxPoolGradGradWithArgmax(
     *,
     input: npt.ArrayLike,
@@ -149,7 +311,18 @@ def MaxPoolGradGradWithArgmax(
     padding: Literal["SAME", "VALID"],
     include_batch_in_index: bool = ...,
     name: str | None = ...,
-) -> Array: ...
+) -> npt.NDArray[np.number[Any]]: ...
+@overload
+def MaxPool3D(
+    *,
+    input: npt.NDArray[S],
+    ksize: Sizes,
+    strides: Sizes,
+    padding: Literal["SAME", "VALID"],
+    data_format: Literal["NDHWC", "NCDHW"] = ...,
+    name: str | None = ...,
+) -> npt.NDArray[S]: ...
+@overload
 def MaxPool3D(
     *,
     input: npt.ArrayLike,
@@ -158,7 +331,20 @@ def MaxPool3D(
     padding: Literal["SAME", "VALID"],
     data_format: Literal["NDHWC", "NCDHW"] = ...,
     name: str | None = ...,
-) -> Array: ...
+) -> npt.NDArray[np.number[Any]]: ...
+@overload
+def MaxPool3DGrad(
+    *,
+    orig_input: npt.NDArray[S],
+    orig_output: npt.ArrayLike,
+    grad: npt.ArrayLike,
+    ksize: Sizes,
+    strides: Sizes,
+    padding: Literal["SAME", "VALID"],
+    data_format: Literal["NDHWC", "NCDHW"] = ...,
+    name: str | None = ...,
+) -> npt.NDArray[S]: ...
+@overload
 def MaxPool3DGrad(
     *,
     orig_input: npt.ArrayLike,
@@ -169,7 +355,20 @@ def MaxPool3DGrad(
     padding: Literal["SAME", "VALID"],
     data_format: Literal["NDHWC", "NCDHW"] = ...,
     name: str | None = ...,
-) -> Array: ...
+) -> npt.NDArray[np.number[Any]]: ...
+@overload
+def MaxPool3DGradGrad(
+    *,
+    orig_input: npt.NDArray[S],
+    orig_output: npt.ArrayLike,
+    grad: npt.ArrayLike,
+    ksize: Sizes,
+    strides: Sizes,
+    padding: Literal["SAME", "VALID"],
+    data_format: Literal["NDHWC", "NCDHW"] = ...,
+    name: str | None = ...,
+) -> npt.NDArray[S]: ...
+@overload
 def MaxPool3DGradGrad(
     *,
     orig_input: npt.ArrayLike,
@@ -180,13 +379,26 @@ def MaxPool3DGradGrad(
     padding: Literal["SAME", "VALID"],
     data_format: Literal["NDHWC", "NCDHW"] = ...,
     name: str | None = ...,
-) -> Array: ...
+) -> npt.NDArray[np.number[Any]]: ...
 
-class _FractionalMaxPool(NamedTuple):
-    output: Array
-    row_pooling_sequence: Array
-    col_pooling_sequence: Array
+class _FractionalMaxPool(NamedTuple, Generic[S]):
+    output: npt.NDArray[S]
+    row_pooling_sequence: npt.NDArray[np.int64]
+    col_pooling_sequence: npt.NDArray[np.int64]
 
+@overload
+def FractionalMaxPool(
+    *,
+    value: npt.NDArray[S],
+    pooling_ratio: Sequence[float] | Array,
+    pseudo_random: bool = ...,
+    overlapping: bool = ...,
+    deterministic: bool = ...,
+    seed: int = ...,
+    seed2: int = ...,
+    name: str | None = ...,
+) -> _FractionalMaxPool[S]: ...
+@overload
 def FractionalMaxPool(
     *,
     value: npt.ArrayLike,
@@ -197,7 +409,19 @@ def FractionalMaxPool(
     seed: int = ...,
     seed2: int = ...,
     name: str | None = ...,
-) -> _FractionalMaxPool: ...
+) -> _FractionalMaxPool[np.number[Any]]: ...
+@overload
+def FractionalMaxPoolGrad(
+    *,
+    orig_input: npt.NDArray[S],
+    orig_output: npt.ArrayLike,
+    out_backprop: npt.ArrayLike,
+    row_pooling_sequence: npt.ArrayLike,
+    col_pooling_sequence: npt.ArrayLike,
+    overlapping: bool = ...,
+    name: str | None = ...,
+) -> npt.NDArray[S]: ...
+@overload
 def FractionalMaxPoolGrad(
     *,
     orig_input: npt.ArrayLike,
@@ -207,13 +431,26 @@ def FractionalMaxPoolGrad(
     col_pooling_sequence: npt.ArrayLike,
     overlapping: bool = ...,
     name: str | None = ...,
-) -> Array: ...
+) -> npt.NDArray[np.number[Any]]: ...
 
-class _FractionalAvgPool(NamedTuple):
-    output: Array
-    row_pooling_sequence: Array
-    col_pooling_sequence: Array
+class _FractionalAvgPool(NamedTuple, Generic[S]):
+    output: npt.NDArray[S]
+    row_pooling_sequence: npt.NDArray[np.int64]
+    col_pooling_sequence: npt.NDArray[np.int64]
 
+@overload
+def FractionalAvgPool(
+    *,
+    value: npt.NDArray[S],
+    pooling_ratio: Sequence[float] | Array,
+    pseudo_random: bool = ...,
+    overlapping: bool = ...,
+    deterministic: bool = ...,
+    seed: int = ...,
+    seed2: int = ...,
+    name: str | None = ...,
+) -> _FractionalAvgPool[S]: ...
+@overload
 def FractionalAvgPool(
     *,
     value: npt.ArrayLike,
@@ -224,7 +461,18 @@ def FractionalAvgPool(
     seed: int = ...,
     seed2: int = ...,
     name: str | None = ...,
-) -> _FractionalAvgPool: ...
+) -> _FractionalAvgPool[np.number[Any]]: ...
+@overload
+def FractionalAvgPoolGrad(
+    *,
+    orig_input_tensor_shape: npt.ArrayLike,
+    out_backprop: npt.NDArray[S],
+    row_pooling_sequence: npt.ArrayLike,
+    col_pooling_sequence: npt.ArrayLike,
+    overlapping: bool = ...,
+    name: str | None = ...,
+) -> npt.NDArray[S]: ...
+@overload
 def FractionalAvgPoolGrad(
     *,
     orig_input_tensor_shape: npt.ArrayLike,
@@ -233,13 +481,25 @@ def FractionalAvgPoolGrad(
     col_pooling_sequence: npt.ArrayLike,
     overlapping: bool = ...,
     name: str | None = ...,
-) -> Array: ...
+) -> npt.NDArray[np.number[Any]]: ...
 
-class _QuantizedAvgPool(NamedTuple):
-    output: Array
-    min_output: Array
-    max_output: Array
+class _QuantizedAvgPool(NamedTuple, Generic[S]):
+    output: npt.NDArray[S]
+    min_output: npt.NDArray[np.float32]
+    max_output: npt.NDArray[np.float32]
 
+@overload
+def QuantizedAvgPool(
+    *,
+    input: npt.NDArray[S],
+    min_input: npt.ArrayLike,
+    max_input: npt.ArrayLike,
+    ksize: Sizes,
+    strides: Sizes,
+    padding: Literal["SAME", "VALID"],
+    name: str | None = ...,
+) -> _QuantizedAvgPool[S]: ...
+@overload
 def QuantizedAvgPool(
     *,
     input: npt.ArrayLike,
@@ -249,13 +509,25 @@ def QuantizedAvgPool(
     strides: Sizes,
     padding: Literal["SAME", "VALID"],
     name: str | None = ...,
-) -> _QuantizedAvgPool: ...
+) -> _QuantizedAvgPool[np.number[Any]]: ...
 
-class _QuantizedMaxPool(NamedTuple):
-    output: Array
-    min_output: Array
-    max_output: Array
+class _QuantizedMaxPool(NamedTuple, Generic[S]):
+    output: npt.NDArray[S]
+    min_output: npt.NDArray[np.float32]
+    max_output: npt.NDArray[np.float32]
 
+@overload
+def QuantizedMaxPool(
+    *,
+    input: npt.NDArray[S],
+    min_input: npt.ArrayLike,
+    max_input: npt.ArrayLike,
+    ksize: Sizes,
+    strides: Sizes,
+    padding: Literal["SAME", "VALID"],
+    name: str | None = ...,
+) -> _QuantizedMaxPool[S]: ...
+@overload
 def QuantizedMaxPool(
     *,
     input: npt.ArrayLike,
@@ -265,5 +537,5 @@ def QuantizedMaxPool(
     strides: Sizes,
     padding: Literal["SAME", "VALID"],
     name: str | None = ...,
-) -> _QuantizedMaxPool: ...
+) -> _QuantizedMaxPool[np.number[Any]]: ...
 def make(op: Op, verbs: Any = ...) -> Callable[..., Any]: ...

@@ -18,7 +18,7 @@ from poolgrad._explain.subject import Subject, cuts
 from poolgrad._ops.bind import bind
 from poolgrad._ops.table import ARRAYS, OPS, Kind
 from poolgrad._windows.cells import cell_pairs, count_cells, covering_windows
-from poolgrad.windows import Plan, clip, edges
+from poolgrad.windows import Plan, edges, sliding_axis
 
 
 def asked(case: Case) -> tuple[Subject, np.ndarray]:
@@ -105,7 +105,7 @@ def test_links_of_some_windows_are_those_of_all() -> None:
 
 @given(st.integers(1, 9), st.integers(1, 4), st.integers(1, 3), st.integers(0, 3), st.integers(1, 4))
 def test_pairs_are_the_windows_cell_by_cell(n: int, k: int, s: int, pad: int, m: int) -> None:
-    axis = clip(n, k, s, min(pad, k - 1), m)
+    axis = sliding_axis(n, k, s, min(pad, k - 1), m)
     plan = Plan((2, n, 3), {1: axis})
     window, cell = cell_pairs(plan, np.arange(2 * m * 3))
     assert len(cell) == count_cells(plan)
@@ -124,9 +124,9 @@ def test_pairs_are_the_windows_cell_by_cell(n: int, k: int, s: int, pad: int, m:
 
 
 def test_cells_that_are_cut_off_are_counted_on_their_side() -> None:
-    before, after = cuts(clip(5, k=3, s=2, pad=1, m=3))
+    before, after = cuts(sliding_axis(5, k=3, s=2, pad=1, m=3))
     assert (before.tolist(), after.tolist()) == ([1, 0, 0], [0, 0, 1])
-    before, after = cuts(clip(2, k=3, s=3, pad=0, m=1))
+    before, after = cuts(sliding_axis(2, k=3, s=3, pad=0, m=1))
     assert (before.tolist(), after.tolist()) == ([0], [1])
     before, after = cuts(edges(5, [0, 2, 4], overlapping=True))
     assert (before.tolist(), after.tolist()) == ([0, 0], [0, 0])

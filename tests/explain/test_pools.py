@@ -66,7 +66,7 @@ def said(text: str) -> float:
 @pytest.mark.parametrize(("shape", "words"), [WORDS[0], WORDS[1], WORDS[4], WORDS[6]], ids=lambda v: str(v))
 def test_sentence_and_value_agree_on_nan(shape, words, seed, nan):
     x = with_nan(seed, shape)
-    y, P = pg.maximum(x, pg.plan(shape, **words), nan=nan)
+    y, P = pg.max_operator(x, pg.plan(shape, **words), nan=nan)
     g = rng.integers(1, 9, y.shape).astype(float)
     dx = P.T(g)
     chosen = pg.Taps(P, range(x.ndim)).flat()

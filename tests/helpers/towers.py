@@ -202,7 +202,7 @@ def pools():
         )
         yield (
             f"own operator {ties}",
-            lambda x, t=ties: pg.maximum(x, SLIDING, ties=t)[1].T(x),
+            lambda x, t=ties: pg.max_operator(x, SLIDING, ties=t)[1].T(x),
             lambda x, t=ties: placed(x, x, SLIDE, t),
         )
     for seed in DRAWN:
@@ -403,7 +403,7 @@ class Taped:
             case ("pool", name, a):
                 return POOLS[name][0](self.run(a, scope))
             case ("operator", ties, x, v):
-                return pg.maximum(self.run(x, scope), SLIDING, ties=ties)[1](self.run(v, scope))
+                return pg.max_operator(self.run(x, scope), SLIDING, ties=ties)[1](self.run(v, scope))
             case ("scale", a, b):
                 return self.run(a, scope) * self.run(b, scope).sum()
             case ("add", a, b):

@@ -12,7 +12,7 @@ import poolgrad as pg
 from poolgrad import reference
 from poolgrad._kernels import native
 from poolgrad._ops.semantics import Mean, Share
-from poolgrad.windows import Axis, Plan, clip, whole
+from poolgrad.windows import Axis, Plan, sliding_axis, whole
 
 DTYPES = [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)]
 
@@ -52,7 +52,9 @@ def test_a_mean_rounds_each_sum(dtype):
 @np.errstate(all="ignore")
 def test_a_mean_gradient_rounds_each_product_and_each_sum(dtype, reverse):
     g = triples(dtype)
-    dx = native.spread(Plan((g.shape[0], 5, g.shape[2]), {1: clip(5, 3, 1, 0, 3)}), Share.RECIPROCAL, reverse, g)
+    dx = native.spread(
+        Plan((g.shape[0], 5, g.shape[2]), {1: sliding_axis(5, 3, 1, 0, 3)}), Share.RECIPROCAL, reverse, g
+    )
     shares = g * np.float32(1 / 3).astype(dtype)
     for j in range(5):
         total = np.zeros_like(g[:, 0])

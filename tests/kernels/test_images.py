@@ -9,7 +9,7 @@ import poolgrad
 from poolgrad import _core, reference
 from poolgrad._kernels import native
 from poolgrad._ops.semantics import Mean, Share, Start
-from poolgrad.windows import Plan, clip
+from poolgrad.windows import Plan, sliding_axis
 
 REAL = [np.dtype(t) for t in (np.float16, ml_dtypes.bfloat16, np.float32, np.float64)]
 
@@ -18,7 +18,7 @@ def pool(items: int, sizes: tuple[int, ...], window: tuple[int, ...], strides: t
     axes = {}
     for d, (n, k, s) in enumerate(zip(sizes, window, strides, strict=True)):
         p = min(pad, k - 1)
-        axes[d + 1] = clip(n, k, s, p, (n + 2 * p - k) // s + 1)
+        axes[d + 1] = sliding_axis(n, k, s, p, (n + 2 * p - k) // s + 1)
     return Plan((items, *sizes), axes)
 
 
@@ -98,7 +98,9 @@ def test_flat_items_of_any_size_keep_their_parts_apart(stride):
 
 @pytest.mark.parametrize("axes", [{1: (1, 0)}, {1: (4, 0), 2: (1, 0)}, {1: (1, 0), 2: (3, 3)}, {2: (1, 0)}], ids=str)
 def test_images_without_windows_have_gradients_of_zero(axes):
-    plan = Plan((40, *(axes.get(d, (2, 2))[0] for d in (1, 2))), {d: clip(n, 1, 1, 0, m) for d, (n, m) in axes.items()})
+    plan = Plan(
+        (40, *(axes.get(d, (2, 2))[0] for d in (1, 2))), {d: sliding_axis(n, 1, 1, 0, m) for d, (n, m) in axes.items()}
+    )
     x = np.ones(plan.source, np.float32)
     got = native.route(plan, x, np.ones(plan.dest, np.float32), None, np.full(plan.source, 7, np.float32))
     assert (got == 0).all()
@@ -120,7 +122,9 @@ def test_the_plain_path_is_right_about_images():
 def test_a_quotient_is_what_division_gives(cells, dtype, channels):
     """Any bits, subnormals, infinities and NaN: cell / count in float64, rounded once, then added up."""
     rng = np.random.default_rng(cells)
-    plan = Plan((2, 80, channels), {1: clip(80, cells, max(cells // 2, 1), 0, (80 - cells) // max(cells // 2, 1) + 1)})
+    plan = Plan(
+        (2, 80, channels), {1: sliding_axis(80, cells, max(cells // 2, 1), 0, (80 - cells) // max(cells // 2, 1) + 1)}
+    )
     if np.dtype(dtype).kind == "i":
         kinds = [rng.integers(-(2**24), 2**24, plan.dest).astype(dtype)]
     else:
@@ -147,9 +151,9 @@ def test_a_mean_is_what_division_gives(cells, dtype, first):
     rng = np.random.default_rng(cells)
     n, m = 40 * cells, 40
     plan = (
-        Plan((6, 4, n), {2: clip(n, cells, cells, 0, m)})
+        Plan((6, 4, n), {2: sliding_axis(n, cells, cells, 0, m)})
         if first
-        else Plan((6, n, 19), {1: clip(n, cells, cells, 0, m)})
+        else Plan((6, n, 19), {1: sliding_axis(n, cells, cells, 0, m)})
     )
     bits = np.dtype(f"u{dtype.itemsize}")
     for numbers in (

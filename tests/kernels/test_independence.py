@@ -36,7 +36,7 @@ def test_results_do_not_depend_on_threads_nor_on_the_path(name, dtype):
 def test_what_goes_past_the_caches_arrives_wherever_rows_begin(shape, dtype):
     rng = np.random.default_rng(1)
     axes = tuple(range(1, max(len(shape) - 1, 2)))
-    plan = windows.Plan(shape, {d: windows.clip(shape[d], 2, 2, 0, shape[d] // 2) for d in axes})
+    plan = windows.Plan(shape, {d: windows.sliding_axis(shape[d], 2, 2, 0, shape[d] // 2) for d in axes})
     g = rng.standard_normal(plan.dest).astype(dtype)
     taps = np.zeros(plan.dest, np.uint8)
     memory = np.empty(int(np.prod(shape)) + 64, dtype)

@@ -6,7 +6,7 @@ from support import plain_verbs
 
 from poolgrad._kernels import native
 from poolgrad._ops.semantics import Mean, Share, Start
-from poolgrad.windows import Axis, Plan, clip, same_length, same_pad
+from poolgrad.windows import Axis, Plan, same_length, same_pad, sliding_axis
 
 # shape, window and stride by axis; each is cut another way
 PLANS = {
@@ -26,7 +26,7 @@ PLANS = {
 def axes_of(name: str) -> dict[int, Axis]:
     shape, pooled = PLANS[name]
     sizes = [(a, shape[a], k, s) for a, (k, s) in pooled.items()]
-    return {a: clip(n, k, s, max(same_pad(n, k, s), 0), same_length(n, s)) for a, n, k, s in sizes}
+    return {a: sliding_axis(n, k, s, max(same_pad(n, k, s), 0), same_length(n, s)) for a, n, k, s in sizes}
 
 
 def plans(name: str) -> tuple[Plan, Plan]:
@@ -112,7 +112,7 @@ def test_windows_that_neither_begin_nor_end_with_a_block_do_not_slide():
     """Blocks are as long as the longest window; the first window lies inside one."""
     start = np.arange(3, 41)
     rows = Axis(60, start, np.where(start == 3, 9, start + 20))
-    plan = Plan((1, 60, 40, 3), {1: rows, 2: clip(40, 20, 1, 0, 21)})
+    plan = Plan((1, 60, 40, 3), {1: rows, 2: sliding_axis(40, 20, 1, 0, 21)})
     x = np.random.default_rng(0).integers(-99, 99, plan.source).astype(np.float32)
     got = native.select(plan, Start.LOWEST, x)
     assert (got == plain_verbs().select(plan, Start.LOWEST, x)).all()

@@ -9,7 +9,7 @@ from poolgrad import reference
 from poolgrad._kernels import native
 from poolgrad._ops.semantics import Mean, Start
 from poolgrad._ops.table import OPS
-from poolgrad.windows import Axis, Plan, clip
+from poolgrad.windows import Axis, Plan, sliding_axis
 
 PAIRS = [(name, dtype) for name, op in OPS.items() for dtype in op.dtypes]
 
@@ -60,7 +60,7 @@ def test_a_tap_beyond_a_byte_or_two_is_found_where_it_is(at):
 @pytest.mark.parametrize("window", [(7, 9), (8, 8), (5, 13)])
 def test_sums_of_up_to_64_cells_and_of_more_are_added_up_as_the_reference_does(window, mean):
     plan = Plan(
-        (2, 9, 14, 5), {a: clip(n, k, 1, 0, n - k + 1) for a, n, k in zip((1, 2), (9, 14), window, strict=True)}
+        (2, 9, 14, 5), {a: sliding_axis(n, k, 1, 0, n - k + 1) for a, n, k in zip((1, 2), (9, 14), window, strict=True)}
     )
     x = np.random.default_rng(0).standard_normal(plan.source).astype(np.float32)
     want = reference.fold(plan, mean, x).tobytes()
@@ -73,7 +73,7 @@ def test_a_window_that_ends_before_its_neighbours_do_reads_no_further(which):
     start = np.arange(0, 196, 2)
     stop = start + 3
     stop[which] -= 1
-    plan = Plan((2, 6, 200), {1: clip(6, 2, 2, 0, 3), 2: Axis(200, start, stop)})
+    plan = Plan((2, 6, 200), {1: sliding_axis(6, 2, 2, 0, 3), 2: Axis(200, start, stop)})
     x = np.random.default_rng(0).permutation(2400).reshape(plan.source).astype(np.float32)
     assert (native.select(plan, Start.LOWEST, x) == reference.select(plan, Start.LOWEST, x)).all()
     assert (native.fold(plan, Mean.EXACT, x) == reference.fold(plan, Mean.EXACT, x)).all()

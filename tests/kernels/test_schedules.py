@@ -8,7 +8,7 @@ import poolgrad
 from poolgrad import reference
 from poolgrad._kernels import native
 from poolgrad._ops.semantics import Start
-from poolgrad.windows import Plan, clip
+from poolgrad.windows import Plan, sliding_axis
 
 OPS = ("MaxPool", "AvgPool", "MaxPoolGrad", "AvgPoolGrad", "MaxPoolGradGrad")
 
@@ -47,8 +47,12 @@ def test_both_sides_of_a_limit_have_the_bits_of_the_generic_path(name, threads):
 
 
 LARGE = {  # enough bytes for several threads
-    "one image, cut between its rows": Plan((1, 67, 64, 32), {1: clip(67, 2, 1, 0, 66), 2: clip(64, 2, 2, 0, 32)}),
-    "images that no number of threads divides": Plan((11, 8, 8, 128), {1: clip(8, 2, 2, 0, 4), 2: clip(8, 2, 2, 0, 4)}),
+    "one image, cut between its rows": Plan(
+        (1, 67, 64, 32), {1: sliding_axis(67, 2, 1, 0, 66), 2: sliding_axis(64, 2, 2, 0, 32)}
+    ),
+    "images that no number of threads divides": Plan(
+        (11, 8, 8, 128), {1: sliding_axis(8, 2, 2, 0, 4), 2: sliding_axis(8, 2, 2, 0, 4)}
+    ),
 }
 
 

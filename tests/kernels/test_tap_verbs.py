@@ -7,7 +7,7 @@ import pytest
 from poolgrad import _core, reference
 from poolgrad._kernels import native
 from poolgrad._ops.semantics import Mean, Share
-from poolgrad.windows import Axis, Plan, clip, edges
+from poolgrad.windows import Axis, Plan, edges, sliding_axis
 
 DTYPES = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)] + ["float16", "float32", "float64"]
 DTYPES.append("bfloat16")
@@ -18,21 +18,30 @@ def kind(name: str) -> np.dtype:
 
 
 PLANS = {
-    "channels last": Plan((2, 7, 9, 33), {1: clip(7, 3, 2, 1, 4), 2: clip(9, 3, 2, 1, 5)}),
-    "channels first, images side by side": Plan((40, 9, 11), {1: clip(9, 3, 2, 1, 5), 2: clip(11, 2, 2, 0, 5)}),
-    "channels first, few": Plan((2, 9, 70), {1: clip(9, 3, 1, 1, 9), 2: clip(70, 3, 1, 1, 70)}),
-    "windows apart": Plan((3, 10, 5), {1: clip(10, 2, 3, 0, 3)}),
-    "more than 256 cells": Plan((1, 40, 30, 2), {1: clip(40, 20, 3, 2, 8), 2: clip(30, 17, 5, 0, 3)}),
-    "just 256 cells": Plan((1, 20, 20, 3), {1: clip(20, 16, 2, 0, 3), 2: clip(20, 16, 2, 0, 3)}),
-    "three axes": Plan((1, 5, 6, 7, 4), {1: clip(5, 2, 2, 0, 2), 2: clip(6, 3, 1, 1, 6), 3: clip(7, 2, 1, 0, 6)}),
+    "channels last": Plan((2, 7, 9, 33), {1: sliding_axis(7, 3, 2, 1, 4), 2: sliding_axis(9, 3, 2, 1, 5)}),
+    "channels first, images side by side": Plan(
+        (40, 9, 11), {1: sliding_axis(9, 3, 2, 1, 5), 2: sliding_axis(11, 2, 2, 0, 5)}
+    ),
+    "channels first, few": Plan((2, 9, 70), {1: sliding_axis(9, 3, 1, 1, 9), 2: sliding_axis(70, 3, 1, 1, 70)}),
+    "windows apart": Plan((3, 10, 5), {1: sliding_axis(10, 2, 3, 0, 3)}),
+    "more than 256 cells": Plan((1, 40, 30, 2), {1: sliding_axis(40, 20, 3, 2, 8), 2: sliding_axis(30, 17, 5, 0, 3)}),
+    "just 256 cells": Plan((1, 20, 20, 3), {1: sliding_axis(20, 16, 2, 0, 3), 2: sliding_axis(20, 16, 2, 0, 3)}),
+    "three axes": Plan(
+        (1, 5, 6, 7, 4),
+        {1: sliding_axis(5, 2, 2, 0, 2), 2: sliding_axis(6, 3, 1, 1, 6), 3: sliding_axis(7, 2, 1, 0, 6)},
+    ),
     "irregular": Plan((2, 12, 3), {1: edges(12, [0, 1, 4, 5, 9, 12], overlapping=True)}),
     "some empty": Plan((2, 6, 5), {1: Axis(6, [0, 2, 2, 4], [2, 2, 5, 6])}),
-    "channels last, many cells": Plan((2, 12, 11, 20), {1: clip(12, 7, 1, 3, 12), 2: clip(11, 6, 2, 2, 5)}),
-    "small planes, many cells": Plan((37, 7, 6), {1: clip(7, 5, 1, 2, 7), 2: clip(6, 5, 1, 2, 6)}),
-    "small boxes": Plan((33, 4, 6, 7), {1: clip(4, 3, 1, 1, 4), 2: clip(6, 2, 2, 0, 3), 3: clip(7, 3, 2, 1, 4)}),
-    "four axes": Plan((5, 3, 4, 3, 5), {k + 1: clip(n, 2, 1, 0, n - 1) for k, n in enumerate((3, 4, 3, 5))}),
-    "small planes, wide taps": Plan((17, 18, 18), {1: clip(18, 17, 2, 2, 3), 2: clip(18, 17, 2, 4, 4)}),
-    "one line": Plan((130,), {0: clip(130, 5, 3, 2, 43)}),
+    "channels last, many cells": Plan(
+        (2, 12, 11, 20), {1: sliding_axis(12, 7, 1, 3, 12), 2: sliding_axis(11, 6, 2, 2, 5)}
+    ),
+    "small planes, many cells": Plan((37, 7, 6), {1: sliding_axis(7, 5, 1, 2, 7), 2: sliding_axis(6, 5, 1, 2, 6)}),
+    "small boxes": Plan(
+        (33, 4, 6, 7), {1: sliding_axis(4, 3, 1, 1, 4), 2: sliding_axis(6, 2, 2, 0, 3), 3: sliding_axis(7, 3, 2, 1, 4)}
+    ),
+    "four axes": Plan((5, 3, 4, 3, 5), {k + 1: sliding_axis(n, 2, 1, 0, n - 1) for k, n in enumerate((3, 4, 3, 5))}),
+    "small planes, wide taps": Plan((17, 18, 18), {1: sliding_axis(18, 17, 2, 2, 3), 2: sliding_axis(18, 17, 2, 4, 4)}),
+    "one line": Plan((130,), {0: sliding_axis(130, 5, 3, 2, 43)}),
 }
 
 
@@ -63,7 +72,7 @@ def test_taps_equal_the_reference(plan, dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 def test_taps_of_a_plane_too_large_for_one_table_equal_the_reference(dtype):
-    compare(Plan((1, 91, 91), {1: clip(91, 3, 1, 1, 91), 2: clip(91, 2, 1, 0, 91)}), dtype)
+    compare(Plan((1, 91, 91), {1: sliding_axis(91, 3, 1, 1, 91), 2: sliding_axis(91, 2, 1, 0, 91)}), dtype)
 
 
 def compare(plan: Plan, dtype: str) -> None:

@@ -7,22 +7,30 @@ from support import plain_verbs
 import poolgrad
 from poolgrad import reference, windows
 from poolgrad._kernels import native
-from poolgrad.windows import Axis, Plan, clip
+from poolgrad.windows import Axis, Plan, sliding_axis
 
 PLANS = {
-    "flat": Plan((2, 5, 7, 3), {1: windows.clip(5, 3, 2, 1, 3), 2: windows.clip(7, 3, 1, 1, 7)}),
-    "rows": Plan((2, 9, 35, 1), {1: windows.clip(9, 3, 1, 1, 9), 2: windows.clip(35, 3, 2, 1, 18)}),
-    "images side by side": Plan((70, 4, 5, 1), {1: windows.clip(4, 2, 2, 0, 2), 2: windows.clip(5, 3, 1, 1, 5)}),
-    "one axis": Plan((3, 40, 17), {1: windows.clip(40, 5, 2, 2, 20)}),
+    "flat": Plan((2, 5, 7, 3), {1: windows.sliding_axis(5, 3, 2, 1, 3), 2: windows.sliding_axis(7, 3, 1, 1, 7)}),
+    "rows": Plan((2, 9, 35, 1), {1: windows.sliding_axis(9, 3, 1, 1, 9), 2: windows.sliding_axis(35, 3, 2, 1, 18)}),
+    "images side by side": Plan(
+        (70, 4, 5, 1), {1: windows.sliding_axis(4, 2, 2, 0, 2), 2: windows.sliding_axis(5, 3, 1, 1, 5)}
+    ),
+    "one axis": Plan((3, 40, 17), {1: windows.sliding_axis(40, 5, 2, 2, 20)}),
     "three axes": Plan(
         (1, 3, 4, 6, 2),
-        {1: windows.clip(3, 2, 1, 0, 3), 2: windows.clip(4, 3, 2, 1, 2), 3: windows.edges(6, [0, 1, 4, 6])},
+        {
+            1: windows.sliding_axis(3, 2, 1, 0, 3),
+            2: windows.sliding_axis(4, 3, 2, 1, 2),
+            3: windows.edges(6, [0, 1, 4, 6]),
+        },
     ),
     "gaps": Plan((2, 9, 3), {1: Axis(9, [0, 4, 4], [2, 6, 9])}),
     "empty windows": Plan((2, 6, 5), {1: Axis(6, [0, 2, 2, 6], [2, 2, 5, 6])}),
-    "256 cells": Plan((1, 16, 18, 2), {1: windows.whole(16), 2: windows.clip(18, 16, 1, 0, 3)}),
+    "256 cells": Plan((1, 16, 18, 2), {1: windows.whole(16), 2: windows.sliding_axis(18, 16, 1, 0, 3)}),
     "257 cells": Plan((1, 257, 3), {1: windows.whole(257)}),
-    "long windows": Plan((1, 31, 29, 2), {1: windows.clip(31, 21, 1, 10, 31), 2: windows.clip(29, 17, 1, 8, 29)}),
+    "long windows": Plan(
+        (1, 31, 29, 2), {1: windows.sliding_axis(31, 21, 1, 10, 31), 2: windows.sliding_axis(29, 17, 1, 8, 29)}
+    ),
 }
 GENERIC = plain_verbs()
 
@@ -72,7 +80,7 @@ def test_a_tap_is_a_byte_up_to_256_cells(cells, size):
 @pytest.mark.parametrize("channels", [1, 8])  # so few of one byte that images are computed side by side
 @pytest.mark.parametrize("image", [0, 20, 39])
 def test_the_first_wrong_tap_is_found_in_whichever_image(image, channels):
-    plan = Plan((40, 32, 32, channels), {1: clip(32, 2, 2, 0, 16), 2: clip(32, 2, 2, 0, 16)})
+    plan = Plan((40, 32, 32, channels), {1: sliding_axis(32, 2, 2, 0, 16), 2: sliding_axis(32, 2, 2, 0, 16)})
     taps = np.zeros(plan.dest, np.uint8)
     taps[image, 3, 5] = 4
     taps[image + 1 :, 0, 0] = 4

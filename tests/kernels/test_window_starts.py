@@ -7,7 +7,7 @@ from support import plain_verbs
 from poolgrad import reference
 from poolgrad._kernels import native
 from poolgrad._ops.semantics import Start
-from poolgrad.windows import Axis, Plan, clip
+from poolgrad.windows import Axis, Plan, sliding_axis
 
 
 @pytest.mark.parametrize("inner", [1, 3, 40])
@@ -23,7 +23,7 @@ def test_a_window_that_was_cut_among_others_that_were_not_starts_from_the_lowest
 
 @pytest.mark.parametrize("inner", [1, 3, 40])
 def test_a_window_that_was_cut_along_another_axis_than_the_last_starts_from_the_lowest_value(inner):
-    plan = Plan((2, 9, 8, inner), {1: clip(9, 3, 2, 1, 5), 2: clip(8, 2, 2, 0, 4)})
+    plan = Plan((2, 9, 8, inner), {1: sliding_axis(9, 3, 2, 1, 5), 2: sliding_axis(8, 2, 2, 0, 4)})
     x = np.full(plan.source, -np.inf, np.float32)
     want = reference.select(plan, Start.INFINITY, x)
     assert np.isfinite(want).all((0, 2, 3)).tolist() == [True, False, False, False, True]
@@ -46,7 +46,7 @@ def test_a_window_that_sticks_out_without_being_cut_starts_from_minus_infinity_w
 @pytest.mark.parametrize("start", [Start.INFINITY, Start.LOWEST])
 def test_rows_start_from_what_their_windows_say(start, span):
     """Windows marked as cut, although none sticks out, start from the lowest finite value."""
-    rows, cols = clip(40, 3, 2, 0, 19), clip(700, 3, 2, 0, 349)
+    rows, cols = sliding_axis(40, 3, 2, 0, 19), sliding_axis(700, 3, 2, 0, 349)
     cols = Axis(700, cols.start, cols.stop, span)
     x = np.full((2, 40, 700), -np.inf, np.float32)
     x[:, ::7, ::5] = 1

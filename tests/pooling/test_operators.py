@@ -15,8 +15,8 @@ def operators(shape, words):
     x = rng.integers(0, 5, shape)
     plan = pg.plan(shape, **words)
     for ties in ("first", "last", "all"):
-        yield f"max {ties}", pg.maximum(x, plan, ties=ties)[1]
-        yield f"min {ties}", pg.minimum(x, plan, ties=ties)[1]
+        yield f"max {ties}", pg.max_operator(x, plan, ties=ties)[1]
+        yield f"min {ties}", pg.min_operator(x, plan, ties=ties)[1]
     yield "sum", pg.summing(plan)
     _, taps = pg.max_pool(x, **words, return_taps=True)
     yield "unpool", pg.unpooling(taps)
@@ -39,7 +39,7 @@ def test_means_and_shares_agree_with_their_transposes(shape, words):
         pg.averaging(plan),
         pg.averaging(plan, count_include_pad=True),
         pg.averaging(plan, divisor=3),
-        pg.maximum(x, plan, ties="split")[1],
+        pg.max_operator(x, plan, ties="split")[1],
     ):
         assert np.allclose(P.matrix(), P.T.matrix().T, rtol=1e-15, atol=0)
 
@@ -57,7 +57,7 @@ def test_gradients_of_halves_are_rounded_once(dtype):
 @pytest.mark.parametrize(("shape", "words"), WORDS, ids=lambda v: str(v))
 def test_a_matrix_has_the_bits_of_the_operator_on_unit_arrays(shape, words):
     plan, x = pg.plan(shape, **words), rng.integers(0, 3, shape).astype(float)
-    split = pg.maximum(x, plan, ties="split")[1]
+    split = pg.max_operator(x, plan, ties="split")[1]
     for P in (pg.averaging(plan), pg.averaging(plan, count_include_pad=True), pg.averaging(plan, divisor=7), split):
         for Q in (P, P.T):
             columns = [Q(unit.reshape(Q.source)).reshape(-1) for unit in np.eye(int(np.prod(Q.source)))]
@@ -132,7 +132,7 @@ def test_derivatives_of_orders_one_to_three_are_slopes_of_the_order_below(name):
 def test_the_tower_has_tensorflows_numbers():
     x = rng.standard_normal((2, 6, 6, 3)).astype(np.float32)
     sizes = {"ksize": [1, 3, 3, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}
-    y, P = pg.maximum(x, pg.plan(x.shape, 3, 2, padding="same", layout="NHWC"))
+    y, P = pg.max_operator(x, pg.plan(x.shape, 3, 2, padding="same", layout="NHWC"))
     g, v = rng.standard_normal(y.shape).astype(np.float32), rng.standard_normal(x.shape).astype(np.float32)
     raw = pg.raw_ops
     assert np.array_equal(y, raw.MaxPool(input=x, **sizes))

@@ -87,7 +87,7 @@ def test_changing_arrays_of_a_nested_derivative_does_not_change_the_outer_one(na
 
 def operators():
     """Yield, by name, the arrays that an operator is made from or comes with, and the operator."""
-    for name, choose in (("maximum", pg.maximum), ("minimum", pg.minimum)):
+    for name, choose in (("max_operator", pg.max_operator), ("min_operator", pg.min_operator)):
         for ties in ("first", "last", "all", "split"):
 
             def made(choose=choose, ties=ties):

@@ -13,7 +13,7 @@ LONG = pg.plan((400,), 300, 100)
 @pytest.mark.parametrize("dtype", [None, np.int64])
 def test_stored_taps_give_the_operator_of_the_maximum(windows, dtype):
     x = np.random.default_rng(0).integers(0, 9, windows.source).astype(np.float32)
-    y, chosen = pg.maximum(x, windows)
+    y, chosen = pg.max_operator(x, windows)
     taps = chosen.taps if dtype is None else chosen.taps.astype(dtype)
     again = pg.picking(windows, taps)
     g = np.arange(y.size, dtype=np.float32).reshape(y.shape)

@@ -23,13 +23,13 @@ WAYS = {
 
 
 def axes():
-    yield "sliding", pg.clip(7, 3, 2, 1, 4)
+    yield "sliding", pg.sliding_axis(7, 3, 2, 1, 4)
     yield "cut", pg.Axis(5, [0, 1, 3], [2, 4, 5], span=[3, 3, 3])
     yield "empty in the middle", pg.Axis(5, [0, 2, 2, 3], [2, 2, 3, 5])
     yield "no windows", pg.Axis(5, [], [])
     yield "apart", pg.plan((9,), 3, 1, dilation=2).axes[0]
     yield "ends before it starts", pg.Axis(4, [0, 1], [-1, 0], step=2)
-    yield "long", pg.clip(1 << 20, 2, 2, 0, 1 << 19)
+    yield "long", pg.sliding_axis(1 << 20, 2, 2, 0, 1 << 19)
     yield "far", pg.Axis(1 << 40, [0, 1 << 36], [5, 1 << 40])
 
 
@@ -56,9 +56,9 @@ def operators():
     turned = x.transpose(0, 3, 1, 2)
     plan = pg.plan(x.shape, (2, 3), (1, 2), axes=(2, 3))
     for ties in ("first", "last", "all", "split"):
-        yield f"maximum {ties}", pg.maximum(x, plan, ties=ties)[1]
-    yield "in memory order", pg.maximum(turned, pg.plan(turned.shape, 2, axes=(2, 3)))[1]
-    yield "split in memory order", pg.minimum(turned, pg.plan(turned.shape, 2, axes=(2, 3)), ties="split")[1]
+        yield f"maximum {ties}", pg.max_operator(x, plan, ties=ties)[1]
+    yield "in memory order", pg.max_operator(turned, pg.plan(turned.shape, 2, axes=(2, 3)))[1]
+    yield "split in memory order", pg.min_operator(turned, pg.plan(turned.shape, 2, axes=(2, 3)), ties="split")[1]
     yield "averaging", pg.averaging(plan)
     yield "padded", pg.averaging(pg.plan(x.shape, 3, 2, padding=1, axes=(2, 3)), count_include_pad=True)
     yield "divisor", pg.averaging(plan, divisor=3)
@@ -116,8 +116,8 @@ def test_pickles_hold_no_native_plans_and_no_caches():
     x = np.random.default_rng(0).random((64, 64))
     plan = pg.plan(x.shape, 2)
     fresh = len(pickle.dumps(plan))
-    y, operator = pg.maximum(x, plan, ties="split")
-    _, picking = pg.maximum(x, plan)
+    y, operator = pg.max_operator(x, plan, ties="split")
+    _, picking = pg.max_operator(x, plan)
     sizes = {name: len(pickle.dumps(p)) for name, p in (("split", operator), ("first", picking))}
     for p in (operator, picking):
         p.T(y), p(x)

@@ -8,7 +8,7 @@ from poolgrad.windows import Axis
 
 X = np.arange(32.0).reshape(1, 4, 4, 2)
 Y, TAPS = pg.max_pool(X, 2, axes=(1, 2), return_taps=True)
-OPERATOR = pg.maximum(np.zeros((4, 4)), pg.plan((4, 4), 2))[1]
+OPERATOR = pg.max_operator(np.zeros((4, 4)), pg.plan((4, 4), 2))[1]
 
 WRONG = {
     "Taps.onnx: storage_order: got 3": lambda: TAPS.onnx(3),

@@ -125,7 +125,7 @@ def test_nan_is_left_out_of_a_count_that_includes_padding():
 def test_tie_rules(ties, want):
     x = np.array([[3.0, 1.0], [3.0, 3.0]])
     g = np.array([[7.5 if ties == "split" else 10.0]])
-    _, P = pg.maximum(x, pg.plan((2, 2), 2), ties=ties)
+    _, P = pg.max_operator(x, pg.plan((2, 2), 2), ties=ties)
     assert P.T(g).ravel().tolist() == want
     _, back = pg.vjp(lambda x: pg.max_pool(x, 2, ties=ties), x)
     assert back(g).ravel().tolist() == want

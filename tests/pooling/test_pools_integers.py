@@ -277,7 +277,7 @@ def check_unpools(x: np.ndarray) -> Iterator[tuple[str, str]]:
     for words in PLANS.values():
         plan = pg.plan(x.shape, **words)
         for ties in ("first", "last", "all"):
-            _, P = pg.maximum(x, plan, ties=ties)
+            _, P = pg.max_operator(x, plan, ties=ties)
             g = np.resize(x, plan.dest)
             sent: dict[tuple[int, ...], int] = dict.fromkeys(np.ndindex(plan.source), 0)
             picked: dict[tuple[int, ...], int] = {}
@@ -290,12 +290,16 @@ def check_unpools(x: np.ndarray) -> Iterator[tuple[str, str]]:
                     sent[c] += int(g[at])
             name = "Sharing, its transpose" if ties == "all" else "Picking.T, unpool"
             fits = holds(x.dtype, sent.values())
-            yield name, outcome(partial(P.T, g), as_kind(sent, x.dtype), x.dtype, fits, "maximum.T")
+            yield name, outcome(partial(P.T, g), as_kind(sent, x.dtype), x.dtype, fits, "max_operator.T")
             if ties == "all":
                 yield (
                     name,
                     outcome(
-                        partial(P, x), as_kind(picked, x.dtype), x.dtype, holds(x.dtype, picked.values()), "maximum"
+                        partial(P, x),
+                        as_kind(picked, x.dtype),
+                        x.dtype,
+                        holds(x.dtype, picked.values()),
+                        "max_operator",
                     ),
                 )
                 continue

@@ -240,7 +240,7 @@ def test_one_nan_anywhere_is_in_its_windows(dtype, shape):
         expected = clean.copy()
         hit = tuple(slice(max(0, (a - 1) // 2), a // 2 + 1) if d in axes else a for d, a in enumerate(at))
         expected[hit] = np.nan
-        y, picks = pg.maximum(spoilt, pg.plan(shape, (3,) * len(axes), (2,) * len(axes), axes=axes))
+        y, picks = pg.max_operator(spoilt, pg.plan(shape, (3,) * len(axes), (2,) * len(axes), axes=axes))
         assert np.array_equal(pg.max_pool(spoilt, 3, 2, axes=axes), expected, equal_nan=True)
         assert np.array_equal(y, expected, equal_nan=True)
         assert np.array_equal(picks(spoilt), expected, equal_nan=True)

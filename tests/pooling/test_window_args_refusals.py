@@ -58,8 +58,8 @@ WRONG = {
     "norm of integers": lambda: pg.lp_pool(x.astype(int), 2),
     "windows over nothing": lambda: pg.fractional_windows(0, 2),
     "a negative shape": lambda: pg.plan((-1,), 2),
-    "windows that are a number": lambda: pg.maximum(x, 3),
-    "windows of another shape": lambda: pg.maximum(x, pg.plan((5, 5), 2)),
+    "windows that are a number": lambda: pg.max_operator(x, 3),
+    "windows of another shape": lambda: pg.max_operator(x, pg.plan((5, 5), 2)),
     "averaging over a number": lambda: pg.averaging(3),
     "an operator on another shape": lambda: pg.averaging(pg.plan((4, 4), 2))(np.zeros(3)),
 }

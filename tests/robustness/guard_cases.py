@@ -37,11 +37,11 @@ def geometries(name: str, dtype: str) -> list[Case]:
 def plans() -> Iterator[Plan]:
     """Yield plans: rows, and inner elements, of every length near the width of a vector; images side by side; long windows."""
     for n in SOME:
-        pooled = {1: windows.clip(3, 2, 1, 0, 3), 2: windows.clip(n, 3, 2, 1, (n + 1) // 2)}
+        pooled = {1: windows.sliding_axis(3, 2, 1, 0, 3), 2: windows.sliding_axis(n, 3, 2, 1, (n + 1) // 2)}
         yield Plan((2, 3, n, 1), pooled)
-        yield Plan((1, 3, 5, n), {1: windows.clip(3, 2, 1, 0, 3), 2: windows.clip(5, 3, 2, 1, 3)})
-        yield Plan((n, 4, 5, 1), {1: windows.clip(4, 2, 2, 0, 2), 2: windows.clip(5, 3, 1, 1, 5)})
-    yield Plan((1, 21, 23, 3), {1: windows.clip(21, 17, 1, 8, 21), 2: windows.clip(23, 19, 1, 9, 23)})
+        yield Plan((1, 3, 5, n), {1: windows.sliding_axis(3, 2, 1, 0, 3), 2: windows.sliding_axis(5, 3, 2, 1, 3)})
+        yield Plan((n, 4, 5, 1), {1: windows.sliding_axis(4, 2, 2, 0, 2), 2: windows.sliding_axis(5, 3, 1, 1, 5)})
+    yield Plan((1, 21, 23, 3), {1: windows.sliding_axis(21, 17, 1, 8, 21), 2: windows.sliding_axis(23, 19, 1, 9, 23)})
 
 
 def taps_and_sums() -> int:

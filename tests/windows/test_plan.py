@@ -15,7 +15,7 @@ from poolgrad._ops.semantics import Mean, Share, Start
 from poolgrad._pooling.adaptive_global import adaptive
 from poolgrad._windows import axis as axis_module
 from poolgrad._windows.sliding import slide
-from poolgrad.windows import Axis, Plan, clip, itself, whole
+from poolgrad.windows import Axis, Plan, itself, sliding_axis, whole
 
 
 @st.composite
@@ -35,7 +35,7 @@ def covered(draw):
     k = draw(st.integers(1, 9))
     s = draw(st.integers(1, k))
     m = -(-n // s)
-    return clip(n, k, s, max(0, ((m - 1) * s + k - n) // 2), m)
+    return sliding_axis(n, k, s, max(0, ((m - 1) * s + k - n) // 2), m)
 
 
 def matrix(axis: Axis) -> np.ndarray:
@@ -86,7 +86,7 @@ def test_cutting_and_concatenating_gives_the_same_bits(rows, cols, outer, inner)
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=5), st.data())
 def test_a_plan_is_its_dimensions_as_outer_pooled_inner(shape, data):
     pooled = {
-        d: data.draw(st.sampled_from([clip(n, 2, 1, 0, n), itself(n)]))
+        d: data.draw(st.sampled_from([sliding_axis(n, 2, 1, 0, n), itself(n)]))
         for d, n in enumerate(shape)
         if data.draw(st.booleans())
     }
@@ -231,7 +231,7 @@ def test_a_native_plan_refuses_shapes_of_other_sizes():
 
 
 def test_a_cut_keeps_lengths_before_edges_and_step():
-    _, part = clip(5, 3, 2, 1, 3).cut(0, 2)
+    _, part = sliding_axis(5, 3, 2, 1, 3).cut(0, 2)
     assert part.span.tolist() == [3, 3]
     assert part.count.tolist() == [2, 3]
     _, part = Axis(9, [0, 1, 2], [5, 6, 7], step=2).cut(1, 3)
@@ -260,7 +260,7 @@ def made(n: int, k: int, s: int) -> list[Axis]:
     """Return an axis of each kind, none from the store."""
     pad, m = k // 2, -(-n // s)
     makers = [
-        (clip, (n, k, s, pad, m)),
+        (sliding_axis, (n, k, s, pad, m)),
         (windows.reach, (n, k, s, pad, m)),
         (slide, (n, k, s, 2, (pad, pad), True)),
         (slide, (n, k, s, 1, (pad, pad), False)),

@@ -10,7 +10,7 @@ import poolgrad
 from poolgrad import raw_ops, windows
 from poolgrad._windows import plan_cache
 from poolgrad._windows.sliding import slide
-from poolgrad.windows import clip, planned
+from poolgrad.windows import planned, sliding_axis
 
 LONG = plan_cache.SHORT
 
@@ -24,30 +24,30 @@ def empty():
 
 @pytest.mark.parametrize("n", [5, LONG])
 def test_the_same_words_give_the_same_axis_and_plan(n):
-    axis = clip(n, 3, 1, 1, n)
-    assert clip(n, 3, 1, 1, n) is axis
-    assert clip(n, k=3, s=1, pad=1, m=n) is clip(n, k=3, s=1, pad=1, m=n)
-    assert clip(n, 5, 1, 1, n) is not axis
+    axis = sliding_axis(n, 3, 1, 1, n)
+    assert sliding_axis(n, 3, 1, 1, n) is axis
+    assert sliding_axis(n, k=3, s=1, pad=1, m=n) is sliding_axis(n, k=3, s=1, pad=1, m=n)
+    assert sliding_axis(n, 5, 1, 1, n) is not axis
     plan = planned((2, n), (1, axis))
     assert planned((2, n), (1, axis)) is plan
     assert planned((3, n), (1, axis)) is not plan
 
 
 def test_only_long_ones_are_in_the_store():
-    clip(LONG // 2, 2, 1, 0, LONG // 2)
+    sliding_axis(LONG // 2, 2, 1, 0, LONG // 2)
     assert not plan_cache._long
-    clip(LONG // 2 + 1, 2, 1, 0, LONG // 2)
+    sliding_axis(LONG // 2 + 1, 2, 1, 0, LONG // 2)
     assert len(plan_cache._long) == 1
 
 
 def test_the_oldest_leave_the_store_and_the_newest_stays(monkeypatch):
     monkeypatch.setattr(plan_cache, "STORE", 4 * LONG)
-    first, _, third = [clip(LONG + i, 2, 1, 0, LONG) for i in range(3)]
-    assert clip(LONG + 2, 2, 1, 0, LONG) is third
-    assert clip(LONG, 2, 1, 0, LONG) is not first, "two fit"
-    huge = clip(9 * LONG, 2, 1, 0, LONG)
+    first, _, third = [sliding_axis(LONG + i, 2, 1, 0, LONG) for i in range(3)]
+    assert sliding_axis(LONG + 2, 2, 1, 0, LONG) is third
+    assert sliding_axis(LONG, 2, 1, 0, LONG) is not first, "two fit"
+    huge = sliding_axis(9 * LONG, 2, 1, 0, LONG)
     assert list(plan_cache._long.values()) == [huge]
-    assert clip(9 * LONG, 2, 1, 0, LONG) is huge
+    assert sliding_axis(9 * LONG, 2, 1, 0, LONG) is huge
 
 
 def test_errors_are_said_each_time():
@@ -99,20 +99,20 @@ def test_one_call_of_more_than_the_store_holds_finds_all_it_needs_again(monkeypa
     n = 4 * LONG
 
     def made() -> windows.Plan:
-        return planned((n, n + 1), (0, clip(n, 3, 1, 1, n)), (1, clip(n + 1, 3, 1, 1, n)))
+        return planned((n, n + 1), (0, sliding_axis(n, 3, 1, 1, n)), (1, sliding_axis(n + 1, 3, 1, 1, n)))
 
     plan = made()
-    assert clip(n, 3, 1, 1, n) is not plan.axes[0], "axes come one after the other, so the first has left"
-    long = planned((2, n), (1, clip(n, 3, 1, 1, n)))
-    assert planned((2, n), (1, clip(n, 3, 1, 1, n))) is long
+    assert sliding_axis(n, 3, 1, 1, n) is not plan.axes[0], "axes come one after the other, so the first has left"
+    long = planned((2, n), (1, sliding_axis(n, 3, 1, 1, n)))
+    assert planned((2, n), (1, sliding_axis(n, 3, 1, 1, n))) is long
 
 
 def test_thousands_of_long_ones_leave_at_once_within_a_moment(monkeypatch):
     monkeypatch.setattr(plan_cache, "STORE", 1 << 23)
     for i in range(1500):
-        clip(LONG + i, 2, LONG, 0, 1)
+        sliding_axis(LONG + i, 2, LONG, 0, 1)
     assert len(plan_cache._long) == 1500
     begun = time.perf_counter()
-    clip(1 << 24, 2, 1 << 24, 0, 1)
+    sliding_axis(1 << 24, 2, 1 << 24, 0, 1)
     assert len(plan_cache._long) == 1
     assert time.perf_counter() - begun < 1

@@ -38,9 +38,9 @@ def gradient_window(n: int, k: int, s: int, p: int, m: int) -> list[list[int]]:
     return found
 
 
-@pytest.mark.parametrize("maker", ["clip", "reach"])
+@pytest.mark.parametrize("maker", ["sliding_axis", "reach"])
 def test_same_windows_hold_the_cells_of_the_definition(maker):
-    define = true_window if maker == "clip" else gradient_window
+    define = true_window if maker == "sliding_axis" else gradient_window
     for n, k, s in GRID:
         m, p = out_length(n, k, s, "SAME"), same_pad(n, k, s)
         axis = getattr(windows, maker)(n, k, s, p, m)
@@ -52,8 +52,8 @@ def test_valid_windows_hold_the_cells_of_the_definition():
         m = out_length(n, k, s, "VALID")
         assert windows.valid_length(n, k, s) == m, f"windows.valid_length({n}, {k}, {s})"
         if m >= 0:
-            assert cells(windows.clip(n, k, s, 0, m)) == true_window(n, k, s, 0, m), (
-                f"windows.clip({n}, {k}, {s}, 0, {m})"
+            assert cells(windows.sliding_axis(n, k, s, 0, m)) == true_window(n, k, s, 0, m), (
+                f"windows.sliding_axis({n}, {k}, {s}, 0, {m})"
             )
 
 
@@ -63,7 +63,9 @@ def test_explicit_windows_hold_the_cells_of_the_definition():
             m = out_length(n, k, s, "VALID", (before, after))
             if m > 0:
                 want = true_window(n, k, s, before, m)
-                assert cells(windows.clip(n, k, s, before, m)) == want, f"windows.clip({n}, {k}, {s}, {before}, {m})"
+                assert cells(windows.sliding_axis(n, k, s, before, m)) == want, (
+                    f"windows.sliding_axis({n}, {k}, {s}, {before}, {m})"
+                )
                 assert all(want), "a window that holds no cell"
 
 
@@ -76,7 +78,7 @@ def test_same_lengths_and_pads_are_those_of_the_definition():
 
 
 def test_a_span_is_the_window_before_it_was_cut():
-    axis = windows.clip(5, k=4, s=2, pad=1, m=3)
+    axis = windows.sliding_axis(5, k=4, s=2, pad=1, m=3)
     assert axis.pairs() == [(0, 3), (1, 5), (3, 5)]
     assert axis.span.tolist() == [4, 4, 4]
     assert axis.count.tolist() == [3, 4, 2]
@@ -120,8 +122,8 @@ def test_whole_is_one_window_over_everything():
 
 
 def test_a_window_cut_down_to_the_cell_itself_still_was_cut():
-    assert not windows.clip(1, 3, 1, 1, 1).identity
-    assert windows.clip(1, 1, 1, 0, 1).identity
+    assert not windows.sliding_axis(1, 3, 1, 1, 1).identity
+    assert windows.sliding_axis(1, 1, 1, 0, 1).identity
     x = np.full((1, 1, 1, 1, 2), -np.inf, np.float32)
     sizes = {"ksize": [1, 1, 3, 1, 1], "strides": [1, 1, 1, 1, 1], "padding": "SAME"}
     lowest = float(np.finfo(np.float32).min)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from .._common.arrays import Array, as_array
 from .._common.errors import ArgumentErrors, short_repr
 from .._pooling.operators import Linear
-from .._pooling.plan_operators import averaging, maximum, minimum, summing
+from .._pooling.plan_operators import averaging, max_operator, min_operator, summing
 from .._pooling.sources import array_of
 from .._pooling.types import Ints, Padding, Windows
 from .._pooling.window_args import plan
@@ -138,7 +138,7 @@ def show(
 
 def _pooled(kind: str, x: Array, windows: Plan) -> tuple[Array, Linear]:
     if kind in ("max", "min"):
-        best: tuple[Array, Linear] = (maximum if kind == "max" else minimum)(x, windows)
+        best: tuple[Array, Linear] = (max_operator if kind == "max" else min_operator)(x, windows)
         return best
     operator = averaging(windows) if kind == "avg" else summing(windows)
     return operator(x), operator

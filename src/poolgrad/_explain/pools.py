@@ -11,7 +11,7 @@ from .._common.arrays import Array, as_array
 from .._common.errors import ArgumentErrors
 from .._ops.semantics import Kernel, OpSemantics, WindowRule
 from .._pooling.adaptive_global import adaptive_axes, global_axes
-from .._pooling.plan_operators import averaging, maximum
+from .._pooling.plan_operators import averaging, max_operator
 from .._pooling.selection import has_nan, judge, keys
 from .._pooling.sources import array_of
 from .._pooling.types import Nan
@@ -40,7 +40,7 @@ def _ranks(x: Array, plan: Plan, nan: Nan) -> dict[str, Array]:
     if nan == "tf" or not has_nan(x):
         return {}
     ranks = keys(x, False, nan == "propagate")
-    return {"x": ranks, "y": maximum(ranks, plan)[0]}
+    return {"x": ranks, "y": max_operator(ranks, plan)[0]}
 
 
 def explain_pool(name: str, cell: Sequence[int], pin: str | None, x: Any, g: Any = None, **words: Any) -> Explanation:
@@ -62,7 +62,7 @@ def explain_pool(name: str, cell: Sequence[int], pin: str | None, x: Any, g: Any
         problems.fail(
             next(iter(words)), "an argument that does not decide about windows", "window, stride, padding, axes ..."
         )
-    y, operator = maximum(array, plan, nan=nan) if best else (averaging(plan)(array), averaging(plan))
+    y, operator = max_operator(array, plan, nan=nan) if best else (averaging(plan)(array), averaging(plan))
     held = {"x": array, "y": y}
     operands = [Operand("x", "x", SOURCE), Operand("out", "y", DEST)]
     verb = Kernel.SELECT if best else Kernel.FOLD

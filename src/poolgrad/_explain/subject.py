@@ -174,8 +174,8 @@ def _side(axis: Axis | None, at: int) -> tuple[tuple[int, int], int, int]:
 def cuts(axis: Axis) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Count the cells of each window that were cut off before and after the axis.
 
-    >>> from poolgrad.windows import clip
-    >>> [c.tolist() for c in cuts(clip(5, k=3, s=2, pad=1, m=3))]
+    >>> from poolgrad.windows import sliding_axis
+    >>> [c.tolist() for c in cuts(sliding_axis(5, k=3, s=2, pad=1, m=3))]
     [[1, 0, 0], [0, 0, 1]]
     """
     assert axis.span is not None

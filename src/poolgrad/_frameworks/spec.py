@@ -154,6 +154,7 @@ def select(rule: PoolSpec, x: Array, windows: Array) -> tuple[Array, Array | Non
     """Return the best cell of each window, and the taps if the pool chooses one cell."""
     plan = rule.frame.plan(x.shape, windows)
     y, operator = plan_operators.selecting(rule.op, np.ascontiguousarray(x), plan, rule.least, rule.ties, rule.nan)
+    assert isinstance(y, np.ndarray)
     y = np.ascontiguousarray(y).view(np.bool_) if x.dtype == np.bool_ else y
     return y, operator.restore(operator.taps).astype(rule.frame.taps) if isinstance(operator, TapGather) else None
 

@@ -258,7 +258,7 @@ class _Binder:
         def make() -> BoundCall:
             if math.prod(dest) == 0 or (math.prod(source) == 0 and self.op.rule.verb is not Kernel.SELECT):
                 return self._finish(source, dest, {}, start)
-            maker = sliding.reach if self.op.rule.windows is WindowRule.REACH else sliding.clip
+            maker = sliding.reach if self.op.rule.windows is WindowRule.REACH else sliding.sliding_axis
             axes = {d: maker(source[d], ksize[d], strides[d], pad[d], dest[d]) for d in pooled}
             return self._finish(source, dest, axes, start)
 

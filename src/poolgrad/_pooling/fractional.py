@@ -302,6 +302,16 @@ def fractional_max_pool(
     out: NDArray[np.generic] | None = ...,
     **options: Unpack[FractionalMaxOptions],
 ) -> tuple[Numbers, Taps, tuple[Axis, ...]]: ...
+@overload
+def fractional_max_pool(
+    x: ArrayLike | Var,
+    ratio: Ratio = ...,
+    *,
+    return_taps: bool = ...,
+    return_windows: bool = ...,
+    out: NDArray[np.generic] | None = ...,
+    **options: Unpack[FractionalMaxOptions],
+) -> Best | tuple[Result, tuple[Axis, ...]] | tuple[Result, Taps, tuple[Axis, ...]]: ...
 def fractional_max_pool(
     x: ArrayLike | Var,
     ratio: Ratio = None,
@@ -512,6 +522,16 @@ def fractional_avg_pool(
     out: NDArray[np.generic] | None = ...,
     **options: Unpack[FractionalAvgOptions],
 ) -> tuple[Numbers, tuple[Axis, ...]]: ...
+@overload
+def fractional_avg_pool(
+    x: ArrayLike | Var,
+    ratio: Ratio = ...,
+    *,
+    dtype: DTypeLike | None = ...,
+    return_windows: bool = ...,
+    out: NDArray[np.generic] | None = ...,
+    **options: Unpack[FractionalAvgOptions],
+) -> Result | tuple[Result, tuple[Axis, ...]]: ...
 def fractional_avg_pool(
     x: ArrayLike | Var,
     ratio: Ratio = None,

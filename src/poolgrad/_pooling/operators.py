@@ -13,9 +13,10 @@ from copy import copy
 from functools import lru_cache
 from itertools import product
 from math import prod
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from .._common import integers
 from .._common.arrays import Array, afford, as_array, ready
@@ -25,25 +26,83 @@ from .._kernels.native import Astray
 from .._ops.semantics import Mean, Share
 from .._windows.plan import Plan, phases
 from .._windows.plan_cache import SHORT
+from .types import F, Numbers, S
+
+V = TypeVar("V", bound="Traced")
 
 _HALVES = ("float16", "bfloat16")
 _WIDEN = "v.astype(float) gives the nearest floats"
 
 
 class Linear:
-    """A linear map from arrays of shape `source` to arrays of shape `dest`; `P(v)` applies it, `P.T` is its transpose."""
+    """A linear operator: a pool with its chosen cells fixed, or its transpose.
+
+    ``P(v)`` applies it, ``P.T`` is its transpose, and ``P.matrix()`` shows it. If P is the derivative of a pool, ``P.T`` is its
+    gradient. An operator never changes. It can be pickled and copied. `averaging`, `summing`, `max_operator`, `min_operator`,
+    `picking` and `unpooling` make operators.
+
+    Attributes
+    ----------
+    source, dest : tuple of int
+        The shapes of the arrays that it takes and returns.
+    name : str
+        The name that its errors begin with.
+
+    See Also
+    --------
+    averaging, summing, max_operator, min_operator, picking, unpooling : Make operators.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import poolgrad as pg
+    >>> P = pg.averaging(pg.plan((4,), 2))
+    >>> P.source, P.dest
+    ((4,), (2,))
+    >>> P(np.array([1.0, 3.0, 2.0, 0.0])).tolist(), P.T(np.array([1.0, 2.0])).tolist()
+    ([2.0, 1.0], [0.5, 0.5, 1.0, 1.0])
+    """
 
     source: tuple[int, ...]
     dest: tuple[int, ...]
     name = "Linear"
 
-    def __call__(self, v: Any, out: Array | None = None) -> Any:
-        """Apply the map to an array, or to a variable of `poolgrad.vjp`."""
-        return apply(self, v, out)
+    @overload
+    def __call__(self, v: V, out: None = ...) -> V: ...
+    @overload
+    def __call__(self, v: ArrayLike, out: NDArray[S]) -> NDArray[S]: ...
+    @overload
+    def __call__(self, v: NDArray[F], out: None = ...) -> NDArray[F]: ...
+    @overload
+    def __call__(self, v: ArrayLike, out: None = ...) -> Numbers: ...
+    def __call__(self, v: ArrayLike | Traced, out: Array | None = None) -> Array | Traced:
+        """Apply the operator.
+
+        Parameters
+        ----------
+        v : array_like or Var
+            An array of shape `source`, or a variable of a function that is differentiated.
+        out : ndarray, optional
+            An array that receives the result: of its shape, and of a dtype that it can be cast to.
+
+        Returns
+        -------
+        ndarray or Var
+            An array of shape `dest`; `out` if given; a `Var` if v is one. Floats keep their dtype.
+
+        Raises
+        ------
+        TypeError
+            If v is no array, or a dtype does not fit.
+        ValueError
+            If v has another shape, or a sum of integers does not fit its dtype.
+        """
+        result: Array | Traced = apply(self, v, out)
+        return result
 
     @property
     def T(self) -> Linear:
-        """The transposed map, made once."""
+        """The transposed operator, from shape `dest` to shape `source`."""
         kept: Linear | None = self.__dict__.get("_transposed")
         if kept is None:
             kept = self.__dict__["_transposed"] = Transposed(self)
@@ -57,11 +116,23 @@ class Linear:
         """Apply the transpose."""
         raise NotImplementedError
 
-    def matrix(self) -> Array:
-        """Return the map as a dense matrix, one row per cell of the result; for small arrays.
+    def matrix(self) -> NDArray[np.float64]:
+        """Return the operator as a dense matrix, for small arrays.
 
-        >>> from poolgrad import averaging, Plan, clip
-        >>> averaging(Plan((4,), {0: clip(4, 2, 2, 0, 2)})).matrix().tolist()
+        Returns
+        -------
+        ndarray of float64
+            A matrix with one row per cell of the result, and one column per cell of the source.
+
+        Raises
+        ------
+        MemoryError
+            If the matrix has more than 256 MB.
+
+        Examples
+        --------
+        >>> import poolgrad as pg
+        >>> pg.averaging(pg.plan((4,), 2)).matrix().tolist()
         [[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]]
         """
         shape = prod(self.dest), prod(self.source)

@@ -420,7 +420,7 @@ class Trace(NamedTuple):
         """Return the cotangent of the start from that of y."""
         return _pull(self.path, self.level, g, self.start)
 
-    def give(self, result: Var, given: Any = None) -> Any:
+    def give(self, result: Var, given: Any = None) -> Result:
         """Return a result that shares no memory with the arrays of the caller; `given` is g or v."""
         if not (self.outer or isinstance(given, Var)):
             shared = result.borrowed or not result.value.flags.writeable
@@ -497,7 +497,7 @@ def vjp(f: Function, x: Var) -> tuple[Var, Callable[[Var | ArrayLike], Var]]: ..
 def vjp(f: Function, x: NDArray[S]) -> tuple[NDArray[S], ArrayPullback[S]]: ...
 @overload
 def vjp(f: Function, x: ArrayLike) -> tuple[Numbers, ArrayPullback[np.number[Any]]]: ...
-def vjp(f: Function, x: Any) -> Any:
+def vjp(f: Function, x: ArrayLike | Var) -> tuple[Result, Callable[[ArrayLike | Var], Result]]:
     """Compute f(x), and the function that maps a cotangent of f(x) to the cotangent of x.
 
     This is reverse mode: the vector-Jacobian product. With J the Jacobian matrix of f at x, the second result maps g to ``J.T @ g``.
@@ -545,7 +545,7 @@ def vjp(f: Function, x: Any) -> Any:
     """
     trace = _run("vjp", f, x, *_begin("vjp", f, x))
 
-    def back(g: Any) -> Any:
+    def back(g: ArrayLike | Var) -> Result:
         return trace.give(trace.pull(_aligned("vjp", "g", g, trace.y)), g)
 
     return trace.give(trace.y), back
@@ -559,7 +559,7 @@ def jvp(f: Function, x: ArrayLike, v: Var) -> tuple[Var, Var]: ...
 def jvp(f: Function, x: NDArray[S], v: ArrayLike) -> tuple[NDArray[S], NDArray[S]]: ...
 @overload
 def jvp(f: Function, x: ArrayLike, v: ArrayLike) -> tuple[Numbers, Numbers]: ...
-def jvp(f: Function, x: Any, v: Any) -> Any:
+def jvp(f: Function, x: ArrayLike | Var, v: ArrayLike | Var) -> tuple[Result, Result]:
     """Compute f(x), and the derivative of f at x along v.
 
     This is forward mode: the Jacobian-vector product ``J @ v``. With ``f = lambda x: pg.grad(loss, x)`` it is the Hessian of `loss`
@@ -629,7 +629,7 @@ def grad(f: Function, x: Var) -> Var: ...
 def grad(f: Function, x: NDArray[S]) -> NDArray[S]: ...
 @overload
 def grad(f: Function, x: ArrayLike) -> Numbers: ...
-def grad(f: Function, x: Any) -> Any:
+def grad(f: Function, x: ArrayLike | Var) -> Result:
     """Compute the gradient at x of a function that returns a single number.
 
     Parameters

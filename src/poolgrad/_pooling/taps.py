@@ -14,7 +14,7 @@ from .._common.errors import ArgumentErrors, short_repr
 from .._kernels.native import tap_type
 from .._windows.plan import Plan
 from .operators import Indexing, Linear, Masked, TapGather, along, apply
-from .tape import Var
+from .tape import Result, Var
 from .types import Int, Numbers, Reduce, S
 
 Positions = NDArray[np.int64]
@@ -553,14 +553,14 @@ def unpool(
     out: None = ...,
 ) -> Numbers: ...
 def unpool(
-    y: Any,
+    y: ArrayLike | Var,
     taps: Taps | ArrayLike,
     shape: Shape | None = None,
     *,
     reduce: Reduce = "sum",
     items: int = 1,
     out: Array | None = None,
-) -> Any:
+) -> Result:
     """Put each pooled value back at the cell that its window chose, and 0 elsewhere.
 
     Parameters
@@ -606,4 +606,5 @@ def unpool(
     """
     operator = _unpooling(taps, shape, reduce, items, isinstance(y, Var))
     operator.name = "unpool"
-    return apply(operator, y, out)
+    result: Result = apply(operator, y, out)
+    return result

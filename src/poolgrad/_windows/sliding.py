@@ -10,7 +10,7 @@ from .plan_cache import cache_plan
 
 
 @cache_plan(1024)
-def clip(n: int, k: int, s: int, pad: int, m: int) -> Axis:
+def sliding_axis(n: int, k: int, s: int, pad: int, m: int) -> Axis:
     """Make the axis of sliding windows that are cut off at the edges.
 
     Parameters
@@ -43,7 +43,7 @@ def clip(n: int, k: int, s: int, pad: int, m: int) -> Axis:
 
     Examples
     --------
-    >>> clip(5, k=3, s=2, pad=1, m=3).pairs()
+    >>> sliding_axis(5, k=3, s=2, pad=1, m=3).pairs()
     [(0, 2), (1, 4), (3, 5)]
     """
 
@@ -58,7 +58,7 @@ def clip(n: int, k: int, s: int, pad: int, m: int) -> Axis:
 def reach(n: int, k: int, s: int, pad: int, m: int) -> Axis:
     """Make the axis of sliding windows as TensorFlow's average pools have them if a window is longer than the dimension.
 
-    As `clip`, but if k > n, a window that begins before the dimension reaches its end.
+    As `sliding_axis`, but if k > n, a window that begins before the dimension reaches its end.
 
     Parameters
     ----------
@@ -84,14 +84,14 @@ def reach(n: int, k: int, s: int, pad: int, m: int) -> Axis:
 
     See Also
     --------
-    clip : Windows that are cut off at both edges.
+    sliding_axis : Windows that are cut off at both edges.
 
     Examples
     --------
-    >>> clip(4, k=5, s=1, pad=2, m=4).pairs(), reach(4, k=5, s=1, pad=2, m=4).pairs()
+    >>> sliding_axis(4, k=5, s=1, pad=2, m=4).pairs(), reach(4, k=5, s=1, pad=2, m=4).pairs()
     ([(0, 3), (0, 4), (0, 4), (1, 4)], [(0, 4), (0, 4), (0, 4), (1, 4)])
     """
-    axis = clip(n, k, s, pad, m)
+    axis = sliding_axis(n, k, s, pad, m)
     if k <= n:
         return axis
     return Axis(n, axis.start, table(m, lambda a, b: np.where(np.arange(a, b) * s < pad, n, axis.stop[a:b])))
@@ -123,7 +123,7 @@ def edges(n: int, sequence: npt.ArrayLike, overlapping: bool = False) -> Axis:
     See Also
     --------
     fractional_windows : Draw such a sequence at random.
-    clip, whole, adaptive : Other windows.
+    sliding_axis, whole, adaptive : Other windows.
 
     Examples
     --------

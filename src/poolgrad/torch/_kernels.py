@@ -16,7 +16,7 @@ from ._tensors import Sizes, Tensor, TorchWindows, axes_in_memory, plan, tensor,
 def choose(x: Tensor, windows: Tensor | None, least: bool, geometry: TorchWindows) -> tuple[Tensor, Tensor]:
     """Return the best cell of each window, and its number in the window."""
     operator: Any
-    y, operator = (pg.minimum if least else pg.maximum)(view(x, geometry), plan(x.shape, geometry, windows))
+    y, operator = (pg.min_operator if least else pg.max_operator)(view(x, geometry), plan(x.shape, geometry, windows))
     taps = operator.taps.astype(np.uint32 if geometry.wide else np.uint8, copy=False)
     taps = taps.view(np.int32) if geometry.wide else taps  # of which torch has all operators
     return tensor(y, geometry), tensor(taps, geometry)
