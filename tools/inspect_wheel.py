@@ -23,7 +23,7 @@ MOST_BYTES = 3_900_000
 # The pools as XLA calls: their source, which users may compile, and the library where jaxlib was there to build it.
 FOR_XLA = {f"poolgrad/jax/{name}" for name in ("xla.cpp", "foreign.hpp", "_xla.so")}
 NATIVE = re.compile(r"poolgrad/_core\.(abi3|cpython-\w+|cp\w+-\w+|cpython-[\w-]+)?\.?(so|pyd)")
-PLAIN = re.compile(r"poolgrad/([a-z_]+/)*([\w.-]+\.(pyi?|js|css|html|svg|json)|py\.typed|picture\.png)")
+PLAIN = re.compile(r"poolgrad/([a-z_]+/)*([\w.-]+\.(pyi?|js|css|html|svg|json)|py\.typed|picture\.png|README\.md)")
 RUNTIMES = re.compile(r"lib(stdc\+\+|gcc_s|c|m|pthread)\.so\.\d+|ld-linux-[\w-]+\.so\.\d+")
 
 

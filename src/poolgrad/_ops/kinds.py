@@ -98,7 +98,7 @@ class Kind:
     @property
     def name(self) -> str:
         """Return the name of the class attribute that holds this kind."""
-        return next(name for name, kind in vars(Kind).items() if kind is self)
+        return next((name for name, kind in vars(Kind).items() if kind is self), type(self).__name__)
 
     def __repr__(self) -> str:
         return f"Kind.{self.name}"
