@@ -147,8 +147,22 @@ def test_every_word_of_the_rules_is_used_by_a_row(kind):
 def test_a_docstring_names_every_argument_dtype_and_deviation(name):
     op, text = OPS[name], getattr(raw_ops, name).__doc__
     assert text.startswith(op.summary)
-    assert all(f"{p.name}: " in text for p in op.params)
-    assert all(d in text for d in (*op.dtypes, *op.promise.deviations))
+    heads = ("Parameters", "Returns", "Raises", "Notes", "Examples")
+    assert all(f"\n{head}\n{'-' * len(head)}\n" in text for head in heads)
+    parameters = text.partition("Parameters\n")[2].partition("Returns\n")[0]
+    assert [line.partition(" : ")[0] for line in parameters.splitlines() if " : " in line] == [
+        p.name for p in op.params
+    ]
+    words = " ".join(text.split())
+    assert all(d in words for d in (*op.dtypes, *op.promise.deviations))
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_the_example_of_an_op_is_true(name):
+    text = getattr(raw_ops, name).__doc__
+    test = doctest.DocTestParser().get_doctest(text, {}, name, None, None)
+    assert test.examples
+    assert doctest.DocTestRunner().run(test).failed == 0
 
 
 def test_every_public_name_has_a_docstring():
