@@ -13,7 +13,7 @@ from support import Case, arguments, python
 import poolgrad
 import poolgrad.graph
 import poolgrad.studio
-from poolgrad import raw_ops
+from poolgrad import graph, raw_ops, reference
 from poolgrad._ops import semantics, table
 from poolgrad._ops.table import OPS, Kind
 
@@ -161,6 +161,35 @@ def test_a_docstring_names_every_argument_dtype_and_deviation(name):
 def test_the_example_of_an_op_is_true(name):
     text = getattr(raw_ops, name).__doc__
     test = doctest.DocTestParser().get_doctest(text, {}, name, None, None)
+    assert test.examples
+    assert doctest.DocTestRunner().run(test).failed == 0
+
+
+VERBS = [
+    name
+    for name, f in vars(reference).items()
+    if name[0] != "_" and inspect.isfunction(f) and f.__module__ == "poolgrad.reference"
+]
+CALLS = [
+    *((reference, name) for name in VERBS), (graph, "gradients"), (graph.Session, "run"), (graph.Scope, "of"), (graph.Scope, "add"),
+    (graph.Scope, "explain"), (graph.Scope, "output"), (graph.Scope, "new_root_scope"), (graph.Graph, "from_json"),
+    *((graph.service, name) for name in ("parse", "check", "run", "tensor", "repair", "embed", "gradients", "export", "import_")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("owner", "name"), CALLS, ids=lambda v: getattr(v, "__name__", v))
+def test_a_docstring_describes_every_parameter_and_the_result(owner, name):
+    function = getattr(owner, name)
+    text = inspect.getdoc(function)
+    parameters, _, rest = text.partition("Parameters\n----------\n")[2].partition("\nReturns\n-------\n")
+    described = [part for line in parameters.splitlines() if " : " in line for part in line.split(" : ")[0].split(", ")]
+    assert described == [p for p in inspect.signature(function).parameters if p != "self"]
+    assert rest.strip()
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_the_example_of_a_verb_is_true(name):
+    test = doctest.DocTestParser().get_doctest(inspect.getdoc(getattr(reference, name)), {}, name, None, None)
     assert test.examples
     assert doctest.DocTestRunner().run(test).failed == 0
 
