@@ -19,8 +19,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "fuzz"))
 
-from build import OF_ANY_BUILD, Missing, build, package, tool  # noqa: E402
 from run import unpacked  # noqa: E402
+
+from build import OF_ANY_BUILD, Missing, build, package, tool  # noqa: E402
 
 # Faults are about other processes; children forked beside traced threads may wait forever for a lock of the tracer's.
 SOAK = "--deselect=tests/robustness/test_memory.py::test_a_soak_of_some_seconds_passes_unless_memory_is_lost"

@@ -1,4 +1,4 @@
-"""Writes what follows from the table: docs/ops, the index, the stub of raw_ops, and the README's family table.
+"""Writes what follows from the table: docs/ops, the index, stub and docstrings of raw_ops, and the README's family table.
 
 python tools/docs.py          writes
 python tools/docs.py --check  only says what is out of date, and fails if anything is
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import textwrap
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +19,7 @@ import numpy as np
 from poolgrad import raw_ops
 from poolgrad._cli.trial import draw_call
 from poolgrad._ops import problem
+from poolgrad._ops.bind import FORWARD
 from poolgrad._ops.semantics import Kernel, WindowRule
 from poolgrad._ops.table import OPS, REQUIRED, Kind, Op, Param
 
@@ -169,6 +171,78 @@ def index() -> str:
     return "\n\n".join([*parts, "## For developers", dev_pages()]) + "\n"
 
 
+# ---- docstrings
+
+
+OUTPUTS = {
+    "argmax": "Flat position of the first maximum of each window.",
+    "row_pooling_sequence": "Borders of the windows along the height, int64.",
+    "col_pooling_sequence": "Borders of the windows along the width, int64.",
+    "min_output": "`min_input`, unchanged.",
+    "max_output": "`max_input`, unchanged.",
+}
+RAISES = """Raises
+------
+ValueError
+    If a value, shape or size is wrong. The message names every wrong argument: what came, what was wanted.
+TypeError
+    If an argument has the wrong type, or an array a dtype that the operator does not take.
+NotImplementedError
+    If the windows pool the batch, or the channels in a way that the operator does not offer.
+MemoryError
+    If the result does not fit into memory."""
+
+
+def fill(text: str, indent: str = "") -> str:
+    """Wrap a paragraph."""
+    return textwrap.fill(text, 100, initial_indent=indent, subsequent_indent=indent, break_long_words=False)
+
+
+def described(op: Op, param: Param) -> str:
+    """Return an argument in the form of numpydoc."""
+    default = "" if param.default is REQUIRED or param.kind is Kind.NAME else f", default {param.plain_default!r}"
+    meaning = fill(param.kind.meaning(op, param), "    ")
+    return f"{param.name} : {param.kind.type_name(op, param)}{default}\n{meaning}"
+
+
+def returned(op: Op) -> str:
+    """Return the results in the form of numpydoc."""
+    side = "output" if op.rule.verb in FORWARD else "input"
+    first = f"The result, with the shape of the {side} and the dtype of the arrays."
+    if len(op.outputs) == 1:
+        return f"ndarray\n    {first}"
+    fields = [f"{name} : ndarray\n    {OUTPUTS.get(name, first)}" for name in op.outputs]
+    return "\n".join([*fields, "", "The results are the fields of a named tuple."])
+
+
+def docstring(op: Op) -> str:
+    """Return the docstring of a function of raw_ops."""
+    notes = [
+        f"    {FORMULAS[op.rule.verb].format(eps=op.rule.eps)}",
+        fill(f"Windows: {WINDOWS[op.rule.windows]}."),
+        fill(f"Dtypes: {', '.join(op.dtypes)}. Layouts: {', '.join(op.formats)}."),
+        f"Against TensorFlow 2.21 on CPU: {op.promise}, except:",
+        "\n".join(f"- {deviation}" for deviation in op.promise.deviations),
+    ]
+    related = [o for o in OPS.values() if (o.family, o.spatial) == (op.family, op.spatial) and o is not op]
+    parts = [
+        op.summary,
+        "\n".join(["Parameters\n----------", *(described(op, p) for p in op.params)]),
+        f"Returns\n-------\n{returned(op)}",
+        RAISES,
+        *(["See Also\n--------\n" + "\n".join(f"{o.name} : {o.summary}" for o in related)] if related else []),
+        "Notes\n-----\n" + "\n\n".join(notes),
+        f"Examples\n--------\n{example(op)}",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def docstrings() -> str:
+    """Return the module that holds all docstrings of raw_ops, so that importing it computes nothing."""
+    entries = "".join(f'    "{op.name}": """{docstring(op)}""",\n' for op in OPS.values())
+    return f'"""The docstrings of raw_ops, made by tools/docs.py from the table."""\n\nDOCSTRINGS = {{\n{entries}}}\n'
+
+
 # ---- the stub
 
 
@@ -234,6 +308,7 @@ def rendered() -> Iterator[tuple[Path, str]]:
         yield ROOT / f"docs/ops/{op.name}.md", page(op)
     yield ROOT / "docs/index.md", index()
     yield ROOT / "src/poolgrad/raw_ops.pyi", stub()
+    yield ROOT / "src/poolgrad/_ops/docstrings.py", docstrings()
     readme = (ROOT / "README.md").read_text("utf-8")
     head, begin, rest = readme.partition("<!-- family:begin -->\n")
     _, end, tail = rest.partition("<!-- family:end -->")

@@ -21,6 +21,7 @@ from ._common.errors import ArgumentErrors, out_of_memory
 from ._kernels import native as native_verbs
 from ._kernels.native import Astray
 from ._ops.bind import BoundCall, arrays_of, bind
+from ._ops.docstrings import DOCSTRINGS
 from ._ops.semantics import Kernel, OpSemantics
 from ._ops.table import ARRAYS, OPS, REQUIRED, Kind, Op
 from ._windows.plan_cache import SHORT, entries
@@ -205,15 +206,8 @@ def {op.name}(*, {", ".join(words)}):
     exec(source, scope)
     runner.key = scope["_key"]
     function: Callable[..., Any] = scope[op.name]
-    function.__doc__ = _doc(op)
+    function.__doc__ = DOCSTRINGS.get(op.name, op.summary)
     return function
-
-
-def _doc(op: Op) -> str:
-    lines = [op.summary, "", f"dtypes: {', '.join(op.dtypes)}", f"layouts: {', '.join(op.formats)}", ""]
-    lines += [f"{p.name}: {p.kind.doc}" for p in op.params]
-    lines += ["", f"Against TensorFlow 2.21 on CPU: {op.promise}, except:", *(f"- {d}" for d in op.promise.deviations)]
-    return "\n".join(lines)
 
 
 for _op in OPS.values():

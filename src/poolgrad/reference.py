@@ -55,7 +55,33 @@ def _sum_type(dtype: np.dtype[Any], terms: int, rule: Mean | Share) -> Any:
 
 @np.errstate(all="ignore")
 def fold(plan: Plan, mean: Mean, x: Array) -> Array:
-    """y[i] = mean of x over window i, added cell by cell; integers are divided toward zero."""
+    """Compute the sum or mean of each window: y[i] = mean of x over window i.
+
+    Cells are added one by one, in row-major order; integers are divided toward zero.
+
+    Parameters
+    ----------
+    plan : Plan
+        The windows.
+    mean : Mean
+        How the sum becomes a mean, and in which dtype it is added up.
+    x : ndarray
+        The array to pool, of shape `plan.source`.
+
+    Returns
+    -------
+    ndarray
+        The result, of shape `plan.dest`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from poolgrad.reference import Mean, fold
+    >>> from poolgrad.windows import Axis, Plan
+    >>> plan = Plan((5,), {0: Axis(5, [0, 2], [3, 5])})  # two windows: cells 0 to 2, cells 2 to 4
+    >>> fold(plan, Mean.EXACT, np.array([1.0, 4, 1, 4, 4])).tolist()
+    [2.0, 3.0]
+    """
     y = np.empty(plan.dest, x.dtype)
     for i, cells in enumerate(_windows(plan.axes)):
         count, total = len(cells), np.zeros((plan.outer, plan.inner), _sum_type(x.dtype, len(cells), mean))
@@ -73,7 +99,33 @@ def fold(plan: Plan, mean: Mean, x: Array) -> Array:
 
 @np.errstate(all="ignore")
 def spread(plan: Plan, share: Share, reversed: bool, g: Array) -> Array:
-    """dx[j] = sum of g[i]/count[i] over the windows i that cover j."""
+    """Transpose `fold`: dx[j] = sum of g[i] / count[i] over the windows i that cover j.
+
+    Parameters
+    ----------
+    plan : Plan
+        The windows.
+    share : Share
+        The weight that a window gives each of its cells.
+    reversed : bool
+        True: the last axis is the outermost loop of a sum.
+    g : ndarray
+        One number per window, of shape `plan.dest`.
+
+    Returns
+    -------
+    ndarray
+        The result, of shape `plan.source`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from poolgrad.reference import Share, spread
+    >>> from poolgrad.windows import Axis, Plan
+    >>> plan = Plan((5,), {0: Axis(5, [0, 2], [3, 5])})  # two windows: cells 0 to 2, cells 2 to 4
+    >>> spread(plan, Share.QUOTIENT, False, np.array([3.0, 6])).tolist()
+    [1.0, 1.0, 3.0, 2.0, 2.0]
+    """
     dx, counts = np.empty(plan.source, g.dtype), [len(cells) for cells in _windows(plan.axes)]
     kind = np.dtype(np.float64) if share is Share.QUOTIENT else g.dtype
     real = np.float32 if share is Share.SHORT_RECIPROCAL else np.float64
@@ -89,7 +141,38 @@ def spread(plan: Plan, share: Share, reversed: bool, g: Array) -> Array:
 
 @np.errstate(all="ignore")
 def near(plan: Plan, eps: float, x: Array, y: Array, g: Array) -> Array:
-    """dx[j] = sum of g[i] over the windows i that cover j and have abs(x[j] - y[i]) < eps; integers must be equal."""
+    """Spread gradients to all near maxima: dx[j] = sum of g[i] over the windows i that cover j and have abs(x[j] - y[i]) < eps.
+
+    Integers must be equal.
+
+    Parameters
+    ----------
+    plan : Plan
+        The windows.
+    eps : float
+        The distance from the maximum below which a cell gets the gradient.
+    x : ndarray
+        The array to pool, of shape `plan.source`.
+    y : ndarray
+        The maximum of each window, of shape `plan.dest`.
+    g : ndarray
+        One number per window, of shape `plan.dest`.
+
+    Returns
+    -------
+    ndarray
+        The result, of shape `plan.source`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from poolgrad.reference import near
+    >>> from poolgrad.windows import Axis, Plan
+    >>> plan = Plan((5,), {0: Axis(5, [0, 2], [3, 5])})  # two windows: cells 0 to 2, cells 2 to 4
+    >>> x = np.array([1.0, 4, 2, 4, 3])
+    >>> near(plan, 1e-5, x, np.array([4.0, 4]), np.array([3.0, 6])).tolist()
+    [0.0, 3.0, 0.0, 6.0, 0.0]
+    """
     dx, limit = np.zeros(plan.source, x.dtype), np.float32(eps).astype(x.dtype)
     for j, covering in enumerate(_windows(tuple(axis.transpose() for axis in plan.axes), reversed=True)):
         for i in covering:
@@ -100,13 +183,74 @@ def near(plan: Plan, eps: float, x: Array, y: Array, g: Array) -> Array:
 
 
 def select(plan: Plan, start: Start, x: Array) -> Array:
-    """y[i] = maximum of x over window i: the first of equals, NaN never greater."""
+    """Compute the maximum of each window.
+
+    The first of equal cells wins; NaN is never greater.
+
+    Parameters
+    ----------
+    plan : Plan
+        The windows.
+    start : Start
+        The value that a maximum starts from; only a greater cell replaces it.
+    x : ndarray
+        The array to pool, of shape `plan.source`.
+
+    Returns
+    -------
+    ndarray
+        The result, of shape `plan.dest`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from poolgrad.reference import Start, select
+    >>> from poolgrad.windows import Axis, Plan
+    >>> plan = Plan((5,), {0: Axis(5, [0, 2], [3, 5])})  # two windows: cells 0 to 2, cells 2 to 4
+    >>> x = np.array([1.0, 4, 2, 4, 3])
+    >>> select(plan, Start.LOWEST, x).tolist()
+    [4.0, 4.0]
+    """
     return argmax(plan, x.size, np.int64, x, start)[0]
 
 
 @np.errstate(all="ignore")
 def argmax(plan: Plan, modulo: int, index: npt.DTypeLike, x: Array, start: Start = Start.FIRST) -> tuple[Array, Array]:
-    """Return the maximum of each window and its flat position modulo `modulo`, or that of the first cell if none exceeds the start."""
+    """Compute the maximum of each window and its flat position modulo `modulo`.
+
+    If no cell exceeds the start, the position is that of the first cell.
+
+    Parameters
+    ----------
+    plan : Plan
+        The windows.
+    modulo : int
+        The number of elements after which positions start again at 0: of an image, or of the array.
+    index : dtype_like
+        The dtype of the positions.
+    x : ndarray
+        The array to pool, of shape `plan.source`.
+    start : Start, default Start.FIRST
+        The value that a maximum starts from; only a greater cell replaces it.
+
+    Returns
+    -------
+    y : ndarray
+        The maxima, of shape `plan.dest`.
+    where : ndarray
+        Their positions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from poolgrad.reference import argmax
+    >>> from poolgrad.windows import Axis, Plan
+    >>> plan = Plan((5,), {0: Axis(5, [0, 2], [3, 5])})  # two windows: cells 0 to 2, cells 2 to 4
+    >>> x = np.array([1.0, 4, 2, 4, 3])
+    >>> y, where = argmax(plan, x.size, np.int64, x)
+    >>> y.tolist(), where.tolist()
+    ([4.0, 4.0], [1, 3])
+    """
     y, where, flat = np.empty(plan.dest, x.dtype), np.zeros(plan.dest, np.int64), np.arange(x.size).reshape(x.shape)
     whole = [all(axes) for axes in product(*(axis.count == axis.span for axis in plan.axes))]
     for i, cells in enumerate(_windows(plan.axes)):
@@ -121,7 +265,35 @@ def argmax(plan: Plan, modulo: int, index: npt.DTypeLike, x: Array, start: Start
 
 @np.errstate(all="ignore")
 def choose(plan: Plan, x: Array) -> tuple[Array, Array]:
-    """Return the maximum of each window and its tap: the first of equals, NaN only if it comes first."""
+    """Compute the maximum of each window and its tap.
+
+    The first of equal cells wins; NaN wins only if it comes first.
+
+    Parameters
+    ----------
+    plan : Plan
+        The windows.
+    x : ndarray
+        The array to pool, of shape `plan.source`.
+
+    Returns
+    -------
+    y : ndarray
+        The maxima, of shape `plan.dest`.
+    taps : ndarray
+        The number of each maximum within its window.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from poolgrad.reference import choose
+    >>> from poolgrad.windows import Axis, Plan
+    >>> plan = Plan((5,), {0: Axis(5, [0, 2], [3, 5])})  # two windows: cells 0 to 2, cells 2 to 4
+    >>> x = np.array([1.0, 4, 2, 4, 3])
+    >>> y, taps = choose(plan, x)
+    >>> y.tolist(), taps.tolist()
+    ([4.0, 4.0], [1, 1])
+    """
     y, taps = np.empty(plan.dest, x.dtype), np.zeros(plan.dest, tap_type(plan))
     y[:] = _info(x.dtype).min  # the value of an empty window
     for i, cells in enumerate(_windows(plan.axes)):
@@ -149,7 +321,37 @@ def _followed(plan: Plan, taps: Array) -> Array:
 
 
 def pick(plan: Plan, v: Array, taps: Array) -> Array:
-    """out[i] = v at tap i of window i."""
+    """Read at the taps: out[i] = v at tap i of window i; 0 for an empty window.
+
+    Parameters
+    ----------
+    plan : Plan
+        The windows.
+    v : ndarray
+        The array to read, of shape `plan.source`.
+    taps : ndarray of unsigned int
+        The number of the chosen cell within its window, of shape `plan.dest`.
+
+    Returns
+    -------
+    ndarray
+        The result, of shape `plan.dest`.
+
+    Raises
+    ------
+    Astray
+        If a tap lies outside its window.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from poolgrad.reference import pick
+    >>> from poolgrad.windows import Axis, Plan
+    >>> plan = Plan((5,), {0: Axis(5, [0, 2], [3, 5])})  # two windows: cells 0 to 2, cells 2 to 4
+    >>> v = np.array([10.0, 20, 30, 40, 50])
+    >>> pick(plan, v, np.array([1, 1], np.uint8)).tolist()
+    [20.0, 40.0]
+    """
     where = _followed(plan, taps)
     return np.where(where < 0, np.zeros((), v.dtype), v.reshape(-1)[where] if v.size else np.zeros((), v.dtype))
 
@@ -164,14 +366,77 @@ def _add_at(shape: tuple[int, ...], where: Array, g: Array, once: bool) -> Array
 
 @np.errstate(all="ignore")
 def place(plan: Plan, g: Array, taps: Array) -> Array:
-    """dx[j] = sum of g[i] over the windows i whose tap is j: the transpose of pick. Half types are summed in float32 and rounded once."""
+    """Transpose `pick`: dx[j] = sum of g[i] over the windows i whose tap is j.
+
+    Half types are summed in float32 and rounded once.
+
+    Parameters
+    ----------
+    plan : Plan
+        The windows.
+    g : ndarray
+        One number per window, of shape `plan.dest`.
+    taps : ndarray of unsigned int
+        The number of the chosen cell within its window, of shape `plan.dest`.
+
+    Returns
+    -------
+    ndarray
+        The result, of shape `plan.source`.
+
+    Raises
+    ------
+    Astray
+        If a tap lies outside its window.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from poolgrad.reference import place
+    >>> from poolgrad.windows import Axis, Plan
+    >>> plan = Plan((5,), {0: Axis(5, [0, 2], [3, 5])})  # two windows: cells 0 to 2, cells 2 to 4
+    >>> place(plan, np.array([3.0, 6]), np.array([1, 1], np.uint8)).tolist()
+    [0.0, 3.0, 0.0, 6.0, 0.0]
+    """
     where = _followed(plan, taps)
     return _add_at(plan.source, where[where >= 0], g[where >= 0], once=True)
 
 
 @np.errstate(all="ignore")
 def route(plan: Plan, x: Array, g: Array, y: Array | None = None) -> Array:
-    """dx[tap] += g[i], tap being the first maximum of window i; y, if given, must be the pooled x."""
+    """Send gradients to the first maxima: dx[tap] += g[i], tap being the first maximum of window i.
+
+    Parameters
+    ----------
+    plan : Plan
+        The windows.
+    x : ndarray
+        The array to pool, of shape `plan.source`.
+    g : ndarray
+        One number per window, of shape `plan.dest`.
+    y : ndarray, optional
+        If given, it must be the pooled x.
+
+    Returns
+    -------
+    ndarray
+        The result, of shape `plan.source`.
+
+    Raises
+    ------
+    Astray
+        If `y` is given and is not the pooled x.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from poolgrad.reference import route
+    >>> from poolgrad.windows import Axis, Plan
+    >>> plan = Plan((5,), {0: Axis(5, [0, 2], [3, 5])})  # two windows: cells 0 to 2, cells 2 to 4
+    >>> x = np.array([1.0, 4, 2, 4, 3])
+    >>> route(plan, x, np.array([3.0, 6])).tolist()
+    [0.0, 3.0, 0.0, 6.0, 0.0]
+    """
     best, where = argmax(plan, x.size, np.int64, x)
     if y is not None:
         fine = (y == best) | (y == select(plan, Start.LOWEST, x)) | ((y != y) & (best != best))
@@ -183,7 +448,35 @@ def route(plan: Plan, x: Array, g: Array, y: Array | None = None) -> Array:
 
 @np.errstate(all="ignore")
 def recall(plan: Plan, x: Array, y: Array, v: Array) -> Array:
-    """out[i] = v at the first cell of window i where x equals y[i], else 0."""
+    """Read at the maxima: out[i] = v at the first cell of window i where x equals y[i], else 0.
+
+    Parameters
+    ----------
+    plan : Plan
+        The windows.
+    x : ndarray
+        The array to pool, of shape `plan.source`.
+    y : ndarray
+        The maximum of each window, of shape `plan.dest`.
+    v : ndarray
+        The array to read, of shape `plan.source`.
+
+    Returns
+    -------
+    ndarray
+        The result, of shape `plan.dest`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from poolgrad.reference import recall
+    >>> from poolgrad.windows import Axis, Plan
+    >>> plan = Plan((5,), {0: Axis(5, [0, 2], [3, 5])})  # two windows: cells 0 to 2, cells 2 to 4
+    >>> x = np.array([1.0, 4, 2, 4, 3])
+    >>> v = np.array([10.0, 20, 30, 40, 50])
+    >>> recall(plan, x, np.array([4.0, 4]), v).tolist()
+    [20.0, 40.0]
+    """
     out = np.zeros(plan.dest, x.dtype)
     for i, cells in enumerate(_windows(plan.axes)):
         for j in cells[::-1]:
@@ -204,13 +497,79 @@ def _absolute(plan: Plan, items: int, absolute: bool, index: Array) -> Array:
 
 @np.errstate(all="ignore")
 def scatter(plan: Plan, items: int, absolute: bool, g: Array, index: Array, once: bool = False) -> Array:
-    """dx[index[k]] += g[k]; positions count from their image, or from the array's beginning if absolute.
+    """Add at flat positions: dx[index[k]] += g[k].
 
-    Half types are rounded after each addition, as in TensorFlow; with `once`, they are summed in float32 and rounded at the end.
+    Parameters
+    ----------
+    plan : Plan
+        The windows.
+    items : int
+        The number of images.
+    absolute : bool
+        True: positions count from the start of the array. False: from the start of their image.
+    g : ndarray
+        One number per window, of shape `plan.dest`.
+    index : ndarray of int
+        Flat positions in the source, of shape `plan.dest`.
+    once : bool, default False
+        True: sum half types in float32 and round once. False: round after each addition, as TensorFlow does.
+
+    Returns
+    -------
+    ndarray
+        The result, of shape `plan.source`.
+
+    Raises
+    ------
+    Astray
+        If a position lies outside the source.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from poolgrad.reference import scatter
+    >>> from poolgrad.windows import Axis, Plan
+    >>> plan = Plan((5,), {0: Axis(5, [0, 2], [3, 5])})  # two windows: cells 0 to 2, cells 2 to 4
+    >>> scatter(plan, 1, True, np.array([3.0, 6]), np.array([1, 3])).tolist()
+    [0.0, 3.0, 0.0, 6.0, 0.0]
     """
     return _add_at(plan.source, _absolute(plan, items, absolute, index), g.reshape(-1), once)
 
 
 def gather(plan: Plan, items: int, absolute: bool, v: Array, index: Array) -> Array:
-    """out[k] = v[index[k]]."""
+    """Read at flat positions: out[k] = v[index[k]].
+
+    Parameters
+    ----------
+    plan : Plan
+        The windows.
+    items : int
+        The number of images.
+    absolute : bool
+        True: positions count from the start of the array. False: from the start of their image.
+    v : ndarray
+        The array to read, of shape `plan.source`.
+    index : ndarray of int
+        Flat positions in the source, of shape `plan.dest`.
+
+    Returns
+    -------
+    ndarray
+        The result, of shape `plan.dest`.
+
+    Raises
+    ------
+    Astray
+        If a position lies outside the source.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from poolgrad.reference import gather
+    >>> from poolgrad.windows import Axis, Plan
+    >>> plan = Plan((5,), {0: Axis(5, [0, 2], [3, 5])})  # two windows: cells 0 to 2, cells 2 to 4
+    >>> v = np.array([10.0, 20, 30, 40, 50])
+    >>> gather(plan, 1, True, v, np.array([1, 3])).tolist()
+    [20.0, 40.0]
+    """
     return v.reshape(-1)[_absolute(plan, items, absolute, index)].reshape(plan.dest)

@@ -151,6 +151,15 @@ REFUSED = [
         "-o: got 'nowhere/y.npy', wanted a file that can",
     ),
     (["run", "FractionalMaxPool", "value=x.npy", "pooling_ratio=1,2,2,1", "overlapping=maybe"], "wanted true or false"),
+    (
+        ["run", "FractionalMaxPool", "value=x.npy", "pooling_ratio=1,2,2,1", "seed=3,4"],
+        "seed: got '3,4', wanted integers",
+    ),
+    (
+        ["run", "AvgPoolGrad", "orig_input_shape=1,9999999999,4,1", "grad=x.npy", *SIZES],
+        "wanted an integer from -2147483648",
+    ),
+    (["run", "MaxPool", "input=x.npy", "ksize=", *SIZES[1:]], "ksize: got '', wanted integers like 1,2,2,1"),
     (["try", "max x=1x4x4x1 k=2y2"], "column 15"),
     (["try", "max x=1x4x4x1 k=2x2", "--data", "-1"], "--data"),
     (["try", "max x=1x4x4x1 k=2x2", "--data", "one"], "invalid int"),

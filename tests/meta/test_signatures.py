@@ -13,7 +13,7 @@ from support import Case, arguments, python
 import poolgrad
 import poolgrad.graph
 import poolgrad.studio
-from poolgrad import raw_ops
+from poolgrad import graph, raw_ops, reference
 from poolgrad._ops import semantics, table
 from poolgrad._ops.table import OPS, Kind
 
@@ -147,8 +147,51 @@ def test_every_word_of_the_rules_is_used_by_a_row(kind):
 def test_a_docstring_names_every_argument_dtype_and_deviation(name):
     op, text = OPS[name], getattr(raw_ops, name).__doc__
     assert text.startswith(op.summary)
-    assert all(f"{p.name}: " in text for p in op.params)
-    assert all(d in text for d in (*op.dtypes, *op.promise.deviations))
+    heads = ("Parameters", "Returns", "Raises", "Notes", "Examples")
+    assert all(f"\n{head}\n{'-' * len(head)}\n" in text for head in heads)
+    parameters = text.partition("Parameters\n")[2].partition("Returns\n")[0]
+    assert [line.partition(" : ")[0] for line in parameters.splitlines() if " : " in line] == [
+        p.name for p in op.params
+    ]
+    words = " ".join(text.split())
+    assert all(d in words for d in (*op.dtypes, *op.promise.deviations))
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_the_example_of_an_op_is_true(name):
+    text = getattr(raw_ops, name).__doc__
+    test = doctest.DocTestParser().get_doctest(text, {}, name, None, None)
+    assert test.examples
+    assert doctest.DocTestRunner().run(test).failed == 0
+
+
+VERBS = [
+    name
+    for name, f in vars(reference).items()
+    if name[0] != "_" and inspect.isfunction(f) and f.__module__ == "poolgrad.reference"
+]
+CALLS = [
+    *((reference, name) for name in VERBS), (graph, "gradients"), (graph.Session, "run"), (graph.Scope, "of"), (graph.Scope, "add"),
+    (graph.Scope, "explain"), (graph.Scope, "output"), (graph.Scope, "new_root_scope"), (graph.Graph, "from_json"),
+    *((graph.service, name) for name in ("parse", "check", "run", "tensor", "repair", "embed", "gradients", "export", "import_")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("owner", "name"), CALLS, ids=lambda v: getattr(v, "__name__", v))
+def test_a_docstring_describes_every_parameter_and_the_result(owner, name):
+    function = getattr(owner, name)
+    text = inspect.getdoc(function)
+    parameters, _, rest = text.partition("Parameters\n----------\n")[2].partition("\nReturns\n-------\n")
+    described = [part for line in parameters.splitlines() if " : " in line for part in line.split(" : ")[0].split(", ")]
+    assert described == [p for p in inspect.signature(function).parameters if p != "self"]
+    assert rest.strip()
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_the_example_of_a_verb_is_true(name):
+    test = doctest.DocTestParser().get_doctest(inspect.getdoc(getattr(reference, name)), {}, name, None, None)
+    assert test.examples
+    assert doctest.DocTestRunner().run(test).failed == 0
 
 
 def test_every_public_name_has_a_docstring():

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
         """The facts about an op that decide how its arguments look: a row of the table has them."""
 
         @property
+        def order(self) -> int: ...  # of the derivative
+        @property
         def spatial(self) -> int: ...  # pooled dimensions
         @property
         def dtypes(self) -> tuple[str, ...]: ...
@@ -98,7 +100,7 @@ class Kind:
     @property
     def name(self) -> str:
         """Return the name of the class attribute that holds this kind."""
-        return next(name for name, kind in vars(Kind).items() if kind is self)
+        return next((name for name, kind in vars(Kind).items() if kind is self), type(self).__name__)
 
     def __repr__(self) -> str:
         return f"Kind.{self.name}"
@@ -200,6 +202,16 @@ class Cells(Kind):
     def type_name(self, op: Row, param: Param) -> str:
         """Name the rank."""
         return f"array_like, {self.rank(op)} dimensions"
+
+    def meaning(self, op: Row, param: Param) -> str:
+        """Say what the array is to the op."""
+        if self is Kind.DEST:
+            if param.name == "orig_output":
+                return "The result of the forward operator for `orig_input`."
+            return "The gradient of a loss with respect to the output of the forward operator."
+        if param.name == "grad":
+            return "The gradient of a loss with respect to the first-order gradient; it has the shape of the input."
+        return "The array to pool." if op.order == 0 else "The array that was pooled."
 
     def cache_key(self, name: str) -> tuple[str, list[str]]:
         """Take arrays by shape and dtype."""
@@ -665,7 +677,7 @@ class Flag(Kind):
     }
     MEANINGS: ClassVar[Mapping[str, str]] = {
         "overlapping": "True: a window also has the first cell of the next one.",
-        "pseudo_random": "True: the lengths follow one offset drawn at random. False: each length is drawn.",
+        "pseudo_random": "True: draw one offset and space the borders evenly. False: put shorter and longer windows in random order.",
         "deterministic": "True: draw from the seeds, or from seeds fixed in this process. False: draw anew in every call.",
         "include_batch_in_index": "True: positions count from the first image. False: from the start of their own image.",
     }

@@ -61,7 +61,36 @@ def opened_page(graph: Json | Graph, page: str | None) -> tuple[Graph, Page]:
 
 def check(graph: Json | Graph, page: str | None = None, cache: Cache | None = None, paths: bool = False,
           lock: Lock = FREE) -> Json:  # fmt: skip
-    """Return shapes, types and problems of a page. With a cache, run the page too and add warnings about values."""
+    """Check a page; with a cache, run it too and add warnings about values.
+
+    Parameters
+    ----------
+    graph : dict or Graph
+        The graph, or its JSON object.
+    page : str or None
+        The name of the page; None: the first page.
+    cache : Cache, optional
+        Where results are kept between calls.
+    paths : bool, default False
+        True: blocks may read files. False: only data that the graph embeds.
+    lock : context manager, optional
+        Held while blocks run, if others use the cache too.
+
+    Returns
+    -------
+    dict
+        Per block its status, shapes and types; all problems and warnings, each with its repair.
+
+    Raises
+    ------
+    GraphError
+        If the graph is malformed.
+
+    Examples
+    --------
+    >>> check(new_graph())
+    {'page': 'page', 'nodes': {}, 'problems': [], 'warnings': []}
+    """
     opened, chosen = opened_page(graph, page)
     sources = Sources.of(opened, paths)
     found = check_page(chosen, sources)
@@ -83,9 +112,39 @@ def _checked(page: Page, found: Checked, done: Run | None) -> Json:
 
 def run(graph: Json | Graph, page: str | None = None, cache: Cache | None = None, feeds: Mapping[str, Any] | None = None,
         limit: int = 16384, paths: bool = False, lock: Lock = FREE, known: Collection[str] = ()) -> Json:  # fmt: skip
-    """Run a page; return every block's arrays, the links between cells, and all problems.
+    """Run a page.
 
-    Arrays of more than `limit` cells come without numbers, and so does everything whose ref is in `known`.
+    Parameters
+    ----------
+    graph : dict or Graph
+        The graph, or its JSON object.
+    page : str or None
+        The name of the page; None: the first page.
+    cache : Cache, optional
+        Where results are kept between calls.
+    feeds : mapping, optional
+        Arrays by the name of their placeholder.
+    limit : int, default 16384
+        Arrays of more cells come without their values; ask for them with `tensor`.
+    paths : bool, default False
+        True: blocks may read files. False: only data that the graph embeds.
+    lock : context manager, optional
+        Held while blocks run, if others use the cache too.
+
+    Returns
+    -------
+    dict
+        Per block its status, time, arrays and links between cells; all problems and warnings.
+
+    Raises
+    ------
+    GraphError
+        If the graph is malformed.
+
+    Examples
+    --------
+    >>> run(new_graph())["nodes"]
+    {}
     """
     opened, chosen = opened_page(graph, page)
     cache = cache if cache is not None else Cache()

@@ -21,8 +21,30 @@ _KEPT = (Kind.FORMAT, Kind.PADS, Kind.FLAG)
 
 
 def gradients(y: Tensor, x: Tensor, grad_y: Tensor | None = None) -> Output:
-    """Return the derivative of y, weighted by grad_y (default: ones), with respect to x.
+    """Add the blocks that compute a derivative; return its output.
 
+    Parameters
+    ----------
+    y : Output or Operation
+        The result to derive.
+    x : Output or Operation
+        The array to derive with respect to; y must depend on it.
+    grad_y : Output or Operation, optional
+        The weight of each element of y, of y's shape. Default: ones.
+
+    Returns
+    -------
+    Output
+        The derivative, with the shape of x. Derive it again for higher orders.
+
+    Raises
+    ------
+    GraphError
+        If the outputs lie on different pages, or y does not depend on x through blocks that have derivatives.
+
+    Examples
+    --------
+    >>> from poolgrad.graph import Scope, gradients, ops
     >>> s = Scope.new_root_scope()
     >>> x = ops.Const(s.with_op_name("x"), [[[[1.0], [5.0]], [[2.0], [3.0]]]])
     >>> y = ops.MaxPool(s.with_op_name("y"), x, [1, 2, 2, 1], [1, 2, 2, 1], "VALID")

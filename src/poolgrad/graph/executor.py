@@ -46,7 +46,19 @@ class Kept:
 
 
 class Cache:
-    """A cache of results, keyed by a hash of everything they depend on. Drops the least recently used beyond `limit` bytes."""
+    """A cache of results, keyed by a hash of everything that they depend on.
+
+    Parameters
+    ----------
+    nbytes : int, default 2**28
+        The size limit. Beyond it, the least recently used results are dropped.
+
+    Examples
+    --------
+    >>> cache = Cache(2**20)
+    >>> cache.get("no such key") is None
+    True
+    """
 
     def __init__(self, nbytes: int = 2**28) -> None:
         self.limit = nbytes

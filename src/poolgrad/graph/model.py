@@ -27,7 +27,15 @@ Edit = dict[str, Any]
 
 @dataclass(frozen=True)
 class Repair:
-    """A change of a page that may fix a problem, with its label."""
+    """A change of a page that may fix a problem.
+
+    Attributes
+    ----------
+    label : str
+        What the change does, in a few words.
+    edits : tuple of dict
+        The edits, as data.
+    """
 
     label: str
     edits: tuple[Edit, ...]
@@ -35,7 +43,28 @@ class Repair:
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem of a page: its block and pin, the position in the text, what was wanted and what came."""
+    """A problem of a page: where it is, what came, what was wanted.
+
+    Attributes
+    ----------
+    node, pin : str or None
+        The block and its pin; None for a problem of the page.
+    got, expected : str
+        What came, and what was wanted.
+    at, length : int
+        Position and length of the wrong part of the pin's text; `at` is None if no text is wrong.
+    expected_shape, got_shape : tuple of int or None
+        The two shapes, if a shape is wrong.
+    fix : str or None
+        A corrected text of the pin.
+    repair : Repair or None
+        A change of the page that may fix the problem.
+
+    Examples
+    --------
+    >>> print(Problem("pool", "ksize", "'1,,2'", "an integer", at=2))
+    pool: ksize, character 3: got '1,,2', wanted an integer
+    """
 
     node: str | None
     pin: str | None
@@ -55,7 +84,15 @@ class Problem:
 
 
 class GraphError(ValueError):
-    """A graph that cannot be read or run; `problems` lists the reasons."""
+    """A graph that cannot be read or run.
+
+    Parameters
+    ----------
+    message : str
+        The whole message.
+    problems : sequence of Problem
+        The reasons, one by one.
+    """
 
     def __init__(self, message: str, problems: Sequence[Problem] = ()) -> None:
         super().__init__(message)
@@ -135,7 +172,25 @@ class Limits:
 
 @dataclass
 class Graph:
-    """A set of pages, with the arrays and pictures that they embed."""
+    """A set of pages, with the arrays and pictures that they embed.
+
+    Parameters
+    ----------
+    pages : list of Page
+        The pages. Default: one empty page.
+    data : dict
+        Embedded files by the hash of their bytes.
+    extra : dict
+        Fields of the file that this version does not know; they are written back.
+    limits : Limits, optional
+        Limits on the work of a page; not part of the file.
+
+    Examples
+    --------
+    >>> graph = Graph()
+    >>> Graph.from_json(graph.to_json()) == graph
+    True
+    """
 
     pages: list[Page] = field(default_factory=lambda: [Page()])
     data: dict[str, Json] = field(default_factory=dict)
@@ -143,7 +198,23 @@ class Graph:
     limits: Limits | None = field(default=None, compare=False, repr=False)  # not part of the file
 
     def page(self, name: str | None = None) -> Page:
-        """Return the page of that name; by default, the first."""
+        """Return a page.
+
+        Parameters
+        ----------
+        name : str, optional
+            The name of the page. Default: the first page.
+
+        Returns
+        -------
+        Page
+            The page itself, not a copy.
+
+        Raises
+        ------
+        GraphError
+            If no page has that name.
+        """
         if name is None:
             return self.pages[0]
         for page in self.pages:
@@ -162,7 +233,23 @@ class Graph:
 
     @staticmethod
     def from_json(text: str | bytes | Json) -> Graph:
-        """Read a graph from JSON; a GraphError names the wrong field."""
+        """Read a graph from JSON.
+
+        Parameters
+        ----------
+        text : str, bytes or dict
+            The JSON, or the object that it stands for.
+
+        Returns
+        -------
+        Graph
+            The graph. Unknown fields are kept; blocks are not checked.
+
+        Raises
+        ------
+        GraphError
+            If a field is missing, wrong or too large; the message names it.
+        """
         return _read(text if isinstance(text, dict) else _loads(text))
 
 

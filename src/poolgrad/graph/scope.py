@@ -14,7 +14,7 @@ from .._common.arrays import as_array
 from .._common.errors import ArgumentErrors, short_repr
 from .._explain.subject import Explanation, ask
 from . import embedded_files, literals, report, text
-from .blocks import BLOCKS, TYPED, WIRED, Block, Pin, optional
+from .blocks import BLOCKS, EITHER, TYPED, WIRED, Block, Pin, optional
 from .check import check, check_node
 from .embedded_files import Sources
 from .executor import execute
@@ -28,7 +28,22 @@ _LONGEST_TEXT = 256  # cells that a Const holds as text; larger arrays go into t
 
 @dataclass(frozen=True, eq=False)
 class Output:
-    """One result of a block: the start of wires."""
+    """One result of a block: the start of wires.
+
+    Attributes
+    ----------
+    scope : Scope
+        The page that the block lies on.
+    node, pin : str
+        The name of the block, and of its output.
+
+    Examples
+    --------
+    >>> from poolgrad.graph import Scope, ops
+    >>> x = ops.Const(Scope.new_root_scope().with_op_name("x"), [1.0, 2.0])
+    >>> x.output.name, x.output.shape, x.output.dtype
+    ('x.output', (2,), 'float32')
+    """
 
     scope: Scope
     node: str
@@ -55,7 +70,25 @@ class Output:
 
 
 class Operation:
-    """A block on a page; its outputs are attributes, and the first one stands for it."""
+    """A block on a page. Its outputs are attributes; the first one stands for it.
+
+    Parameters
+    ----------
+    scope : Scope
+        The page.
+    name : str
+        The name of the block.
+    outputs : sequence of str
+        The names of its outputs.
+
+    Examples
+    --------
+    >>> from poolgrad.graph import Scope, ops
+    >>> s = Scope.new_root_scope()
+    >>> pool = ops.MaxPoolWithArgmax(s, ops.Const(s, "arange(1,17)", shape="[1][4][4][1]"), "1,2,2,1", "1,2,2,1", "SAME")
+    >>> pool.argmax.name, pool.argmax.dtype, [output.pin for output in pool]
+    ('MaxPoolWithArgmax.argmax', 'int64', ['output', 'argmax'])
+    """
 
     def __init__(self, scope: Scope, name: str, outputs: Sequence[str]) -> None:
         self.name = name
@@ -104,10 +137,17 @@ class _State:
 class Scope:
     """A page under construction. Adding a block infers its shapes and raises its problems at once.
 
-    With collect=True, gather problems in `problems` instead of raising them.
+    Parameters
+    ----------
+    name : str, default "page"
+        The name of the page.
+    collect : bool, default False
+        True: gather problems in `problems` instead of raising them.
 
+    Examples
+    --------
+    >>> from poolgrad.graph import Scope, ops
     >>> s = Scope.new_root_scope("page")
-    >>> from poolgrad.graph import ops
     >>> x = ops.Const(s.with_op_name("x"), "arange(1,17)", shape="[1][4][4][1]")
     >>> ops.MaxPool(s, x, [1, 2, 2, 1], "1,2,2,1", "SAME").shape
     (1, 2, 2, 1)
@@ -120,12 +160,47 @@ class Scope:
 
     @staticmethod
     def new_root_scope(name: str = "page", collect: bool = False) -> Scope:
-        """Return a scope with an empty page."""
+        """Return a scope with an empty page.
+
+        Parameters
+        ----------
+        name : str, default "page"
+            The name of the page.
+        collect : bool, default False
+            True: gather problems in `problems` instead of raising them.
+
+        Returns
+        -------
+        Scope
+            The scope, as in TensorFlow's C++ API.
+        """
         return Scope(name, collect)
 
     @staticmethod
     def of(graph: Graph, page: str | None = None, paths: bool = True, folder: Path | None = None) -> Scope:
-        """Return a scope over an existing page; `problems` lists its problems."""
+        """Return a scope over an existing page; `problems` lists its problems.
+
+        Parameters
+        ----------
+        graph : Graph
+            The graph that holds the page.
+        page : str, optional
+            The name of the page. Default: the first page.
+        paths : bool, default True
+            True: blocks may read files. False: only data that the graph embeds.
+        folder : Path, optional
+            The folder that file names start from. Default: the current one.
+
+        Returns
+        -------
+        Scope
+            A scope that collects problems.
+
+        Raises
+        ------
+        GraphError
+            If no page has that name.
+        """
         scope = Scope(collect=True)
         chosen = graph.page(page)
         sources = Sources.of(graph, paths, folder)
@@ -133,7 +208,18 @@ class Scope:
         return scope
 
     def with_op_name(self, name: str) -> Scope:
-        """Return a scope of the same page that gives the next block this name."""
+        """Return a scope of the same page that gives the next block this name.
+
+        Parameters
+        ----------
+        name : str
+            The name; a number is added if another block has it.
+
+        Returns
+        -------
+        Scope
+            The scope to pass to one of `ops`.
+        """
         scope = object.__new__(Scope)
         scope._state, scope._name = self._state, name
         return scope
@@ -167,7 +253,23 @@ class Scope:
         return repaired(self.page, self.checked)
 
     def output(self, name: str) -> Output:
-        """Return the output of that name, `x.output` or just `x`."""
+        """Return the output of that name.
+
+        Parameters
+        ----------
+        name : str
+            `x.output`, or `x` for the first output of the block x.
+
+        Returns
+        -------
+        Output
+            The output.
+
+        Raises
+        ------
+        GraphError
+            If the page has no such output.
+        """
         node, _, pin = name.partition(".")
         seen = self.checked.seen.get(node)
         pins = seen.block.outputs if seen and seen.block else ()
@@ -194,7 +296,27 @@ class Scope:
     # ---- building
 
     def add(self, op: str, wires: Mapping[str, Tensor], texts: Mapping[str, str]) -> Operation:
-        """Add a block; raise GraphError if it has a problem, unless the scope collects."""
+        """Add a block to the page.
+
+        Parameters
+        ----------
+        op : str
+            The kind of block.
+        wires : mapping of str to Output or Operation
+            The pins that take wires.
+        texts : mapping of str to str
+            The pins that take texts.
+
+        Returns
+        -------
+        Operation
+            The block.
+
+        Raises
+        ------
+        GraphError
+            If the block has a problem and the scope does not collect, or a wire comes from another page.
+        """
         state, block = self._state, BLOCKS[op]
         for pin, value in wires.items():
             if as_output(value).scope._state is not state:
@@ -240,7 +362,27 @@ class Scope:
     # ---- explaining
 
     def explain(self, value: Tensor | str, cell: Sequence[int], pin: str | None = None) -> Explanation:
-        """Explain why a cell of a block's result, or of one of its pins, has its value."""
+        """Explain why a cell has its value.
+
+        Parameters
+        ----------
+        value : Output, Operation or str
+            The result, or its name.
+        cell : sequence of int
+            The position of the cell.
+        pin : str, optional
+            A pin of the block, to ask about a cell of an input. Default: the output itself.
+
+        Returns
+        -------
+        Explanation
+            The cells that the value comes from, their weights, and the sentence.
+
+        Raises
+        ------
+        GraphError
+            If the block did not run, or has no windows.
+        """
         output = self.output(value) if isinstance(value, str) else as_output(value)
         run = execute(self.page, self.sources, wanted=[output.node])
         seen, ran = self.checked.seen[output.node], run.blocks[output.node]
@@ -281,7 +423,18 @@ def _typed(dtype: Any) -> str:
 
 
 class Attrs:
-    """A set of optional attributes with C++ setters: `Attrs().DataFormat("NDHWC").Seed(7)`."""
+    """A set of optional attributes with the setters of TensorFlow's C++ API.
+
+    Parameters
+    ----------
+    op : str
+        The kind of block.
+
+    Examples
+    --------
+    >>> str(Attrs("MaxPool3D").DataFormat("NCDHW"))
+    'data_format_ = NCDHW;'
+    """
 
     def __init__(self, op: str) -> None:
         self._op, self._values = op, dict[str, Any]()
@@ -304,14 +457,18 @@ class Attrs:
 
 
 class Maker:
-    """A function that adds one kind of block: `ops.MaxPool(scope, input, ksize, strides, padding, attrs=...)`."""
+    """A function that adds one kind of block: `ops.MaxPool(scope, input, ksize, strides, padding, attrs=...)`.
+
+    Parameters
+    ----------
+    block : Block
+        The kind of block.
+    """
 
     def __init__(self, block: Block) -> None:
         self._block = block
         self.__name__ = block.op
-        self.__doc__ = f"{block.doc}\n\n{block.op}(scope, {', '.join(p.name for p in block.pins)})\n\n" + "\n".join(
-            f"{pin.name}: {pin.doc}" + (f", like {pin.example}" if pin.example else "") for pin in block.pins
-        )
+        self.__doc__ = _described(block)
 
     def Attrs(self) -> Attrs:
         """Return an empty set of optional attributes; chain its setters."""
@@ -367,6 +524,21 @@ class Maker:
         return wires, texts
 
 
+_TAKES = {WIRED: "Output, Operation or array_like", TYPED: "text or value", EITHER: "text, value, Output or Operation"}
+
+
+def _described(block: Block) -> str:
+    """Return the docstring of a block's function."""
+    lines = [block.doc, "", f"{block.op}(scope, {', '.join(pin.name for pin in block.pins)})", ""]
+    lines += ["Parameters", "----------", "scope : Scope", "    The page that gets the block."]
+    for pin in block.pins:
+        lines += [f"{pin.name} : {_TAKES[pin.kind]}{'' if pin.required else ', optional'}"]
+        lines += [f"    {pin.doc[0].upper()}{pin.doc[1:]}{f', like `{pin.example}`' if pin.example else ''}."]
+    lines += ["", "Returns", "-------", "Operation", f"    The block; its outputs: {', '.join(block.outputs)}."]
+    lines += ["", "Raises", "------", "GraphError", "    If the block has a problem and the scope does not collect."]
+    return "\n".join([*lines, "TypeError", "    If a pin is given twice, or does not exist."])
+
+
 def _written(pin: Pin, value: Any) -> str:
     if isinstance(value, (str, Path)):
         return str(value)
@@ -382,7 +554,20 @@ def _constant(scope: Scope, val: Any, shape: Any = None, dtype: Any = None) -> d
 
 
 class Ops:
-    """All kinds of block as functions."""
+    """All kinds of block as functions: `ops.Const`, `ops.MaxPool`, and so on.
+
+    Each takes a scope, then the pins in order or by name, then optional attributes by name or as `attrs`. It returns an `Operation`
+    and raises `GraphError` if the block has a problem. `help(ops.MaxPool)` lists the pins.
+
+    Examples
+    --------
+    >>> from poolgrad.graph import Scope, Session, ops
+    >>> s = Scope.new_root_scope()
+    >>> x = ops.Const(s, "arange(1,17)", shape="[1][4][4][1]")
+    >>> y = ops.MaxPool(s, x, "1,2,2,1", "1,2,2,1", "VALID", data_format="NHWC")
+    >>> Session(s).run(y).ravel().tolist()
+    [6.0, 8.0, 14.0, 16.0]
+    """
 
     def __init__(self) -> None:
         for name, block in BLOCKS.items():

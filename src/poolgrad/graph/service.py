@@ -34,7 +34,30 @@ __all__ = ["Cache", "GraphError", "check", "embed", "examples", "export", "gradi
 
 
 def parse(op: str, pin: str, text: str) -> Json:
-    """Parse one text while the user types it."""
+    """Parse one text while the user types it.
+
+    Parameters
+    ----------
+    op, pin : str
+        The kind of block, and its text pin.
+    text : str
+        The text.
+
+    Returns
+    -------
+    dict
+        `value`, or None and a `problem` with its place, its sentence and a corrected text.
+
+    Raises
+    ------
+    GraphError
+        If there is no such block or text pin.
+
+    Examples
+    --------
+    >>> parse("MaxPool", "ksize", "1,2,2,1")
+    {'value': [1, 2, 2, 1], 'problem': None}
+    """
     block = BLOCKS.get(op) if isinstance(op, str) else None
     found = block.pin(pin) if block else None
     if found is None or found.read is None or not isinstance(text, str):
@@ -63,7 +86,27 @@ def _held(cache: Cache, ref: str) -> Array:
 
 
 def tensor(cache: Cache, ref: str, slice: Any = None) -> Json:
-    """Return a tensor by its ref, or a slice of it: [start, stop] per dimension."""
+    """Return a result of the cache, or a slice of it.
+
+    Parameters
+    ----------
+    cache : Cache
+        The cache of a run.
+    ref : str
+        The reference of the result in that run.
+    slice : list of [start, stop], optional
+        A range per dimension.
+
+    Returns
+    -------
+    dict
+        `shape`, `dtype` and `values`.
+
+    Raises
+    ------
+    GraphError
+        If the cache has no such result, or the slice does not fit.
+    """
     array = _held(cache, ref)
     if slice is not None:
         pairs = slice if isinstance(slice, (list, tuple)) else []
@@ -81,7 +124,25 @@ def _span(pair: Any) -> Any:
 
 
 def tensor_npy(cache: Cache, ref: str) -> bytes:
-    """Return a tensor as the bytes of a .npy file."""
+    """Return a result of the cache as the bytes of a .npy file.
+
+    Parameters
+    ----------
+    cache : Cache
+        The cache of a run.
+    ref : str
+        The reference of the result in that run.
+
+    Returns
+    -------
+    bytes
+        The file.
+
+    Raises
+    ------
+    GraphError
+        If the cache has no such result.
+    """
     stream = io.BytesIO()
     np.save(stream, _held(cache, ref), allow_pickle=False)
     return stream.getvalue()
@@ -91,7 +152,27 @@ def tensor_npy(cache: Cache, ref: str) -> bytes:
 
 
 def repair(graph: Json | Graph, page: str | None, changes: Any) -> Json:
-    """Return the graph with these edits applied."""
+    """Return the graph with edits applied.
+
+    Parameters
+    ----------
+    graph : dict or Graph
+        The graph, or its JSON object.
+    page : str or None
+        The name of the page; None: the first page.
+    changes : list of dict
+        The edits, as in `Repair.edits`.
+
+    Returns
+    -------
+    dict
+        The JSON object of the new graph.
+
+    Raises
+    ------
+    GraphError
+        If the graph is malformed, or an edit does not fit the page.
+    """
     opened, chosen = opened_page(graph, page)
     edits.apply(chosen, changes)
     return opened.to_dict()
@@ -103,7 +184,25 @@ def new_graph() -> Json:
 
 
 def embed(name: str, raw: bytes) -> Json:
-    """Return an uploaded .npy or .png file as graph data, and the block that reads it."""
+    """Make an uploaded file graph data.
+
+    Parameters
+    ----------
+    name : str
+        The name of the file; it ends in .npy or .png.
+    raw : bytes
+        Its content.
+
+    Returns
+    -------
+    dict
+        `data` for the graph, the `node` that reads it, and the array's `shape` and `dtype`.
+
+    Raises
+    ------
+    GraphError
+        If the file cannot be read.
+    """
     try:
         ref, entry, array = embedded_files.embed(name, raw)
     except ValueError as error:
@@ -122,7 +221,27 @@ def embed(name: str, raw: bytes) -> Json:
 
 
 def gradients(graph: Json | Graph, page: str | None, y: str, x: str) -> Json:
-    """Return the graph with added blocks that compute the derivative of y with respect to x."""
+    """Return the graph with added blocks that compute the derivative of y with respect to x.
+
+    Parameters
+    ----------
+    graph : dict or Graph
+        The graph, or its JSON object.
+    page : str or None
+        The name of the page; None: the first page.
+    y, x : str
+        Names of outputs, such as `pool.output`.
+
+    Returns
+    -------
+    dict
+        The JSON object of the new graph.
+
+    Raises
+    ------
+    GraphError
+        If the graph is malformed, or y has no derivative with respect to x.
+    """
     opened, chosen = opened_page(graph, page)
     if not isinstance(y, str) or not isinstance(x, str):
         refuse("gradients", short_repr([y, x]), "two outputs like 'y.output' and 'x.output'")
@@ -158,7 +277,42 @@ def examples() -> list[Json]:
 
 def export(graph: Json | Graph, page: str | None = None, kind: str = "json", cache: Cache | None = None,
            paths: bool = False, lock: Lock = FREE) -> tuple[bytes, str, str]:  # fmt: skip
-    """Export a page; return the file's bytes, name and media type."""
+    """Export a page.
+
+    Parameters
+    ----------
+    graph : dict or Graph
+        The graph, or its JSON object.
+    page : str or None
+        The name of the page; None: the first page.
+    kind : {'json', 'python', 'html', 'npz'}, default 'json'
+        The kind of file.
+    cache : Cache, optional
+        Where results are kept between calls.
+    paths : bool, default False
+        True: blocks may read files. False: only data that the graph embeds.
+    lock : context manager, optional
+        Held while blocks run, if others use the cache too.
+
+    Returns
+    -------
+    content : bytes
+        The content of the file.
+    name : str
+        The name of the file.
+    media : str
+        Its media type.
+
+    Raises
+    ------
+    GraphError
+        If the graph is malformed, or there is no such kind of file.
+
+    Examples
+    --------
+    >>> export(new_graph())[1:]
+    ('page.json', 'application/json')
+    """
     opened, chosen = opened_page(graph, page)
     makers: dict[str, tuple[str, str, Callable[[], str | bytes]]] = {
         "json": ("json", "application/json", opened.to_json),
@@ -174,7 +328,23 @@ def export(graph: Json | Graph, page: str | None = None, kind: str = "json", cac
 
 
 def import_(given: Mapping[str, bytes]) -> Json:
-    """Return the graph in these files: ours, or an enuSpace page (.svg with its .dat, or its .json)."""
+    """Read a graph from files.
+
+    Parameters
+    ----------
+    given : mapping of str to bytes
+        Contents by file name: a graph of poolgrad, or an enuSpace page (.svg with its .dat, or its .json).
+
+    Returns
+    -------
+    dict
+        The `graph`, and `notes` about everything that could not be taken over.
+
+    Raises
+    ------
+    GraphError
+        If no file holds a graph.
+    """
     from . import enuspace
 
     graph, notes = enuspace.load(given)

@@ -19,9 +19,23 @@ Fetch = Output | Operation | str
 
 
 class Session:
-    """An evaluator of a scope's outputs.
+    """Run the blocks that outputs need; cache results until a block changes.
 
-    >>> from poolgrad.graph import ops
+    Parameters
+    ----------
+    scope : Scope
+        The page to run.
+    cache : Cache, optional
+        Where results are kept. Default: a cache of its own, 256 MB.
+
+    Attributes
+    ----------
+    last : Run or None
+        The last run: status, time and arrays of every block.
+
+    Examples
+    --------
+    >>> from poolgrad.graph import Scope, Session, ops
     >>> s = Scope.new_root_scope()
     >>> x = ops.Placeholder(s, shape=[1, 2, 2, 1])
     >>> y = ops.MaxPool(s, x, [1, 2, 2, 1], [1, 2, 2, 1], "VALID")
@@ -34,7 +48,27 @@ class Session:
         self.last: Run | None = None
 
     def run(self, fetches: Any, feeds: Any = None, progress: Progress | None = None) -> Any:
-        """Return the arrays of these outputs, a list for a list; feeds may come first, as in C++."""
+        """Return the arrays of outputs.
+
+        Parameters
+        ----------
+        fetches : Output, Operation, str, or a list of them
+            The outputs to compute; a text is the name of an output, `y.output` or `y`.
+        feeds : mapping, optional
+            Arrays by placeholder. Feeds may also come first, as in TensorFlow's C++ API.
+        progress : callable, optional
+            Called as `progress(done, blocks, name)` before each block.
+
+        Returns
+        -------
+        ndarray or list of ndarray
+            A copy of each result; a list if `fetches` is one.
+
+        Raises
+        ------
+        GraphError
+            If an output does not exist or did not run; `problems` lists the reasons.
+        """
         if isinstance(fetches, Mapping):
             fetches, feeds = feeds, fetches
         asked = fetches if isinstance(fetches, (list, tuple)) else [fetches]
