@@ -106,9 +106,8 @@ def show(
     if kind not in _KINDS:
         problems.fail("kind", short_repr(kind), "'max', 'min', 'avg' or 'sum'")
     array = array_of(problems, x)
-    windows = plan(
-        array.shape, window, stride, padding=padding, dilation=dilation, axes=axes, layout=layout, ceil_mode=ceil_mode
-    )
+    words = {"padding": padding, "dilation": dilation, "axes": axes, "layout": layout, "ceil_mode": ceil_mode}
+    windows = plan(array.shape, window, stride, **words)
     y, operator = _pooled(kind, array, windows)
     grad = np.ones_like(y) if g is None else as_array(problems, "g", g)
     problems.raise_if_any()
