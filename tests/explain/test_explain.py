@@ -230,7 +230,7 @@ def delivered(case: Case) -> tuple[dict[str, Any], Sentences]:
     scope, _, _ = page_of(case)
     run = execute(scope.page, scope.sources)
     node = service.run(scope.graph, limit=2**20)["nodes"]["out"]
-    subject = reports.asked("out", run.checked.seen["out"], run.blocks["out"], run)
+    subject = reports.subject_of("out", run.checked.seen["out"], run.blocks["out"], run)
     assert subject is not None
     values = {pin: reports.numbers(np.asarray(a)) for pin, a in subject.arrays.items()}
     asks = [(p.pin, list(cell)) for p in subject.operands for cell in product(*map(range, subject.shape(p.side)))]
@@ -306,6 +306,6 @@ def test_links_follow_the_sequences_that_the_run_drew() -> None:
     assert run.problems == []
     drawn = run.array("y.row_pooling_sequence")
     assert drawn is not None
-    subject = reports.asked("dx", run.checked.seen["dx"], run.blocks["dx"], run)
+    subject = reports.subject_of("dx", run.checked.seen["dx"], run.blocks["dx"], run)
     assert subject is not None
     assert subject.plan.axes[0].start.tolist() == drawn[:-1].tolist()

@@ -8,7 +8,7 @@ import pytest
 from poolgrad import raw_ops
 from poolgrad._ops.table import OPS
 from poolgrad.graph import GraphError, Operation, Output, Scope, Session, gradients, ops, service
-from poolgrad.graph.derive import derivative_of, linear
+from poolgrad.graph.derive import derivative_of, linear_input
 
 W4 = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}
 W5 = {"ksize": [1, 2, 2, 2, 1], "strides": [1, 2, 2, 2, 1], "padding": "SAME"}
@@ -154,7 +154,7 @@ def test_quantised_ops_explicit_padding_positions_and_strangers_are_clear_errors
 
 
 def test_every_op_of_the_table_has_a_derivative_or_none_by_rule() -> None:
-    none = {name for name, op in OPS.items() if linear(op) is None or derivative_of(op) is None}
+    none = {name for name, op in OPS.items() if linear_input(op) is None or derivative_of(op) is None}
     assert none == {"QuantizedAvgPool", "QuantizedMaxPool", "FractionalMaxPoolGrad", "FractionalAvgPoolGrad"}
 
 

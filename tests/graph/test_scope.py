@@ -195,7 +195,7 @@ def test_the_cache_forgets_the_oldest_when_it_is_full() -> None:
         ops.Const(s, np.full((1, 10, 10, 1), i, np.float32))
         service.run(s.graph, cache=cache)
     assert cache.held <= 30_000
-    assert len(cache.kept) >= 2
+    assert len(cache.results) >= 2
 
 
 def test_results_are_copies_and_what_is_kept_cannot_be_changed() -> None:

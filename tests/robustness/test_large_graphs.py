@@ -15,7 +15,7 @@ import pytest
 
 from poolgrad._common import png
 from poolgrad.graph import Graph, GraphError, service
-from poolgrad.graph.executor import Cache, Kept
+from poolgrad.graph.executor import BlockResult, Cache
 from poolgrad.graph.model import MOST_MARKS, MOST_NODES, MOST_PAGES, MOST_TEXT, MOST_WIRES, Limits, Page
 
 SMALL, LARGE = 200, 1600
@@ -195,13 +195,13 @@ def test_a_fresh_name_is_free_and_the_first_ones_count_up() -> None:
 def test_the_cache_counts_what_it_holds_and_a_result_that_is_too_large_costs_nobody_a_place() -> None:
     cache = Cache(100_000)
     for i in range(50):
-        cache.put(str(i), Kept({"output": np.zeros(100)}))
-        assert cache.held == sum(kept.nbytes for kept in cache.kept.values()) <= 100_000
-    before = list(cache.kept)
-    cache.put("large", Kept({"output": np.zeros(100_000)}))
-    assert list(cache.kept) == before
-    cache.put(before[0], Kept({"output": np.zeros(1)}))
-    assert cache.held == sum(kept.nbytes for kept in cache.kept.values())
+        cache.put(str(i), BlockResult({"output": np.zeros(100)}))
+        assert cache.held == sum(result.nbytes for result in cache.results.values()) <= 100_000
+    before = list(cache.results)
+    cache.put("large", BlockResult({"output": np.zeros(100_000)}))
+    assert list(cache.results) == before
+    cache.put(before[0], BlockResult({"output": np.zeros(1)}))
+    assert cache.held == sum(result.nbytes for result in cache.results.values())
 
 
 # ---- limits of a page's requests to the studio

@@ -152,10 +152,10 @@ def run(graph: Json | Graph, page: str | None = None, cache: Cache | None = None
     found = check_page(chosen, sources)
     with lock:
         done = execute(chosen, sources, cache, checked=found)
-        linked = report.Linked(opened.limits)
+        budget = report.LinkBudget(opened.limits)
         taken = report.users_of(done.checked)
-        nodes = {name: _ran(name, taken, done, limit, linked, known) for name in done.checked.seen}
-    fresh = [ran for ran in done.blocks.values() if ran.kept is not None]
+        nodes = {name: _ran(name, taken, done, limit, budget, known) for name in done.checked.seen}
+    fresh = [ran for ran in done.blocks.values() if ran.result is not None]
     return {
         "page": chosen.name, "ms": round(done.ms, 3), "ran": sum(not ran.cached for ran in fresh),
         "cached": sum(ran.cached for ran in fresh), "order": done.checked.order, "nodes": nodes,
@@ -164,15 +164,17 @@ def run(graph: Json | Graph, page: str | None = None, cache: Cache | None = None
     }  # fmt: skip
 
 
-def _ran(name: str, taken: report.Users, done: Run, limit: int, linked: report.Linked, known: Collection[str]) -> Json:
+def _ran(
+    name: str, taken: report.Users, done: Run, limit: int, budget: report.LinkBudget, known: Collection[str]
+) -> Json:
     seen, ran = done.checked.seen[name], done.blocks[name]
     about = {pin: report.described(done.checked, f"{name}.{pin}", taken) for pin in seen.outputs}
     outputs: Json = {pin: report.outline(spec, about[pin]) for pin, spec in seen.outputs.items()}
-    links = kept = None
-    if ran.kept is not None:
-        for pin, array in ran.kept.outputs.items():
+    links = totals = None
+    if ran.result is not None:
+        for pin, array in ran.result.outputs.items():
             spec = {"role": about[pin]["role"], "axes": report.axes(about[pin]["axes"], array.ndim)}
             outputs[pin] = report.tensor(array, spec, limit, f"{ran.key}.{pin}", known)
-        links, kept = report.relation(name, seen, ran, done, linked, known)
+        links, totals = report.relation(name, seen, ran, done, budget, known)
     return {"status": ran.status, "cached": ran.cached, "ms": round(ran.ms, 3), "outputs": outputs, "links": links,
-            "conservation": kept}  # fmt: skip
+            "conservation": totals}  # fmt: skip

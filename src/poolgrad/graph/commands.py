@@ -123,8 +123,8 @@ def _table(page: Page, run: Run) -> list[str]:
     rows = []
     for name, node in page.nodes.items():
         seen = run.checked.seen[name]
-        kept = run.blocks[name].kept
-        outs = {pin: describe(array) for pin, array in kept.outputs.items()} if kept else {}
+        result = run.blocks[name].result
+        outs = {pin: describe(array) for pin, array in result.outputs.items()} if result else {}
         shown = ", ".join(f"{pin} {outs.get(pin, '?')}" for pin in seen.outputs)
         rows.append((run.blocks[name].status, name, node.op, shown))
     widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]
@@ -182,8 +182,8 @@ def _progress(done: int, total: int, name: str) -> None:
 def _save(run: Run, target: str) -> int:
     if not target.endswith(".npz"):
         raise ValueError(f"-o: got {short_repr(target)}, wanted a name that ends in .npz")
-    arrays: dict[str, Any] = {f"{name}.{pin}": array for name, ran in run.blocks.items() if ran.kept is not None
-                              for pin, array in ran.kept.outputs.items()}  # fmt: skip
+    arrays: dict[str, Any] = {f"{name}.{pin}": array for name, ran in run.blocks.items() if ran.result is not None
+                              for pin, array in ran.result.outputs.items()}  # fmt: skip
     store("-o", {Path(target): lambda file: np.savez(file, allow_pickle=False, **arrays)})
     for name, array in arrays.items():
         print(f"{target}[{name}]: {describe(array)}")

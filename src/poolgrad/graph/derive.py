@@ -119,7 +119,7 @@ class _Chain:
         op = seen.block.row if seen.block else None
         if op is None:
             return {}
-        pin = linear(op)
+        pin = linear_input(op)
         if pin is None or pin not in seen.sources:
             raise GraphError(f"gradients: {name}: {op.name} has no derivative: there is no block for it")
         end = seen.sources[pin]
@@ -153,14 +153,14 @@ class _Chain:
     def _argument(self, name: str, op: Op, to: Op, p: Param, g: Output) -> Any:
         """Return the value of an argument of the derivative block."""
         seen, node = self.scope.checked.seen[name], self.scope.page.nodes[name]
-        if p.name == linear(to):
+        if p.name == linear_input(to):
             return g
         if p.kind is Kind.SOURCE:
             return self.scope.output(seen.sources[next(q.name for q in op.params if q.kind is Kind.SOURCE)])
         if p.kind is Kind.DEST:  # orig_output
             return self.scope.output(seen.sources.get(p.name, f"{name}.{op.outputs[0]}"))
         if p.kind is Kind.SHAPE:
-            x = self.scope.output(seen.sources[linear(op) or ""])
+            x = self.scope.output(seen.sources[linear_input(op) or ""])
             return ops.Shape(self.scope.with_op_name(f"{x.node}_shape"), x, out_type=text.enumerator(p.dtype))
         if p.kind in (Kind.INDEX, Kind.SEQUENCE):
             return self.scope.output(seen.sources.get(p.name, f"{name}.{p.name}"))
@@ -169,7 +169,7 @@ class _Chain:
         return node.text.get(p.name)
 
 
-def linear(op: Op) -> str | None:
+def linear_input(op: Op) -> str | None:
     """Return the input in which an op is linear once its taps are fixed: the pooled input, or the gradient."""
     if op.family.startswith("q"):
         return None

@@ -27,7 +27,7 @@ Progress = Callable[[int, int, str], None]
 
 
 @dataclass
-class Kept:
+class BlockResult:
     """The result of a block."""
 
     outputs: dict[str, Array]
@@ -62,28 +62,28 @@ class Cache:
 
     def __init__(self, nbytes: int = 2**28) -> None:
         self.limit = nbytes
-        self.kept: dict[str, Kept] = {}  # ordered by use, the latest last
+        self.results: dict[str, BlockResult] = {}  # ordered by use, the latest last
         self.held = 0  # bytes of all entries
 
-    def get(self, key: str) -> Kept | None:
+    def get(self, key: str) -> BlockResult | None:
         """Return the result cached under a key, or None."""
-        kept = self.kept.pop(key, None)
-        if kept is not None:
-            self.kept[key] = kept
-        return kept
+        result = self.results.pop(key, None)
+        if result is not None:
+            self.results[key] = result
+        return result
 
-    def put(self, key: str, kept: Kept) -> None:
+    def put(self, key: str, result: BlockResult) -> None:
         """Cache a result, unless it alone exceeds the limit."""
         self._forget(key)
-        if kept.nbytes > self.limit:
+        if result.nbytes > self.limit:
             return
-        self.kept[key] = kept
-        self.held += kept.nbytes
+        self.results[key] = result
+        self.held += result.nbytes
         while self.held > self.limit:
-            self._forget(next(iter(self.kept)))
+            self._forget(next(iter(self.results)))
 
     def _forget(self, key: str) -> None:
-        gone = self.kept.pop(key, None)
+        gone = self.results.pop(key, None)
         self.held -= 0 if gone is None else gone.nbytes
 
 
@@ -92,7 +92,7 @@ class Ran:
     """The run of one block."""
 
     status: str
-    kept: Kept | None = None
+    result: BlockResult | None = None
     key: str = ""
     cached: bool = False
     ms: float = 0.0
@@ -115,8 +115,8 @@ class Run:
     def array(self, end: str) -> Array | None:
         """Return the array of `node.pin`, or None."""
         node, _, pin = end.partition(".")
-        kept = self.blocks[node].kept if node in self.blocks else None
-        return None if kept is None else kept.outputs.get(pin)
+        result = self.blocks[node].result if node in self.blocks else None
+        return None if result is None else result.outputs.get(pin)
 
 
 def execute(
@@ -161,27 +161,27 @@ def _block(node: Node, run: Run, cache: Cache) -> Ran:
     givers = [run.blocks[source.partition(".")[0]] for source in seen.sources.values()]
     if seen.status == FAILED:
         return Ran(FAILED)
-    if seen.status == BLOCKED or any(giver.kept is None for giver in givers):
+    if seen.status == BLOCKED or any(giver.result is None for giver in givers):
         return Ran(BLOCKED)
     if node.op == "Placeholder" and seen.outputs["output"].value is None:
         run.checked.problems.append(Problem(node.id, "feed", "nothing", "an array: feed it, or type one"))
         return Ran(FAILED)
     begin = time.perf_counter()
     key = _key(node, seen, run)
-    kept = cache.get(key)
-    if kept is not None:
-        _warn(node, kept, run)
-        return Ran(OK, kept, key, True)
+    result = cache.get(key)
+    if result is not None:
+        _warn(node, result, run)
+        return Ran(OK, result, key, True)
     try:
-        kept = _compute(node, seen, run)
+        result = _compute(node, seen, run)
     except REFUSALS as error:
         _fail(node, seen, run, error)
         return Ran(FAILED)
-    for array in kept.outputs.values():
+    for array in result.outputs.values():
         array.flags.writeable = False
-    cache.put(key, kept)
-    _warn(node, kept, run)
-    return Ran(OK, kept, key, False, (time.perf_counter() - begin) * 1e3)
+    cache.put(key, result)
+    _warn(node, result, run)
+    return Ran(OK, result, key, False, (time.perf_counter() - begin) * 1e3)
 
 
 def _key(node: Node, seen: Seen, run: Run) -> str:
@@ -210,26 +210,26 @@ def inputs_of(seen: Seen, run: Run) -> dict[str, Array]:
     return {pin: array for pin, array in found.items() if array is not None}
 
 
-def _compute(node: Node, seen: Seen, run: Run) -> Kept:
+def _compute(node: Node, seen: Seen, run: Run) -> BlockResult:
     arrays, value = inputs_of(seen, run), seen.outputs["output"].value
     op = seen.block.row if seen.block else None
     if op is not None:
         given, attrs = arguments(op, seen, arrays)
         result = getattr(raw_ops, op.name)(**given, **attrs)
         outputs = dict(zip(op.outputs, result if len(op.outputs) > 1 else (result,), strict=True))
-        return Kept({name: np.asarray(a) for name, a in outputs.items()}, _pooled(op, given, attrs))
+        return BlockResult({name: np.asarray(a) for name, a in outputs.items()}, _pooled(op, given, attrs))
     if value is not None:
-        return Kept({"output": np.array(value)})
+        return BlockResult({"output": np.array(value)})
     if node.op == "Random":
         v = seen.values
-        return Kept({"output": literals.random(v["dist"], v["shape"], v["dtype"], v["seed"])})
+        return BlockResult({"output": literals.random(v["dist"], v["shape"], v["dtype"], v["seed"])})
     if node.op == "Shape":
-        return Kept({"output": np.array(arrays["input"].shape, seen.values["out_type"])})
+        return BlockResult({"output": np.array(arrays["input"].shape, seen.values["out_type"])})
     x, y = arrays["x"], arrays["y"]
     if (x.shape, x.dtype) != (y.shape, y.dtype):
         raise ValueError(f"{y.dtype.name} {list(y.shape)}, wanted {x.dtype.name} {list(x.shape)}, as x")
     with np.errstate(all="ignore"):
-        return Kept({"output": x + y})
+        return BlockResult({"output": x + y})
 
 
 def _pooled(op: Op, given: Mapping[str, Array], attrs: Mapping[str, Any]) -> str:
@@ -247,10 +247,10 @@ def _pooled(op: Op, given: Mapping[str, Array], attrs: Mapping[str, Any]) -> str
     return f"{given['orig_output'][tuple(at)]} at {at}, and {int(wrong.sum())} of {wrong.size} cells like it"
 
 
-def _warn(node: Node, kept: Kept, run: Run) -> None:
-    if kept.warning:
+def _warn(node: Node, result: BlockResult, run: Run) -> None:
+    if result.warning:
         expected = "the pooled orig_input: orig_output is not the pooled orig_input, so gradients may be lost"
-        run.warnings.append(Problem(node.id, "orig_output", kept.warning, expected))
+        run.warnings.append(Problem(node.id, "orig_output", result.warning, expected))
 
 
 def _fail(node: Node, seen: Seen, run: Run, error: Exception) -> None:

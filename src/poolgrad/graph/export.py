@@ -136,8 +136,8 @@ def npz(graph: Graph, page: Page, cache: Cache | None = None, paths: bool = Fals
     found = check(page, sources)
     with lock or nullcontext():
         run = execute(page, sources, cache, checked=found)
-    arrays: dict[str, Any] = {f"{name}.{pin}": array for name, ran in run.blocks.items() if ran.kept is not None
-                              for pin, array in ran.kept.outputs.items()}  # fmt: skip
+    arrays: dict[str, Any] = {f"{name}.{pin}": array for name, ran in run.blocks.items() if ran.result is not None
+                              for pin, array in ran.result.outputs.items()}  # fmt: skip
     stream = io.BytesIO()
     np.savez(stream, allow_pickle=False, **arrays)
     return stream.getvalue()

@@ -173,19 +173,19 @@ def problem(found: Problem) -> Json:
 # ---- links
 
 
-def asked(name: str, seen: Seen, ran: Ran, run: Run) -> Subject | None:
+def subject_of(name: str, seen: Seen, ran: Ran, run: Run) -> Subject | None:
     """Return a block that ran, ready to be explained."""
     op = seen.block.row if seen.block else None
-    if op is None or ran.kept is None:
+    if op is None or ran.result is None:
         return None
-    if "subject" not in ran.kept.notes:
+    if "subject" not in ran.result.notes:
         given, attrs = arguments(op, seen, inputs_of(seen, run))
         try:
             call = _bound(op, seen, given, attrs)
-            ran.kept.notes["subject"] = subject(op, call, given, attrs, ran.kept.outputs)
+            ran.result.notes["subject"] = subject(op, call, given, attrs, ran.result.outputs)
         except REFUSALS:
-            ran.kept.notes["subject"] = None
-    found: Subject | None = ran.kept.notes["subject"]
+            ran.result.notes["subject"] = None
+    found: Subject | None = ran.result.notes["subject"]
     if found is None:
         return None
     # Several blocks may share a cached result, so the cache does not hold names.
@@ -207,13 +207,13 @@ def called(end: str) -> str:
     return end.removesuffix(".output")
 
 
-class Linked:
+class LinkBudget:
     """A count of the window cells whose links a page lists."""
 
     def __init__(self, limits: Limits | None) -> None:
         self.room = None if limits is None else limits.links
 
-    def more(self, count: int) -> bool:
+    def take(self, count: int) -> bool:
         """Reserve room for so many cells; return False if there is not enough."""
         if self.room is None or count > self.room:
             return self.room is None
@@ -222,18 +222,18 @@ class Linked:
 
 
 def relation(
-    name: str, seen: Seen, ran: Ran, run: Run, linked: Linked, known: Collection[str] = ()
+    name: str, seen: Seen, ran: Ran, run: Run, budget: LinkBudget, known: Collection[str] = ()
 ) -> tuple[Json | None, Json | None]:
     """Return links and conservation of a block; none if it has no windows or too many cells."""
-    made = asked(name, seen, ran, run)
-    if made is None or ran.kept is None:
+    made = subject_of(name, seen, ran, run)
+    if made is None or ran.result is None:
         return None, None
     count = count_cells(made.plan)
-    if count > MOST_LINKED or not linked.more(count):
+    if count > MOST_LINKED or not budget.take(count):
         return None, None
-    links: Links = ran.kept.notes.get("links") or made.links()
-    if links.nbytes <= ran.kept.room:
-        ran.kept.notes["links"] = links
+    links: Links = ran.result.notes.get("links") or made.links()
+    if links.nbytes <= ran.result.room:
+        ran.result.notes["links"] = links
     op = seen.block.row if seen.block else None
     assert op is not None
     ref = f"{ran.key}.hits"

@@ -386,7 +386,7 @@ class Scope:
         output = self.output(value) if isinstance(value, str) else as_output(value)
         run = execute(self.page, self.sources, wanted=[output.node])
         seen, ran = self.checked.seen[output.node], run.blocks[output.node]
-        if ran.kept is None:
+        if ran.result is None:
             wrong = [str(p) for p in run.problems] or ["it waits for a block that failed"]
             raise GraphError(f"{output.node}: did not run: {'; '.join(wrong)}", run.problems)
         if seen.block is None or seen.block.row is None:
@@ -394,7 +394,10 @@ class Scope:
                 f"{output.node}: got a {self.page.nodes[output.node].op}, wanted a pooling op: it has windows"
             )
         return ask(
-            output.node, report.asked(output.node, run.checked.seen[output.node], ran, run), pin or output.pin, cell
+            output.node,
+            report.subject_of(output.node, run.checked.seen[output.node], ran, run),
+            pin or output.pin,
+            cell,
         )
 
 

@@ -79,10 +79,10 @@ def limited(graph: Json, limits: Limits) -> Graph:
 
 def _held(cache: Cache, ref: str) -> Array:
     key, _, pin = ref.partition(".") if isinstance(ref, str) else ("", "", "")
-    kept = cache.get(key)
-    if kept is None or pin not in kept.outputs:
+    result = cache.get(key)
+    if result is None or pin not in result.outputs:
         refuse("tensor", short_repr(ref), "the ref of a tensor that has run")
-    return kept.outputs[pin]
+    return result.outputs[pin]
 
 
 def tensor(cache: Cache, ref: str, slice: Any = None) -> Json:

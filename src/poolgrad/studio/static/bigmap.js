@@ -5,7 +5,7 @@ import { el } from 'poolgrad/dom';
 import { number } from 'poolgrad/sentences';
 import { NUMBERS } from 'poolgrad/heatmap';
 import { Loupe } from 'poolgrad/loupe';
-import { axisName, cellName, plan, ravel, short, slice, unravel } from 'poolgrad/tensor';
+import { axisName, cellName, panelAxes, ravel, short, slice, unravel } from 'poolgrad/tensor';
 
 const STROKES = { window: '#2f7fd1', tap: '#e0561b', tie: '#b8860b', arrived: '#e0561b', reaches: '#2f7fd1', self: '' };
 const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
@@ -18,9 +18,9 @@ export class BigMap {
   constructor(tensor, slices, options) {
     this.tensor = tensor;
     this.options = options;
-    this.plan = plan(tensor.axes);
+    this.panelAxes = panelAxes(tensor.axes);
     this.start = tensor.shape.map((length, axis) => Math.min(Number(slices[tensor.axes[axis]]) || 0, Math.max(length - 1, 0)));
-    const { down, across } = this.plan;
+    const { down, across } = this.panelAxes;
     this.rows = down < 0 ? 1 : tensor.shape[down];
     this.columns = across < 0 ? 1 : tensor.shape[across];
     this.cell = Math.max(1, Math.min(Math.floor(options.width / this.columns), 26));
@@ -36,7 +36,7 @@ export class BigMap {
   }
 
   sliders() {
-    const axes = this.plan.beside.filter((axis) => this.tensor.shape[axis] > 1);
+    const axes = this.panelAxes.beside.filter((axis) => this.tensor.shape[axis] > 1);
     return el('div.sliders', {}, ...axes.map((axis) => {
       const letter = this.tensor.axes[axis];
       const name = axisName(letter);
@@ -90,8 +90,8 @@ export class BigMap {
 
   flat(row, column) {
     const index = [...this.start];
-    if (this.plan.down >= 0) index[this.plan.down] = row;
-    if (this.plan.across >= 0) index[this.plan.across] = column;
+    if (this.panelAxes.down >= 0) index[this.panelAxes.down] = row;
+    if (this.panelAxes.across >= 0) index[this.panelAxes.across] = column;
     return ravel(index, this.tensor.shape);
   }
 
@@ -131,7 +131,7 @@ export class BigMap {
 
   /** Return the marked cells of the visible slice. @param {Map<number, string>|null} marks */
   inSlice(marks) {
-    const { down, across, beside } = this.plan;
+    const { down, across, beside } = this.panelAxes;
     const found = [];
     for (const [flat, mark] of marks ?? []) {
       const index = unravel(flat, this.tensor.shape);

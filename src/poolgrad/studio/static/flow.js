@@ -114,9 +114,9 @@ export class Flow {
   /** Selection and wires near it. */
   mark() {
     for (const [id, block] of this.blocks) {
-      const chosen = this.store.selection.has(id);
-      block.element.classList.toggle('chosen', chosen);
-      block.element.setAttribute('aria-selected', String(chosen));
+      const selected = this.store.selection.has(id);
+      block.element.classList.toggle('selected', selected);
+      block.element.setAttribute('aria-selected', String(selected));
     }
     const bad = new Set((this.store.run?.problems ?? []).map((p) => `${p.node}.${p.pin}`));
     this.wires.mark(this.store.selection, this.store.wire, bad);

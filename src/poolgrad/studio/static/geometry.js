@@ -1,6 +1,6 @@
 // Compute positions inside a block by arithmetic, without measuring elements, so that 300 blocks lay out at once.
 
-import { axesOf, plan, size } from 'poolgrad/tensor';
+import { axesOf, panelAxes, size } from 'poolgrad/tensor';
 
 export const WIDTH = 216;
 export const TITLE = 34;
@@ -35,7 +35,7 @@ export function preview(tensor) {
   const { shape } = tensor;
   const axes = axesOf(shape.length, tensor.axes);
   const rgb = isPicture(tensor);
-  const { down, across, beside } = plan(axes);
+  const { down, across, beside } = panelAxes(axes);
   const rows = down < 0 ? 1 : shape[down];
   const columns = across < 0 ? 1 : shape[across];
   const wide = beside.filter((axis) => axes[axis] !== 'N' && !(rgb && axes[axis] === 'C'));

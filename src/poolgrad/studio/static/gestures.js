@@ -161,7 +161,7 @@ export class Gestures {
     if (isField(event.target)) event.target.closest('.block').focus();
   }
 
-  /** Delete the wire of a focused input, the chosen wire, or the chosen blocks. */
+  /** Delete the wire of a focused input, the selected wire, or the selected blocks. */
   remove(pin) {
     const { store } = this;
     const end = pin?.side === 'in' ? pin.end : store.wire;

@@ -3,7 +3,7 @@
 import { ink, scale } from 'poolgrad/colour';
 import { el, fill } from 'poolgrad/dom';
 import { number } from 'poolgrad/sentences';
-import { axisName, cellName, plan, ravel, short, unravel } from 'poolgrad/tensor';
+import { axisName, cellName, panelAxes, ravel, short, unravel } from 'poolgrad/tensor';
 
 /** @typedef {import('poolgrad/tensor').Tensor} Tensor */
 /** @typedef {Record<string, number|'all'>} Slices which entry of each axis is shown */
@@ -14,7 +14,7 @@ const MOVES = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [1, -1], ArrowRi
 
 /** The first indices of all panels that are shown. @param {Tensor} tensor @param {Slices} slices @returns {number[][]} */
 export function panelStarts(tensor, slices) {
-  const { beside } = plan(tensor.axes);
+  const { beside } = panelAxes(tensor.axes);
   let starts = [tensor.shape.map(() => 0)];
   for (const axis of beside) {
     const wish = slices[tensor.axes[axis]] ?? 'all';
@@ -28,7 +28,7 @@ export function panelStarts(tensor, slices) {
 /** Return the title of a panel: its index along each axis that has several panels. @param {Tensor} tensor @param {number[]} start
  * @param {Slices} slices */
 export function panelName(tensor, start, slices) {
-  const { beside } = plan(tensor.axes);
+  const { beside } = panelAxes(tensor.axes);
   return beside.filter((axis) => tensor.shape[axis] > 1 && (slices[tensor.axes[axis]] ?? 'all') === 'all').map((axis) => `${axisName(tensor.axes[axis])} ${start[axis]}`).join(' · ');
 }
 
@@ -39,7 +39,7 @@ export class HeatMap {
     this.slices = slices;
     this.options = options;
     this.colour = scale(tensor.role, tensor.stats.min ?? 0, tensor.stats.max ?? 0);
-    this.plan = plan(tensor.axes);
+    this.panelAxes = panelAxes(tensor.axes);
     /** @type {Map<number, HTMLElement>} */ this.cells = new Map();
     this.padCells = [];
     this.lit = [];
@@ -52,14 +52,14 @@ export class HeatMap {
 
   /** Padding around a panel: [top, bottom, left, right]. */
   margins() {
-    const { down, across } = this.plan;
+    const { down, across } = this.panelAxes;
     const { pads } = this.options;
     const of = (axis) => (pads && axis >= 0 ? pads[axis] : [0, 0]).map((n) => Math.min(n, 3));
     return [...of(down), ...of(across)];
   }
 
   panel(start) {
-    const { down, across } = this.plan;
+    const { down, across } = this.panelAxes;
     const [rows, columns] = [down < 0 ? 1 : this.tensor.shape[down], across < 0 ? 1 : this.tensor.shape[across]];
     const [top, bottom, left, right] = this.margins();
     const grid = el('div.grid', { role: 'rowgroup' });
@@ -86,7 +86,7 @@ export class HeatMap {
   }
 
   at(start, row, column) {
-    const { down, across } = this.plan;
+    const { down, across } = this.panelAxes;
     const index = [...start];
     if (down >= 0) index[down] = row;
     if (across >= 0) index[across] = column;
@@ -138,7 +138,7 @@ export class HeatMap {
 
   /** Return true if a window, before the edges cut it, reaches a cell of the padding. */
   covers(window, { start, row, column }) {
-    const { down, across } = this.plan;
+    const { down, across } = this.panelAxes;
     return window.pairs.every(([first, stop], axis) => {
       const i = axis === down ? row : axis === across ? column : start[axis];
       return i >= first - window.before[axis] && i < stop + window.after[axis];
@@ -151,7 +151,7 @@ export class HeatMap {
     const here = /** @type {HTMLElement} */ (event.target).dataset?.flat;
     if (!move || here === undefined) return;
     const index = unravel(Number(here), this.tensor.shape);
-    const axis = move[0] ? this.plan.across : this.plan.down;
+    const axis = move[0] ? this.panelAxes.across : this.panelAxes.down;
     event.preventDefault();
     event.stopPropagation();
     if (axis < 0) return;
@@ -162,9 +162,9 @@ export class HeatMap {
 
   /** Move past the edge, to the same row or column of the next panel. */
   cross(index, axis, step) {
-    const at = this.starts.findIndex((start) => this.plan.beside.every((k) => start[k] === index[k]));
+    const at = this.starts.findIndex((start) => this.panelAxes.beside.every((k) => start[k] === index[k]));
     const next = this.starts[at + step];
-    if (next) for (const k of this.plan.beside) index[k] = next[k];
+    if (next) for (const k of this.panelAxes.beside) index[k] = next[k];
     index[axis] = next ? (step > 0 ? 0 : this.tensor.shape[axis] - 1) : index[axis] - step;
   }
 

@@ -6,7 +6,7 @@ import { el, fill, refill } from 'poolgrad/dom';
 import { HeatMap, panelStarts } from 'poolgrad/heatmap';
 import { linked } from 'poolgrad/relation';
 import { conservation, statsLine } from 'poolgrad/stats';
-import { axisName, plan, size, unravel } from 'poolgrad/tensor';
+import { axisName, panelAxes, size, unravel } from 'poolgrad/tensor';
 
 const MOST_CELLS = 1024; // more go to a canvas
 const LARGEST = 2 ** 22; // most cells to fetch for display
@@ -62,7 +62,7 @@ export class Inspector {
   }
 
   /** The tensors to show: the linked ones in pin order, then outputs that are not linked. @returns {Array<{tensor: Tensor, title: string, side: string|null}>} */
-  parts() {
+  shownTensors() {
     const { run, tensors, page } = this.store;
     if (!this.node || run?.page !== page.name || !tensors) return [];
     const found = linked(run, this.node).filter((t) => tensors.has(t.ref)).map((t) => ({
@@ -85,25 +85,25 @@ export class Inspector {
   }
 
   draw() {
-    const parts = this.parts();
-    const same = this.marker() === this.drawn && parts.length && parts.length === this.maps.size && parts.every((p) => this.maps.get(p.tensor.key)?.tensor === p.tensor);
+    const shown = this.shownTensors();
+    const same = this.marker() === this.drawn && shown.length && shown.length === this.maps.size && shown.every((p) => this.maps.get(p.tensor.key)?.tensor === p.tensor);
     if (!same) {
-      const chips = this.chips(parts);
+      const chips = this.chips(shown);
       const look = JSON.stringify([this.slices, theme()]);
       this.kept = look === this.look ? this.maps : new Map(); // pictures of tensors that did not change stay
       this.look = look;
       this.maps = new Map();
       this.drawn = this.marker();
-      refill(this.body, this.heading(parts), chips, el('div.cards', {}, ...parts.map((part) => this.card(part))), parts.length ? this.legend() : null);
+      refill(this.body, this.heading(shown), chips, el('div.cards', {}, ...shown.map((part) => this.card(part))), shown.length ? this.legend() : null);
     }
     this.conserve();
     this.pointing.refresh();
   }
 
-  heading(parts) {
+  heading(shown) {
     const node = this.store.page.nodes.find((n) => n.id === this.node);
     if (!node) return el('p.hint', { text: 'Select a block to see where its numbers come from.' });
-    const own = parts.find((part) => part.tensor.node === this.node)?.tensor;
+    const own = shown.find((part) => part.tensor.node === this.node)?.tensor;
     const facts = this.store.ops.get(node.op);
     return el('header', {},
       el('h2', { text: own ? own.key : node.id }),
@@ -127,10 +127,10 @@ export class Inspector {
   }
 
   /** Show the controls for batch entry, channel and depth. */
-  chips(parts) {
+  chips(shown) {
     const lengths = new Map();
-    for (const { tensor } of parts) {
-      for (const axis of plan(tensor.axes).beside) {
+    for (const { tensor } of shown) {
+      for (const axis of panelAxes(tensor.axes).beside) {
         const letter = tensor.axes[axis];
         lengths.set(letter, Math.max(lengths.get(letter) ?? 0, tensor.shape[axis]));
       }
@@ -138,7 +138,7 @@ export class Inspector {
     const letters = [...lengths].filter(([, length]) => length > 1);
     for (const [letter, length] of letters) this.slices[letter] ??= letter === 'D' && length <= 4 ? 'all' : 0;
     // Tensors on a canvas have sliders of their own.
-    const chosen = (letter) => parts.some(({ tensor }) => tensor.axes.includes(letter) && tensor.values && !this.isBig(tensor));
+    const chosen = (letter) => shown.some(({ tensor }) => tensor.axes.includes(letter) && tensor.values && !this.isBig(tensor));
     return el('div.chips', {}, ...letters.filter(([letter]) => chosen(letter)).map(([letter, length]) => this.chip(letter, length)));
   }
 
@@ -172,7 +172,7 @@ export class Inspector {
 
   map(tensor, side) {
     if (!tensor.values) return this.fetch(tensor);
-    const { across } = plan(tensor.axes);
+    const { across } = panelAxes(tensor.axes);
     const old = this.kept.get(tensor.key);
     const view = old instanceof BigMap && old.tensor === tensor && this.isBig(tensor) ? old : this.isBig(tensor)
       ? new BigMap(tensor, this.slices, { width: 200, turn: (letter, at) => this.turn(letter, at),
@@ -184,7 +184,7 @@ export class Inspector {
 
   /** Return true if even one slice at a time has more cells than MOST_CELLS. @param {Tensor} tensor */
   isBig(tensor) {
-    const { down, across } = plan(tensor.axes);
+    const { down, across } = panelAxes(tensor.axes);
     const slice = [down, across].reduce((cells, axis) => cells * (axis < 0 ? 1 : tensor.shape[axis]), 1);
     return slice * (tensor.values.length ? panelStarts(tensor, this.slices).length : 0) > MOST_CELLS;
   }
@@ -193,7 +193,7 @@ export class Inspector {
     const axes = this.store.run.nodes[this.node]?.links?.axes;
     const widest = (list) => Math.max(0, ...(list ?? []));
     const pads = side === 'source' && axes ? axes.map((axis) => (axis ? [widest(axis.before), widest(axis.after)] : [0, 0])) : null;
-    const extra = pads ? Math.min(pads[plan(tensor.axes).across]?.[0] ?? 0, 3) + Math.min(pads[plan(tensor.axes).across]?.[1] ?? 0, 3) : 0;
+    const extra = pads ? Math.min(pads[panelAxes(tensor.axes).across]?.[0] ?? 0, 3) + Math.min(pads[panelAxes(tensor.axes).across]?.[1] ?? 0, 3) : 0;
     const cell = Math.max(6, Math.min(34, Math.floor((width - 16) / (columns + extra))));
     return new HeatMap(tensor, this.slices, { cell, pads });
   }
@@ -233,7 +233,7 @@ export class Inspector {
     if (!this.pointing.pinned || found.node !== this.node) return false;
     const tensor = this.store.tensors.get(found.tensor);
     const index = unravel(found.flat, tensor.shape);
-    const wrong = plan(tensor.axes).beside.filter((axis) => typeof this.slices[tensor.axes[axis]] === 'number' && this.slices[tensor.axes[axis]] !== index[axis]);
+    const wrong = panelAxes(tensor.axes).beside.filter((axis) => typeof this.slices[tensor.axes[axis]] === 'number' && this.slices[tensor.axes[axis]] !== index[axis]);
     for (const axis of wrong) this.slices[tensor.axes[axis]] = index[axis];
     if (wrong.length) this.draw();
     return wrong.length > 0;

@@ -8,7 +8,7 @@ const CELL = 22;
 const MOST = [6, 4]; // rows and columns
 
 /** The part of 0…length that shows lit…, with a margin where there is room. @returns {[number, number]} first and stop */
-function span(lit, length, most) {
+function shownRange(lit, length, most) {
   const [low, high] = [Math.min(...lit), Math.max(...lit) + 1];
   const wanted = Math.min(Math.max(high - low, Math.min(most, 3)), most, length);
   const first = Math.min(Math.max(low - Math.floor((wanted - (high - low)) / 2), 0), length - wanted);
@@ -28,8 +28,8 @@ export class Loupe {
       fill(this.element);
       return;
     }
-    const [top, bottom] = span(lit.map((c) => c.row), this.map.rows, MOST[0]);
-    const [left, right] = span(lit.map((c) => c.column), this.map.columns, MOST[1]);
+    const [top, bottom] = shownRange(lit.map((c) => c.row), this.map.rows, MOST[0]);
+    const [left, right] = shownRange(lit.map((c) => c.column), this.map.columns, MOST[1]);
     const marks = new Map(lit.map((c) => [`${c.row},${c.column}`, c.mark]));
     const head = [...Array(right - left).keys()].map((i) => el('span.index', { text: String(left + i) }));
     const cells = [el('span'), ...head];

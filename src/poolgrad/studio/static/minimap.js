@@ -11,7 +11,7 @@ export class MiniMap {
   /** @param {Tensor} tensor */
   constructor(tensor) {
     this.tensor = tensor;
-    this.plan = preview(tensor);
+    this.preview = preview(tensor);
     this.colour = scale(tensor.role, tensor.stats.min ?? 0, tensor.stats.max ?? 0);
     /** @type {Map<number, HTMLElement>} */ this.cells = new Map();
     this.lit = [];
@@ -24,7 +24,7 @@ export class MiniMap {
   }
 
   panels() {
-    const { across, down, gap, total } = this.plan;
+    const { across, down, gap, total } = this.preview;
     const box = el('div.panels', { 'aria-hidden': 'true' });
     box.style.gap = `${gap}px`;
     box.style.height = `${total}px`;
@@ -41,24 +41,24 @@ export class MiniMap {
   start(tall, wide) {
     const index = this.tensor.shape.map(() => 0);
     const put = (axes, at) => unravel(at, axes.map((axis) => this.tensor.shape[axis])).forEach((i, k) => { index[axes[k]] = i; });
-    put(this.plan.wide, wide);
-    put(this.plan.tall, tall);
+    put(this.preview.wide, wide);
+    put(this.preview.tall, tall);
     return index;
   }
 
   panel(start) {
-    return this.plan.picture ? this.picture(start) : this.numbers(start);
+    return this.preview.picture ? this.picture(start) : this.numbers(start);
   }
 
   at(start, row, column) {
     const index = [...start];
-    if (this.plan.axes.includes('H')) index[this.plan.axes.indexOf('H')] = row;
-    if (this.plan.axes.includes('W')) index[this.plan.axes.indexOf('W')] = column;
+    if (this.preview.axes.includes('H')) index[this.preview.axes.indexOf('H')] = row;
+    if (this.preview.axes.includes('W')) index[this.preview.axes.indexOf('W')] = column;
     return ravel(index, this.tensor.shape);
   }
 
   numbers(start) {
-    const { rows, columns, cell } = this.plan;
+    const { rows, columns, cell } = this.preview;
     const grid = el('div.cells');
     grid.style.gridTemplateColumns = `repeat(${columns}, ${cell}px)`;
     grid.style.gridAutoRows = `${cell}px`;
@@ -74,7 +74,7 @@ export class MiniMap {
     const box = document.createElement('i');
     box.dataset.cell = unravel(flat, this.tensor.shape).join(',');
     box.dataset.flat = String(flat);
-    if (this.plan.numbers) box.textContent = short(value, 4);
+    if (this.preview.numbers) box.textContent = short(value, 4);
     if (rgb) { box.style.background = `rgb(${rgb})`; box.style.color = ink(rgb); } else box.className = 'odd';
     if (value === 0 && this.tensor.role === 'gradient') box.classList.add('zero');
     this.cells.set(flat, box);
@@ -82,17 +82,17 @@ export class MiniMap {
   }
 
   picture(start) {
-    const { rows, columns, width, height } = this.plan;
+    const { rows, columns, width, height } = this.preview;
     const canvas = el('canvas', { width: columns, height: rows });
     canvas.style.width = `${width}px`;
     canvas.style.height = `${height}px`;
-    canvas.getContext('2d').putImageData(this.plan.rgb ? this.lights(start) : pixels(this.tensor, slice(start, this.tensor.shape, this.plan.axes)), 0, 0);
+    canvas.getContext('2d').putImageData(this.preview.rgb ? this.lights(start) : pixels(this.tensor, slice(start, this.tensor.shape, this.preview.axes)), 0, 0);
     return canvas;
   }
 
   /** Three channels as the picture they are. */
   lights(start) {
-    const { rows, columns, axes } = this.plan;
+    const { rows, columns, axes } = this.preview;
     const step = strides(this.tensor.shape)[axes.indexOf('C')];
     const part = slice(start, this.tensor.shape, axes);
     const image = new ImageData(columns, rows);
@@ -107,7 +107,7 @@ export class MiniMap {
 
   /** The three channels of a pixel, as light. */
   light3(start, row, column) {
-    const channel = this.plan.axes.indexOf('C');
+    const channel = this.preview.axes.indexOf('C');
     return [0, 1, 2].map((c) => 255 * this.tensor.values[this.at(start.map((v, axis) => (axis === channel ? c : v)), row, column)]);
   }
 

@@ -34,14 +34,14 @@ export function relation(run, tensors, phrases, key, flat, wish = null) {
   const who = explainer(run, key, wish);
   const tensor = tensors.get(key);
   if (!who || !tensor) return null;
-  const parts = linked(run, who.node);
+  const operands = linked(run, who.node);
   /** @type {Record<string, ArrayLike<number>>} */ const values = {};
-  for (const { pin, ref } of parts) if (tensors.get(ref)?.values) values[pin] = tensors.get(ref).values;
+  for (const { pin, ref } of operands) if (tensors.get(ref)?.values) values[pin] = tensors.get(ref).values;
   const found = explain(run.nodes[who.node], values, phrases, who.pin, unravel(flat, tensor.shape));
   if (!found) return null;
   const marks = new Map();
   const shares = new Map();
-  for (const { pin, ref } of parts) {
+  for (const { pin, ref } of operands) {
     if (!ref) continue;
     const cells = marks.get(ref) ?? new Map();
     for (const { cell, kind, share } of found.marks[pin] ?? []) {
@@ -50,13 +50,13 @@ export function relation(run, tensors, phrases, key, flat, wish = null) {
     }
     marks.set(ref, cells);
   }
-  const source = new Set(parts.filter((part) => part.side === 'source').map((part) => part.ref));
-  const sentence = found.parts.map((part) => said(part, parts, tensors));
+  const source = new Set(operands.filter(({ side }) => side === 'source').map(({ ref }) => ref));
+  const sentence = found.parts.map((part) => said(part, operands, tensors));
   return { sentence, node: who.node, tensor: key, flat, marks, shares, windows: found.windows, source };
 }
 
 /** A part of the sentence, with the place of its cell if the page has it. @returns {Said} */
-function said({ text, kind, pin, cell }, parts, tensors) {
-  const tensor = kind === 'cell' ? tensors.get(parts.find((part) => part.pin === pin)?.ref) : null;
+function said({ text, kind, pin, cell }, operands, tensors) {
+  const tensor = kind === 'cell' ? tensors.get(operands.find((operand) => operand.pin === pin)?.ref) : null;
   return tensor ? { text, kind, tensor: tensor.key, flat: ravel(cell, tensor.shape) } : { text, kind };
 }

@@ -34,7 +34,7 @@ export function strides(shape) {
 
 /** The slice that begins at an index: where it is in memory. @param {number[]} start @param {number[]} shape @param {string} axes */
 export function slice(start, shape, axes) {
-  const { down, across } = plan(axes);
+  const { down, across } = panelAxes(axes);
   const step = strides(shape);
   const along = (axis) => (axis < 0 ? [1, 0] : [shape[axis], step[axis]]);
   const [[rows, downStep], [columns, acrossStep]] = [along(down), along(across)];
@@ -71,7 +71,7 @@ export function cellName(tensor, flat) {
 }
 
 /** Return the axes shown down, across, and side by side. @param {string} axes */
-export function plan(axes) {
+export function panelAxes(axes) {
   const down = axes.indexOf('H');
   const across = axes.length === 1 ? 0 : axes.indexOf('W');
   const beside = [...axes].map((_, axis) => axis).filter((axis) => axis !== down && axis !== across);

@@ -76,7 +76,7 @@ export class Wires {
   mark(selection, wire, bad) {
     for (const { group, from, to } of this.views.values()) {
       group.classList.toggle('near', selection.has(nodeOf(from)) || selection.has(nodeOf(to)));
-      group.classList.toggle('chosen', to === wire);
+      group.classList.toggle('selected', to === wire);
       group.classList.toggle('bad', bad.has(to));
     }
   }
