@@ -8,7 +8,6 @@ All arrays lie flush against pages that may not be touched.
 from __future__ import annotations
 
 import sys
-import time
 import warnings
 from collections import Counter
 from math import prod
@@ -19,15 +18,15 @@ import ml_dtypes
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests" / "helpers"), str(ROOT / "fuzz")]
+sys.path[:0] = [str(ROOT / "tests" / "helpers"), str(ROOT / "fuzz" / "helpers")]
 
-import workers  # noqa: E402
-from boundaries import boundaries  # noqa: E402
-from guarded_ops import guarded  # noqa: E402
-from support import dtype_of  # noqa: E402
+import workers
+from boundaries import boundaries
+from guarded_ops import guarded
+from support import dtype_of
 
-from poolgrad import _core  # noqa: E402
-from poolgrad._ops.dtypes import REALS  # noqa: E402
+from poolgrad import _core
+from poolgrad._ops.dtypes import REALS
 
 Rng = np.random.Generator
 VERBS = (
@@ -262,21 +261,16 @@ def others(rng: Rng) -> None:
 def run(given: Any, progress: workers.Progress) -> Counter[str]:
     """Call functions until the time is over; only refusals may be raised."""
     counts: Counter[str] = Counter()
-    end = time.monotonic() + given.seconds
-    number_ = given.first
-    while time.monotonic() < end:
-        progress.at(number_, counts["calls"])
+    for number in workers.cases(given, progress, counts):
         counts["calls"] += 1
         try:
-            call(np.random.default_rng([given.seed, number_]))
+            call(np.random.default_rng([given.seed, number]))
             counts["worked"] += 1
         except REFUSALS:
             counts["refused"] += 1
         except Exception as error:
-            print(f"case {given.seed}:{number_}: {type(error).__name__}: {error}", flush=True)
+            print(f"case {given.seed}:{number}: {type(error).__name__}: {error}", flush=True)
             counts["failed"] += 1
-            break
-        number_ += 1
     return counts
 
 

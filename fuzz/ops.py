@@ -8,7 +8,6 @@ Each case is one number; what differs is made small and printed, ready for `pyth
 from __future__ import annotations
 
 import sys
-import time
 import warnings
 from collections import Counter
 from dataclasses import replace
@@ -20,16 +19,16 @@ import ml_dtypes
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests" / "helpers"), str(ROOT / "fuzz")]
+sys.path[:0] = [str(ROOT / "tests" / "helpers"), str(ROOT / "fuzz" / "helpers")]
 
-import differential  # noqa: E402
-import spoil  # noqa: E402
-import workers  # noqa: E402
-from support import FAST, PLAIN, SLOW, Case, arguments, difference  # noqa: E402
-from test_independence import FORMS  # noqa: E402
+import differential
+import spoil
+import workers
+from memory_forms import MEMORY
+from support import FAST, PLAIN, SLOW, Case, arguments, difference
 
-from poolgrad._ops.semantics import Kernel, Mean, Share  # noqa: E402
-from poolgrad._ops.table import ARRAYS, OPS, Kind, Op  # noqa: E402
+from poolgrad._ops.semantics import Kernel, Mean, Share
+from poolgrad._ops.table import ARRAYS, OPS, Kind, Op
 
 warnings.filterwarnings("error", module="poolgrad")
 REFUSALS = (ValueError, TypeError, NotImplementedError, MemoryError)
@@ -117,7 +116,7 @@ def unlike(got: Any, want: Any, apart: float = 0.0) -> str:
 def handed_over(case: Case, args: dict[str, Any], form: str) -> dict[str, Any]:
     """Return the same arguments in another memory layout."""
     names = {p.name for p in case.row.params if p.kind in ARRAYS}
-    return {n: FORMS[form](v) if n in names and np.ndim(v) and np.size(v) else v for n, v in args.items()}
+    return {n: MEMORY[form](v) if n in names and np.ndim(v) and np.size(v) else v for n, v in args.items()}
 
 
 def drawn(case: Case) -> dict[str, Any]:
@@ -184,7 +183,7 @@ def one(seed: int, number: int, names: tuple[str, ...], counts: Counter[str]) ->
     except ValueError:  # an empty array has no positions to draw from
         counts["no case"] += 1
         return ""
-    form = pick(rng, ("", *FORMS))
+    form = pick(rng, tuple(MEMORY))
     if text := wrong(case, args, counts, form):
         return failure(case, text, form)
     for _ in range(4):
@@ -198,15 +197,10 @@ def run(given: Any, progress: workers.Progress) -> Counter[str]:
     """Run cases until the time is over or one fails."""
     counts: Counter[str] = Counter()
     names = tuple(given.op or OPS)
-    end = time.monotonic() + given.seconds
-    number = given.first
-    while time.monotonic() < end and not counts["failed"]:
-        progress.at(number, counts["calls"])
+    for number in workers.cases(given, progress, counts):
         if text := one(given.seed, number, names, counts):
             print(f"case {given.seed}:{number}: {text}", flush=True)
             counts["failed"] += 1
-        number += 1
-    progress.at(number, counts["calls"])
     return counts
 
 

@@ -15,7 +15,11 @@ from collections import Counter
 from fractions import Fraction
 from itertools import pairwise
 from math import inf, nan, prod
+from pathlib import Path
 from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests" / "helpers"), str(ROOT / "fuzz" / "helpers")]
 
 import differential
 import numpy as np

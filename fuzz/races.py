@@ -12,7 +12,6 @@ import faulthandler
 import re
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
 from math import prod
@@ -23,15 +22,15 @@ import ml_dtypes
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests" / "helpers"), str(ROOT / "fuzz")]
+sys.path[:0] = [str(ROOT / "tests" / "helpers"), str(ROOT / "fuzz" / "helpers")]
 
-import raced_python  # noqa: E402
-import workers  # noqa: E402
-from overwritten import Case, Maker, Mapped, Rng, overwriting, pick  # noqa: E402
-from raced_foreign import TABLE, foreign_case  # noqa: E402
-from raced_windows import DTYPES, FLOATS, dtype_of, true_taps, windows  # noqa: E402
+import raced_python
+import workers
+from overwritten import Case, Maker, Mapped, Rng, overwriting, pick
+from raced_foreign import TABLE, foreign_case
+from raced_windows import DTYPES, FLOATS, dtype_of, true_taps, windows
 
-from poolgrad import _core  # noqa: E402
+from poolgrad import _core
 
 REFUSALS = (ValueError, TypeError, MemoryError)
 NAMED = re.compile(r"[A-Za-z_.]+( operator)?(\.T)?: \S")  # an error: an argument or an op, then the fault
@@ -220,10 +219,9 @@ def run(given: Any, progress: workers.Progress) -> Counter[str]:
     counts: Counter[str] = Counter()
     names = tuple(given.op or (*CASES, *3 * OFTEN))
     sys.setswitchinterval(1e-4)
-    mapped, end, number = Mapped(Path(given.note).parent), time.monotonic() + given.seconds, given.first
+    mapped = Mapped(Path(given.note).parent)
     try:
-        while time.monotonic() < end and not counts["failed"]:
-            progress.at(number, counts["calls"])
+        for number in workers.cases(given, progress, counts):
             faulthandler.dump_traceback_later(HANG, exit=True)
             rng = np.random.default_rng([given.seed, number])
             name, shared = pick(rng, names), mapped if rng.random() < 0.4 else None
@@ -232,13 +230,9 @@ def run(given: Any, progress: workers.Progress) -> Counter[str]:
             if text := race(CASES[name](rng, Maker(rng, shared), name), shared, counts):
                 print(f"case {given.seed}:{number}: {name}: {text}", flush=True)
                 counts["failed"] += 1
-            number += 1
-            if given.calls and counts["calls"] >= given.calls:
-                break
     finally:
         faulthandler.cancel_dump_traceback_later()
         mapped.close()
-    progress.at(number, counts["calls"])
     return counts
 
 

@@ -18,9 +18,9 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "fuzz"))
+sys.path.insert(0, str(ROOT / "fuzz" / "helpers"))
 
-from build import Missing, build  # noqa: E402
+from build import Missing, build
 
 CORPUS = ROOT / "fuzz" / "corpus"
 LATE = 300  # seconds until a process that should have ended is killed

@@ -11,7 +11,11 @@ import sys
 from collections import Counter
 from dataclasses import fields, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests" / "helpers"), str(ROOT / "fuzz" / "helpers")]
 
 import adapters
 import deviations
@@ -144,7 +148,7 @@ def _as(case: Case, name: str, value: Any, dtype: str) -> Any:
 # ---- the adapter
 
 
-class _Adapter:
+class _Adapter(adapters.Runner):
     """`poolgrad.tensorflow` in the other process."""
 
     def _ask(self, way: str, call: Call, **more: Any) -> Any:
@@ -177,12 +181,6 @@ class _Adapter:
     def taps(self, call: Call, x: Array, traced: bool) -> list[Array]:
         """Return maxima, positions, and the maxima put back."""
         return self._ask("taps", call, x=x, traced=traced)
-
-    def dtype(self, op: str, dtype: Any) -> Any:
-        """Return the dtype of the pooled array."""
-        if np.dtype(dtype).kind not in "iub" or "max" in op or "min" in op:
-            return np.dtype(dtype).newbyteorder("=")
-        return np.dtype("float64" if "avg" in op else "uint64" if dtype == np.uint64 else "int64")
 
 
 ADAPTER = _Adapter()

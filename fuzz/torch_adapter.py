@@ -12,7 +12,11 @@ import re
 import sys
 import warnings
 from collections import Counter
+from pathlib import Path
 from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests" / "helpers"), str(ROOT / "fuzz" / "helpers")]
 
 import torch
 import torch.nn.functional as F

@@ -9,7 +9,6 @@ generic one, and the fast one on several threads. The reference walks every axis
 from __future__ import annotations
 
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -20,18 +19,18 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests" / "helpers"), str(ROOT / "fuzz")]
+sys.path[:0] = [str(ROOT / "tests" / "helpers"), str(ROOT / "fuzz" / "helpers")]
 
-import workers  # noqa: E402
-from boundaries import boundaries  # noqa: E402
-from support import difference, draw, plain_verbs  # noqa: E402
+import workers
+from boundaries import boundaries
+from support import difference, draw, plain_verbs
 
-import poolgrad  # noqa: E402
-from poolgrad import _core, reference, windows  # noqa: E402
-from poolgrad._kernels import native  # noqa: E402
-from poolgrad._ops.dtypes import FLOATS, FLOATS_AND_LONG, INTEGERS, REALS  # noqa: E402
-from poolgrad._ops.semantics import Mean, Share, Start  # noqa: E402
-from poolgrad.windows import Axis, Plan  # noqa: E402
+import poolgrad
+from poolgrad import _core, reference, windows
+from poolgrad._kernels import native
+from poolgrad._ops.dtypes import FLOATS, FLOATS_AND_LONG, INTEGERS, REALS
+from poolgrad._ops.semantics import Mean, Share, Start
+from poolgrad.windows import Axis, Plan
 
 Rng = np.random.Generator
 Made = tuple[str, tuple[Any, ...]]  # a verb and its arguments after the plan
@@ -219,14 +218,10 @@ def run(given: Any, progress: workers.Progress) -> Counter[str]:
     """Run cases until the time is over or one fails."""
     counts: Counter[str] = Counter()
     names = tuple(given.op or NAMES + 2 * NEW)
-    end, number = time.monotonic() + given.seconds, given.first
-    while time.monotonic() < end and not counts["failed"]:
-        progress.at(number, counts["calls"])
+    for number in workers.cases(given, progress, counts):
         if text := one(np.random.default_rng([given.seed, number]), names, counts):
             print(f"case {given.seed}:{number}: {text}", flush=True)
             counts["failed"] += 1
-        number += 1
-    progress.at(number, counts["calls"])
     return counts
 
 

@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "fuzz"))
+sys.path[:0] = [str(ROOT / "fuzz"), str(ROOT / "fuzz" / "helpers")]
 
 from run import unpacked  # noqa: E402
 

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "fuzz"))
+sys.path.insert(0, str(ROOT / "fuzz" / "helpers"))
 
 from workers import Progress  # noqa: E402
 

@@ -32,7 +32,7 @@ import numpy as np  # noqa: F401
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "fuzz"))
+sys.path.insert(0, str(ROOT / "fuzz" / "helpers"))
 
 from build import OF_ANY_BUILD, Missing, build, installed, package  # noqa: E402
 

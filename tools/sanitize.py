@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "fuzz"))
+sys.path.insert(0, str(ROOT / "fuzz" / "helpers"))
 
 from build import OF_ANY_BUILD, Missing, build, package, runtime  # noqa: E402
 

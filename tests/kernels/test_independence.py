@@ -1,11 +1,11 @@
 """The bits depend on the arguments' elements only: not on threads, instruction sets or where memory lies."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from geometry import cases, large
+from memory_forms import MEMORY
 from support import FAST, PLAIN, ROOT, Case, arguments, difference, python
 
 import poolgrad
@@ -84,49 +84,12 @@ def test_an_unknown_instruction_set_is_refused_by_name():
     assert "POOLGRAD_ISA: there is no level 'x86-64-v9'" in done.stderr
 
 
-def strided(a: np.ndarray) -> np.ndarray:
-    wide = np.zeros((*a.shape[:-1], 2 * a.shape[-1]), a.dtype)
-    wide[..., ::2] = a
-    return wide[..., ::2]
-
-
-def unaligned(a: np.ndarray) -> np.ndarray:
-    there = np.zeros(a.nbytes + 1, np.uint8)[1:].view(a.dtype).reshape(a.shape)
-    there[...] = a
-    return there
-
-
-def swapped(a: np.ndarray) -> np.ndarray:
-    return a if a.dtype.name == "bfloat16" else a.astype(a.dtype.newbyteorder(">"))
-
-
-def readonly(a: np.ndarray) -> np.ndarray:
-    a = a.copy()
-    a.flags.writeable = False
-    return a
-
-
-def reversed_twice(a: np.ndarray) -> np.ndarray:
-    flip = (slice(None, None, -1),) * a.ndim
-    return np.ascontiguousarray(a[flip])[flip]
-
-
-FORMS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "fortran": np.asfortranarray,
-    "strided": strided,
-    "unaligned": unaligned,
-    "big-endian": swapped,
-    "read-only": readonly,
-    "reversed": reversed_twice,
-}
-
-
 def given_as(case: Case, form: str) -> dict[str, Any]:
     names = {p.name for p in case.row.params if p.kind in ARRAYS}
-    return {n: FORMS[form](v) if n in names and np.ndim(v) else v for n, v in arguments(case).items()}
+    return {n: MEMORY[form](v) if n in names and np.ndim(v) else v for n, v in arguments(case).items()}
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", [form for form in MEMORY if form != "plain"])
 @pytest.mark.parametrize(("name", "dtype"), PAIRS)
 def test_results_do_not_depend_on_where_memory_lies(name, dtype, form):
     for case in cases(name, dtype, "wild")[:4]:

@@ -114,10 +114,11 @@ def test_developers_have_at_most_twelve_pages_and_each_begins_with_its_title() -
     assert [page.name for page in pages if not page.read_text("utf-8").startswith("# ")] == []
 
 
-def test_contributing_lists_each_tool_with_one_line() -> None:
+def test_contributing_lists_each_tool_and_each_program_of_random_calls_with_one_line() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-    listed = re.findall(r"^\| `tools/(\w+\.py)` \|", text, re.MULTILINE)
-    assert sorted(listed) == sorted(path.name for path in (ROOT / "tools").glob("*.py"))
+    listed = re.findall(r"^\| `((?:tools|fuzz)/\w+\.\w+)` \|", text, re.MULTILINE)
+    programs = [*ROOT.glob("tools/*.py"), *ROOT.glob("fuzz/*.py"), *ROOT.glob("fuzz/*.cpp")]
+    assert sorted(listed) == sorted(path.relative_to(ROOT).as_posix() for path in programs)
 
 
 def test_anchors_lead_to_headings_that_exist() -> None:

@@ -1,9 +1,9 @@
 """Kinds of arguments: the values that each takes."""
 
 import pytest
+from poolgrad._ops.arguments import Attributes
 
 from poolgrad._common.errors import ArgumentErrors
-from poolgrad._ops.arguments import Attributes
 
 
 @pytest.mark.parametrize(("elements", "fits"), [(2**31, True), (2**31 + 1, False)])

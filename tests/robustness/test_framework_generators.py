@@ -2,8 +2,8 @@
 
 import importlib.util
 import re
-import sys
 
+import deviations
 import pytest
 from support import ROOT, python
 
@@ -29,22 +29,13 @@ def test_random_calls_agree_with_the_framework_but_for_what_the_docs_say(name):
     assert all(reason in pages for reason in reasons), reasons
 
 
-@pytest.fixture
-def deviations(monkeypatch):
-    monkeypatch.syspath_prepend(str(FUZZ))
-    import deviations
-
-    yield deviations
-    sys.modules.pop("deviations")
-
-
-def test_every_reason_of_a_difference_stands_in_a_row_of_the_table(deviations):
+def test_every_reason_of_a_difference_stands_in_a_row_of_the_table():
     named = {name for _, names in deviations.REFUSED_THERE for name in names} | set(deviations.SPOILT.values())
     rows = {text for op in OPS.values() for text in op.promise.deviations}
     assert {getattr(table, name) for name in named} <= rows
 
 
-def test_a_reason_that_the_op_s_row_does_not_name_is_no_reason(deviations):
+def test_a_reason_that_the_op_s_row_does_not_name_is_no_reason():
     refusal = "NotFoundError: Could not find device for node"
     case = deviations.Case("MaxPoolWithArgmax")
     assert not isinstance(deviations.refused_there(case, refusal), deviations.Documented)

@@ -7,9 +7,11 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import workers
 from support import ROOT, Case, python
 
 from poolgrad import _core
@@ -172,10 +174,25 @@ def test_a_case_is_the_same_whenever_it_is_drawn(ops):
     assert first == again
 
 
+@pytest.mark.parametrize(("calls", "failing", "want"), [(3, 0, 3), (0, 1, 1), (0, 2, 2)])
+def test_cases_end_after_so_many_calls_or_failures(calls, failing, want):
+    given, progress, counts = SimpleNamespace(seconds=60, first=7, calls=calls), workers.Progress(), Counter()
+    for number in workers.cases(given, progress, counts, failures=failing or 1):
+        assert progress.read() == (number, counts["calls"])
+        counts["calls"] += 1
+        counts["failed"] += failing > 0
+    assert progress.read() == (7 + want, want)
+
+
+def test_cases_end_with_the_time():
+    given = SimpleNamespace(seconds=0.0, first=0, calls=0)
+    assert list(workers.cases(given, workers.Progress(), Counter())) == []
+
+
 def test_a_process_that_dies_is_a_failure_with_its_case(tmp_path):
     script = tmp_path / "dies.py"
     script.write_text(
-        f"import os, sys\nsys.path.insert(0, {str(FUZZ)!r})\nimport workers\n"
+        f"import os, sys\nsys.path.insert(0, {str(FUZZ / 'helpers')!r})\nimport workers\n"
         "def run(given, progress):\n    progress.at(41, 7)\n    os.abort()\n"
         "sys.exit(workers.main('dies', '', run))\n"
     )

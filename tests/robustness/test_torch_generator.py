@@ -10,11 +10,9 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed: make test installs it where it can")
 
 import support
+import torch_reasons
 
 ROOT = Path(__file__).parents[2]
-sys.path.append(str(ROOT / "fuzz"))
-
-import torch_reasons  # noqa: E402
 
 
 def generator(*words: str) -> subprocess.CompletedProcess[str]:
@@ -45,5 +43,7 @@ def test_every_reason_is_a_sentence_of_the_page():
 
 
 def test_every_reason_is_one_that_a_comparison_gives():
-    text = "".join((ROOT / "fuzz" / name).read_text("utf-8") for name in ("torch_reasons.py", "torch_checks.py"))
+    text = "".join(
+        (ROOT / "fuzz" / "helpers" / name).read_text("utf-8") for name in ("torch_reasons.py", "torch_checks.py")
+    )
     assert not [key for key in torch_reasons.REASONS if text.count(f'"{key}"') < 2]

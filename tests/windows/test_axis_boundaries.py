@@ -1,11 +1,10 @@
 """Windows that a caller gives, of every kind, against a walk over their cells."""
 
-import sys
 from itertools import product
 
 import numpy as np
 import pytest
-from support import ROOT
+from boundaries import boundaries, one_cell
 
 import poolgrad as pg
 from poolgrad import reference
@@ -13,9 +12,6 @@ from poolgrad._kernels import native
 from poolgrad._ops.semantics import Mean, Share
 from poolgrad._windows.cells import window_axes
 from poolgrad.windows import MOST_AXES, Axis, Plan, itself, whole
-
-sys.path.insert(0, str(ROOT / "fuzz"))
-from boundaries import boundaries, one_cell
 
 Spelled = list[list[tuple[int, int]]]
 

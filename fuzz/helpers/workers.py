@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,16 @@ def options(doc: str) -> argparse.ArgumentParser:
     parser.add_argument("--tensorflow", default="", help="a Python that has it, to compare with")
     parser.add_argument("--note", default="", help=argparse.SUPPRESS)
     return parser
+
+
+def cases(given: Any, progress: Progress, counts: Counter[str], failures: int = 1) -> Iterator[int]:
+    """Yield case numbers, recorded, until the time is over, enough calls are counted, or so many cases failed."""
+    end, number = time.monotonic() + given.seconds, given.first
+    while time.monotonic() < end and counts["failed"] < failures and not 0 < given.calls <= counts["calls"]:
+        progress.at(number, counts["calls"])
+        yield number
+        number += 1
+    progress.at(number, counts["calls"])
 
 
 def main(what: str, doc: str, run: Callable[[Any, Progress], Counter[str]]) -> int:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from math import fsum, prod
-from pathlib import Path
 from typing import Any, NamedTuple
 
+import brute
 import ml_dtypes
 import numpy as np
-from differential import MEMORY, ROOT, Call, Data, Rng, pick
+from differential import Call, Data, Rng, pick
+from memory_forms import MEMORY
 
 import poolgrad as pg
-
-sys.path.append(str(Path(ROOT) / "tests" / "helpers"))
-
-import brute
 
 SLIDING = ("max_pool", "min_pool", "avg_pool", "sum_pool", "lp_pool")
 FRACTIONAL = ("fractional_max_pool", "fractional_avg_pool")

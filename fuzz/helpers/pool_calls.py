@@ -6,7 +6,8 @@ from itertools import pairwise
 from math import inf, nan, prod
 from typing import Any
 
-from differential import MEMORY, Call, Data, Rng, pick
+from differential import Call, Data, Rng, pick
+from memory_forms import MEMORY
 
 import poolgrad as pg
 

@@ -19,12 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests" / "helpers"), str(ROOT / "fuzz")]
-
-import support  # noqa: E402
-import workers  # noqa: E402
+import support
+import workers
+from memory_forms import MEMORY
 
 Rng = np.random.Generator
 
@@ -32,39 +29,6 @@ Rng = np.random.Generator
 def pick(rng: Rng, values: Any) -> Any:
     """Return one of the values."""
     return values[int(rng.integers(len(values)))]
-
-
-# ---- how an array lies in memory
-
-
-def _behind_gap(a: np.ndarray) -> np.ndarray:
-    room = np.zeros((*a.shape[:-1], 2 * a.shape[-1] + 1), a.dtype)
-    room[..., 1::2] = a
-    return room[..., 1::2]
-
-
-def _unaligned(a: np.ndarray) -> np.ndarray:
-    room = np.zeros(a.nbytes + 1, np.uint8)
-    view = room[1:].view(a.dtype).reshape(a.shape)
-    view[...] = a
-    return view
-
-
-def _read_only(a: np.ndarray) -> np.ndarray:
-    a = np.array(a)
-    a.flags.writeable = False
-    return a
-
-
-MEMORY: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "plain": lambda a: a,
-    "fortran": np.asfortranarray,
-    "reversed": lambda a: a[::-1].copy()[::-1] if a.ndim else a,
-    "gaps": lambda a: _behind_gap(a) if a.ndim else a,
-    "unaligned": _unaligned,
-    "swapped": lambda a: a.astype(a.dtype.newbyteorder("S")) if a.dtype.kind in "iuf" else a,
-    "read_only": _read_only,
-}
 
 
 # ---- a call that fits a line
@@ -211,9 +175,7 @@ def _loop(draw: Draw, compare: Compare) -> Callable[[Any, workers.Progress], Cou
 
     def run(given: Any, progress: workers.Progress) -> Counter[str]:
         counts: Counter[str] = Counter()
-        end, number = time.monotonic() + given.seconds, given.first
-        while time.monotonic() < end and counts["failed"] < 5 and not 0 < given.calls <= counts["calls"]:
-            progress.at(number, counts["calls"])
+        for number in workers.cases(given, progress, counts, failures=5):
             call = draw(np.random.default_rng([given.seed, number % workers.STRIDE, number // workers.STRIDE]))
             counts["calls"] += 1
             text = compare(call, counts)
@@ -222,8 +184,6 @@ def _loop(draw: Draw, compare: Compare) -> Callable[[Any, workers.Progress], Cou
             elif text:
                 print(f"case {given.seed}:{number}: {_report(call, text, compare)}", flush=True)
                 counts["failed"] += 1
-            number += 1
-        progress.at(number, counts["calls"])
         return counts
 
     return run

@@ -1,6 +1,6 @@
 """TensorFlow in a process of its own: it may die, and is started again. Both ends of the pipe are here.
 
-PYTHON fuzz/peer.py      reads pickled requests from its input, answers with arrays or a text
+PYTHON fuzz/helpers/peer.py      reads pickled requests from its input, answers with arrays or a text
 
 A request is (name, arguments): an op of tf.raw_ops, or a function of `adapters`, which runs `poolgrad.tensorflow` there.
 """
