@@ -88,6 +88,7 @@ def test_wrong_words_are_refused_with_the_names_of_function_and_argument(words):
     wanted = words if words != "LPPool" else "lp_pool2d: norm_type: got 'two'"
     assert str(found.value).startswith(wanted)
     assert re.match(r"\w+\dd: \w+: got .*, wanted ", str(found.value))
+    assert str(found.value) == f"{wanted.split(': ')[0]}: " + "; ".join(map(str, found.value.findings))
 
 
 UNUSUAL = {

@@ -16,7 +16,8 @@ from torch_cases import CASES, FAMILIES, NAMES, distinct  # noqa: E402
 
 import poolgrad as pg  # noqa: E402
 import poolgrad.torch as pgt  # noqa: E402
-from poolgrad.torch import _arguments, _custom_ops, _tensors  # noqa: E402
+from poolgrad._kernels import native  # noqa: E402
+from poolgrad.torch import _arguments, _custom_ops, _tensors, functional  # noqa: E402
 
 every_case = pytest.mark.parametrize("case", CASES, ids=NAMES)
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
@@ -86,17 +87,17 @@ def test_both_memory_formats_are_kept_and_give_the_same_numbers(case):
 @pytest.mark.parametrize("layout", ["contiguous", "channels last"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.uint8])
 def test_nothing_is_copied_on_the_way_there_and_back(monkeypatch, layout, dtype):
-    x = distinct((2, 3, 8, 8), dtype)
+    x = distinct((2, 3, 8, 10), dtype)
     x = last(x) if layout == "channels last" else x
     seen = []
 
-    def maximum(array, windows):
-        y, operator = pg_maximum(array, windows)
+    def select(plan, start, array, **words):
+        y = own(plan, start, array, **words)
         seen.extend((array.__array_interface__["data"][0], y.__array_interface__["data"][0]))
-        return y, operator
+        return y
 
-    pg_maximum = pg.max_operator
-    monkeypatch.setattr(pg, "max_operator", maximum)
+    own = native.select
+    monkeypatch.setattr(native, "select", select)
     y = pgt.max_pool2d(x, 2)
     assert seen == [x.data_ptr(), y.data_ptr()]
 
@@ -234,6 +235,7 @@ def test_bad_words_get_the_error_of_numpy_in_torchs_names(name):
     }
     assert str(got.value).split(": ", 2)[1:] == [names.get(argument, argument), text]
     assert str(got.value).split(": ")[0].endswith("2d")
+    assert [found.argument for found in got.value.findings] == [names.get(argument, argument)]
 
 
 def test_errors_have_the_words_that_the_caller_used():
@@ -428,6 +430,120 @@ def test_words_that_are_remembered_are_not_taken_for_others_that_are_equal():
             pool(x, good)
             with pytest.raises((TypeError, ValueError), match="got"):
                 pool(x, bad)
+
+
+@pytest.mark.parametrize("words", [(3, 2, 1), ((3, 2), (2, 1)), (2, None, "same")], ids=str)
+def test_a_repeated_call_resolves_no_arguments(monkeypatch, words):
+    seen = []
+
+    def sliding(x, *words):
+        seen.append(words)
+        return own(x, *words)
+
+    own = functional.sliding
+    monkeypatch.setattr(functional, "sliding", sliding)
+    x = distinct((1, 2, 9, 11)).requires_grad_()
+    for layout, times in ((lambda x: x, 1), (last, 2)):
+        for _ in range(3):
+            pgt.max_pool2d(layout(x), *words).sum().backward()
+            pgt.max_pool2d(layout(x.detach()), *words)
+        assert len(seen) == times
+
+
+def test_arguments_by_name_are_not_taken_for_others():
+    x = distinct((1, 1, 6, 6))
+    shapes = lambda: [  # noqa: E731
+        pgt.max_pool2d(x, 2, 1).shape,
+        pgt.max_pool2d(x, 2, padding=1).shape,
+        pgt.max_pool2d(x, 2, dilation=1).shape,
+        pgt.max_pool2d(x, stride=1, kernel_size=2).shape,
+        pgt.max_pool2d(input=x, kernel_size=1, stride=2).shape,
+    ]
+    wanted = [(1, 1, 5, 5), (1, 1, 4, 4), (1, 1, 3, 3), (1, 1, 5, 5), (1, 1, 3, 3)]
+    assert shapes() == wanted
+    assert shapes() == wanted
+    with pytest.raises((TypeError, ValueError), match=r"max_pool2d: (stride|padding): got"):
+        pgt.max_pool2d(x, 2, "stride", 1)
+
+
+def test_a_list_that_changes_between_calls_is_read_again():
+    x, kernel = distinct((1, 1, 6, 6)), [2, 2]
+    assert pgt.max_pool2d(x, kernel).shape == (1, 1, 3, 3)
+    kernel[:] = 3, 3
+    assert pgt.max_pool2d(x, kernel).shape == (1, 1, 2, 2)
+
+
+def test_memory_that_is_not_aligned_and_numbers_that_are_nan_take_the_longer_way():
+    for dtype in (torch.float32, torch.float64):
+        values = distinct((1, 2, 4, 6), dtype)
+        data = bytearray(b"0" + values.numpy().tobytes())
+        x = torch.frombuffer(data, dtype=dtype, offset=1).reshape(values.shape)
+        holed = values.clone()
+        holed[0, 0, 1, 1] = float("nan")
+        for pool in (pgt.max_pool2d, pgt.min_pool2d, pgt.avg_pool2d):
+            assert torch.equal(pool(x, 2), pool(values, 2))
+            y = pool(values, 2)
+            g = torch.frombuffer(bytearray(b"0" + y.numpy().tobytes()), dtype=dtype, offset=1).reshape(y.shape)
+            v, w = (t.clone().requires_grad_() for t in (x, values))
+            pool(v, 2).backward(g)
+            (dx,) = torch.autograd.grad(pool(w, 2), w, y)
+            assert torch.equal(v.grad, dx)
+            assert torch.isnan(pool(holed, 2)).sum() == 1
+            assert torch.isnan(pool(holed.requires_grad_(), 2)).sum() == 1
+            holed = holed.detach()
+
+
+@pytest.mark.parametrize("pool", ["max", "max with indices", "mean", "padded mean", "norm", "adaptive"])
+def test_a_graph_that_is_gone_cannot_be_used_again(pool):
+    x = distinct((1, 2, 6, 6)).requires_grad_()
+    y = {
+        "max": lambda: pgt.max_pool2d(x, 2),
+        "max with indices": lambda: pgt.max_pool2d(x, 2, return_indices=True)[0],
+        "mean": lambda: pgt.avg_pool2d(x, 2),
+        "padded mean": lambda: pgt.avg_pool2d(x, 3, 2, 1),
+        "norm": lambda: pgt.lp_pool2d(x, 2, 2),
+        "adaptive": lambda: pgt.adaptive_avg_pool2d(x, 2),
+    }[pool]()
+    g = torch.ones_like(y)
+    y.backward(g, retain_graph=True)
+    first = x.grad.clone()
+    y.backward(g)
+    assert torch.equal(x.grad, 2 * first)
+    with pytest.raises(RuntimeError, match="a second time"):
+        y.backward(g)
+
+
+def test_checkpoints_compute_a_pool_again():
+    from torch.utils.checkpoint import checkpoint
+
+    x = distinct((1, 2, 5, 7)).requires_grad_()
+    for pool in (lambda x: pgt.max_pool2d(x, 2), lambda x: pgt.avg_pool2d(x, 2), lambda x: pgt.lp_pool2d(x, 2, 2)):
+        (wanted,) = torch.autograd.grad(pool(x).square().sum(), x)
+        for _ in range(2):  # the second call finds the pool of the first
+            y = checkpoint(pool, x, use_reentrant=False)
+            assert torch.equal(torch.autograd.grad(y.square().sum(), x)[0], wanted)
+
+
+def test_taps_that_a_hook_changes_are_checked():
+    x = distinct((1, 1, 4, 4)).requires_grad_()
+    for change, refused in ((lambda t: t.long().to(torch.uint8), False), (lambda t: t + 4, True)):
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t, change):
+            y = pgt.max_pool2d(x, 2)
+        if refused:
+            with pytest.raises(ValueError, match=r"a tap at .* outside its window"):
+                y.sum().backward()
+        else:
+            y.sum().backward()
+            assert torch.equal(x.grad, torch.autograd.grad(pgt.max_pool2d(x, 2).sum(), x)[0])
+
+
+def test_only_pools_with_short_tables_are_kept():
+    x = torch.zeros(1, 1, 5000)
+    pool = functional.best(x, None, False, _arguments.sliding(x, 1, 2, 2, 0), False)
+    assert not pool.short()
+    assert functional.best(x[..., :64], None, False, _arguments.sliding(x[..., :64], 1, 2, 2, 0), False).short()
+    for _ in range(2):
+        assert pgt.max_pool1d(x, 2).shape == (1, 1, 2500)
 
 
 @pytest.mark.parametrize("layout", ["contiguous", "channels last"])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache, wraps
+from dataclasses import replace
+from functools import lru_cache
 from math import prod
+from operator import is_
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -15,9 +16,10 @@ import torch
 import poolgrad as pg
 
 from .._common.arrays import afford
-from .._common.errors import ArgumentErrors, short_repr
+from .._common.errors import ArgumentErrors, Finding, short_repr
 from .._pooling.sources import frozen
-from ._tensors import SAME, Sizes, Tensor, TorchWindows, channels_last, plan
+from ._resolved import Pool
+from ._tensors import PLAIN_TYPES, SAME, Sizes, Tensor, TorchWindows, channels_last, plan, readable
 
 _NAMES = {
     "window": "kernel_size",
@@ -44,75 +46,127 @@ _DTYPES = {
     ),
 }
 
-Pool: TypeAlias = Callable[..., Any]
+Resolve: TypeAlias = Callable[..., Pool]
+
+_REFUSALS = (ValueError, TypeError, NotImplementedError, OverflowError, MemoryError)
 
 
-def named(function: Pool) -> Pool:
-    """Return the function; its errors name it and its arguments where those of the NumPy functions name theirs."""
-
-    @wraps(function)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return function(*args, **kwargs)
-        except (ValueError, TypeError, NotImplementedError, OverflowError, MemoryError) as error:
-            text = _renamed(function, error, args, kwargs)
-            if text is None:
-                raise
-            raise (ValueError if isinstance(error, OverflowError) else type(error))(text) from None
-
-    return run
-
-
-def _renamed(function: Pool, error: Exception, args: Any, kwargs: Any) -> str | None:
-    """Return the text of an error in the words of the caller, or None if it is not about the call."""
-    name, signature = function.__name__, inspect.signature(function)
+def _renamed(function: Any, error: Exception, args: Any, named: Any) -> Exception | None:
+    """Return the error in the words of the caller, or None if it is not about the call."""
+    signature = inspect.signature(function)
     try:
-        bound = signature.bind(*args, **kwargs).arguments
+        x = signature.bind(*args, **named).arguments["input"]
     except TypeError:
-        return _unbound(name, signature.parameters, args, kwargs)
-    found = re.match(r"[\w. ]+: ([\w, ]+): (got .*)", str(error), re.DOTALL)
-    if found is not None:
-        return f"{name}: {_NAMES.get(found[1], found[1])}: {found[2]}"
+        return _error(function.__name__, [_unbound(signature.parameters, args, named)])
+    if hasattr(error, "findings"):
+        own = [replace(found, argument=_NAMES.get(found.argument, found.argument)) for found in error.findings]
+        return _error(function.__name__, own)
+    kind = ValueError if isinstance(error, OverflowError) else type(error)
     if isinstance(error, MemoryError):
-        return f"{name}: input: got shape {list(bound['input'].shape)}, wanted a result that fits the memory ({error})"
-    if type(bound.get("input")) not in (torch.Tensor, torch.nn.Parameter) and isinstance(
-        bound.get("input"), torch.Tensor
-    ):
-        reason = (str(error).splitlines() or [""])[0]
-        return f"{name}: input: got a {type(bound['input']).__name__}, wanted a tensor that takes poolgrad's operators ({reason})"
+        wanted = f"a result that fits the memory ({error})"
+        return _error(function.__name__, [Finding("input", f"shape {list(x.shape)}", wanted, kind)])
+    if isinstance(x, torch.Tensor) and type(x) not in PLAIN_TYPES:
+        wanted = f"a tensor that takes poolgrad's operators ({(str(error).splitlines() or [''])[0]})"
+        return _error(function.__name__, [Finding("input", f"a {type(x).__name__}", wanted, kind)])
     return None
 
 
-def _unbound(name: str, parameters: Any, args: Any, kwargs: Any) -> str:
-    """Return what is wrong with a call that does not fit the parameters."""
-    wanted = ", ".join(parameters)
-    for word in kwargs:
+def _error(name: str, findings: Sequence[Finding]) -> Exception:
+    """Return the error of a function with these findings."""
+    problems = ArgumentErrors(name)
+    for found in findings:
+        problems.add(found.argument, found.got, found.wanted, found.kind, found.shape)
+    try:
+        problems.raise_if_any()
+    except Exception as error:
+        return error.with_traceback(None)
+    raise AssertionError("unreachable")
+
+
+def _unbound(parameters: Any, args: Any, named: Any) -> Finding:
+    """Find the error of a call that does not fit the parameters."""
+    listed = ", ".join(parameters)
+    for word in named:
         if word not in parameters:
-            return f"{name}: {word}: got {short_repr(kwargs[word])}, wanted no such argument, but {wanted}"
+            return Finding(word, short_repr(named[word]), f"no such argument, but {listed}", TypeError)
     positional = [p for p, parameter in parameters.items() if parameter.kind != parameter.KEYWORD_ONLY]
     if len(args) > len(positional):
-        return f"{name}: {positional[-1]}: got {len(args)} arguments by position, wanted at most {len(positional)}: {wanted}"
+        wanted = f"at most {len(positional)}: {listed}"
+        return Finding(positional[-1], f"{len(args)} arguments by position", wanted, TypeError)
     for word in positional[: len(args)]:
-        if word in kwargs:
-            return f"{name}: {word}: got two values, wanted one"
+        if word in named:
+            return Finding(word, "two values", "one", TypeError)
     missing = next(
-        p for p in positional[len(args) :] if p not in kwargs and parameters[p].default is parameters[p].empty
+        p for p in positional[len(args) :] if p not in named and parameters[p].default is parameters[p].empty
     )
-    return f"{name}: {missing}: got no value, wanted one: it has no default"
+    return Finding(missing, "no value", "one: it has no default", TypeError)
 
 
-def ranks(function: Pool) -> tuple[Pool, Pool, Pool]:
-    """Return the function for one, two and three pooled axes, under its name with 1d, 2d and 3d behind it."""
+def _remembering(resolve: Resolve, rank: int) -> Callable[[tuple[Any, ...], dict[str, Any]], Pool]:
+    """Return the function that finds the pool of a call again: by shape, dtype, layout, and by values and types of arguments."""
+    known: dict[Any, tuple[tuple[Any, ...], Pool]] = {}
 
-    def of(rank: int) -> Pool:
-        def pool(*args: Any, **kwargs: Any) -> Any:
-            return function(rank, *args, **kwargs)
+    def find(args: tuple[Any, ...], named: dict[str, Any]) -> Pool:
+        x, words, names = args[0], args[1:], None
+        if named:
+            words, names = (*words, *named.values()), tuple(named)
+        key = x.shape, x.dtype, not x.is_contiguous() and channels_last(x, rank), words, names
+        try:
+            kept = known.get(key)
+        except TypeError:  # an argument that is no key, such as a list
+            return resolve(rank, *args, **named)
+        if kept is not None and (all(map(is_, words, kept[0])) or all(map(_same, words, kept[0]))):
+            return kept[1]
+        pool = resolve(rank, *args, **named)
+        if all(map(_lasting, words)) and pool.short():
+            if len(known) >= _MOST:
+                known.clear()
+            known[key] = words, pool
+        return pool
 
-        signature = inspect.signature(function)
-        pool.__name__ = pool.__qualname__ = f"{function.__name__[1:]}{rank}d"
-        pool.__doc__ = function.__doc__
+    return find
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Return True if equal arguments have equal types, too: 1, True and 1.0 are equal."""
+    return type(a) is type(b) and (type(a) not in _TUPLES or all(map(_same, a, b)))
+
+
+def _lasting(value: Any) -> bool:
+    """Return True if nobody can change the argument."""
+    return type(value) in _SCALARS or (type(value) in _TUPLES and all(map(_lasting, value)))
+
+
+_SCALARS, _TUPLES = (type(None), bool, int, float, str), (tuple, torch.Size)
+_MOST = 1024  # pools that a function keeps
+
+
+def ranks(resolve: Resolve, remember: bool = True) -> tuple[Any, Any, Any]:
+    """Return the functions for one, two and three pooled axes, from the one that resolves their arguments.
+
+    They have its name with 1d, 2d and 3d behind it. With `remember`, a function keeps the pools that it resolved, so that a repeated
+    call only looks up its pool.
+    """
+    signature = inspect.signature(resolve)
+
+    def of(rank: int) -> Any:
+        find = _remembering(resolve, rank) if remember else lambda args, named: resolve(rank, *args, **named)
+
+        def pool(*args: Any, **named: Any) -> Any:
+            try:
+                if args and readable(args[0]):
+                    return find(args, named).plain(args[0])
+                return resolve(rank, *args, **named).run(args[0] if args else named["input"])
+            except _REFUSALS as error:
+                refused = _renamed(pool, error, args, named)
+                if refused is None:
+                    raise
+            raise refused
+
+        pool.__name__ = pool.__qualname__ = f"{resolve.__name__[1:]}{rank}d"
+        pool.__doc__, pool.__module__ = resolve.__doc__, resolve.__module__
         pool.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])  # type: ignore[attr-defined]
-        return torch.compiler.allow_in_graph(named(pool))
+        return torch.compiler.allow_in_graph(pool)
 
     return of(1), of(2), of(3)
 
@@ -298,7 +352,9 @@ def supplied(x: Tensor, rank: int, windows: Any) -> tuple[Tensor, TorchWindows]:
     try:
         pg.plan(x.shape, given, axes=tuple(range(x.ndim - rank, x.ndim)))
     except (ValueError, TypeError) as error:
-        raise type(error)(re.sub(r"^[\w. ]+: [\w, ]+: ", "pool: windows: ", str(error))) from None
+        if not hasattr(error, "findings"):
+            raise
+        raise _error("pool", [replace(error.findings[0], argument="windows")]) from None
     axes = [w if isinstance(w, pg.Axis) else pg.Axis(n, *np.transpose(w)) for n, w in zip(lengths, given, strict=True)]
     rows = torch.from_numpy(np.concatenate([np.stack([axis.start, axis.stop], 1) for axis in axes]))
     cells = int(np.prod([axis.count.max(initial=1) for axis in axes]))

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.autograd import forward_ad
 
+from .._common.errors import ArgumentErrors
 from . import _kernels
 from ._tensors import Sizes, Tensor, TorchWindows, blank
 
@@ -39,10 +40,8 @@ def _refuse_tangent(x: Tensor) -> None:
     with torch._C._ForceDispatchKeyGuard(torch._C._dispatch_tls_local_include_set(), nothing):
         tangent = forward_ad.unpack_dual(x).tangent  # which below autograd can be read in this way only
     if tangent is not None:
-        raise NotImplementedError(
-            "poolgrad: input: got a dual tensor in compiled code, wanted forward mode inside of it: "
-            "torch.compile(lambda x, v: torch.func.jvp(f, (x,), (v,)))"
-        )
+        wanted = "forward mode inside of it: torch.compile(lambda x, v: torch.func.jvp(f, (x,), (v,)))"
+        ArgumentErrors("poolgrad").fail("input", "a dual tensor in compiled code", wanted, NotImplementedError)
 
 
 @_op("choose", f"(Tensor x, Tensor? windows, bool least, {_GEOMETRY}) -> (Tensor, Tensor)")

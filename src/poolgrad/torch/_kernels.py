@@ -1,15 +1,25 @@
-"""Run the operators on the memory of tensors, through the NumPy API; torch cannot trace this code."""
+"""Run the operators on the memory of tensors, through the NumPy API; torch cannot trace this code.
+
+The functions take tensors and check everything. `choice`, `average` and `places` prepare arrays' shortest way to the core, for plans and
+dtypes that have one; it may refuse an array (`UNREADABLE`), which then takes the way of the functions.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 import poolgrad as pg
 
-from .._windows.plan_cache import cache_plan
+from .._kernels import native
+from .._ops.semantics import Mean, Share, Start
+from .._pooling.operators import per_window
+from .._windows.plan_cache import SHORT, cache_plan
 from ._tensors import Sizes, Tensor, TorchWindows, axes_in_memory, plan, tensor, view
 
 
@@ -48,16 +58,125 @@ def apply(
         operator = _picking(index, windows, source, geometry)
     elif array.dtype.kind in "iub":
         return tensor(_whole_means(array, plan(source, geometry, windows), kind, divisor), geometry)
-    elif windows is None:
-        operator = _known(tuple(source), geometry, kind, divisor)
     else:
-        operator = _averaging(plan(source, geometry, windows), kind, divisor)
+        operator = _mean(tuple(source), windows, kind, divisor, geometry)
     return tensor((operator.T if transposed else operator)(array), geometry)
+
+
+UNREADABLE = (ValueError, TypeError)  # NaN, memory that is not aligned, taps of another dtype or outside their windows
+
+Kernel = Callable[[Any], Any]
+
+
+class Choice(NamedTuple):
+    """The shortest way to the best cells, to them and their taps, and to add numbers at their taps."""
+
+    select: Kernel
+    choose: Callable[[Any], tuple[Any, Any]]
+    place: Callable[[Any, Any], Any]
+
+
+def choice(windows: pg.Plan, dtype: torch.dtype, least: bool, geometry: TorchWindows) -> Choice | None:
+    """Return the kernels of `choose` and of its transpose; None for windows or results that need the checks of the NumPy API."""
+    cells = prod(windows.dest)
+    if dtype is torch.bool or _dilated(windows) or (cells > prod(windows.source) and cells > 2**24):
+        return None
+    flip = np.negative if dtype.is_floating_point else np.invert  # which turns the least into the best, and back
+    own = native.tap_type(windows)
+
+    uncut = pg.Plan(windows.source, {d: pg.Axis(a.length, a.start, a.stop) for d, a in _pooled(windows)})
+
+    select = partial(native.select, uncut, Start.INFINITY, whole=True)
+
+    def choose(array: Any) -> tuple[Any, Any]:
+        y, taps = native.choose(windows, array, True)
+        return y, taps.astype(np.uint32, copy=False).view(np.int32) if geometry.wide else taps
+
+    def select_least(array: Any) -> Any:
+        y = select(flip(array))
+        return flip(y, y)
+
+    def choose_least(array: Any) -> tuple[Any, Any]:
+        y, taps = choose(flip(array))
+        return flip(y, y), taps
+
+    def place(g: Any, taps: Any) -> Any:
+        return native.place(windows, g, taps.view(np.uint32).astype(own, copy=False) if geometry.wide else taps)
+
+    return Choice(select_least, choose_least, place) if least else Choice(select, choose, place)
+
+
+def _pooled(windows: pg.Plan) -> list[tuple[int, pg.Axis]]:
+    return [(d, axis) for d, axis in enumerate(windows.by_dimension) if axis is not None]
+
+
+def _dilated(windows: pg.Plan) -> bool:
+    return any(axis.step > 1 for axis in windows.axes)
+
+
+class Average(NamedTuple):
+    """The shortest way to take means, and to share numbers among the cells of their windows."""
+
+    fold: Kernel
+    spread: Kernel
+
+
+def average(
+    source: Sizes, windows: Tensor | None, kind: str, divisor: float, geometry: TorchWindows, dtype: torch.dtype
+) -> Average | None:
+    """Return the kernels of a mean and of its transpose; None for numbers or windows that need more than one call of the core."""
+    operator: Any = _mean(tuple(source), windows, kind, divisor, geometry)
+    made, by = operator.plan, operator.divisor
+    if dtype not in (torch.float32, torch.float64) or _dilated(made):
+        return None
+    if by is None:
+        whole, parts = (
+            partial(native.spread_whole, made, Share.RECIPROCAL),
+            partial(native.spread, made, Share.RECIPROCAL, False),
+        )
+        return Average(partial(native.fold, made, Mean.ONCE), whole if made.whole else parts)
+    total, spread = partial(native.fold, made, Mean.TOTAL), partial(native.spread, made, Share.WHOLE, False)
+    by = np.asarray(by, str(dtype).removeprefix("torch."))
+    if by.ndim == 0 and by == 1:
+        return Average(total, spread)
+
+    def fold(v: Any) -> Any:
+        sums = total(v)
+        return np.divide(sums, by, sums)
+
+    return Average(fold, lambda g: spread(g / by))
+
+
+def places(windows: pg.Plan, geometry: TorchWindows) -> Kernel | None:
+    """Return the function from taps to positions in their planes, from a table; None if the table is long."""
+    axes = axes_in_memory(len(windows.source), geometry)
+    pooled = dict(_pooled(windows))
+    plane = pg.Plan([n if d in axes else 1 for d, n in enumerate(windows.source)], pooled)
+    cells = prod(int(axis.count.max(initial=1)) for axis in pooled.values())
+    if cells * prod(plane.dest) > SHORT:
+        return None
+    last = np.broadcast_to(per_window(plane, "count") - 1, plane.dest)
+    taps = [np.minimum(t, last) for t in range(cells)]
+    table = np.stack([pg.Taps(_picked(plane, t), axes).plane() for t in taps], -1)
+    first = np.arange(0, table.size, cells).reshape(plane.dest)
+    return lambda found: table.take(first + found)
 
 
 def _picking(taps: Any, windows: Tensor | None, source: Sizes, geometry: TorchWindows) -> Any:
     array = view(taps, geometry)
-    return pg.picking(plan(source, geometry, windows), array.view(np.uint32) if geometry.wide else array)
+    return _picked(plan(source, geometry, windows), array.view(np.uint32) if geometry.wide else array)
+
+
+def _picked(windows: pg.Plan, taps: Any) -> Any:
+    return pg.picking(windows, taps)
+
+
+def _mean(
+    source: tuple[int, ...], windows: Tensor | None, kind: str, divisor: float, geometry: TorchWindows
+) -> pg.Linear:
+    if windows is None:
+        return _known(source, geometry, kind, divisor)
+    return _averaging(plan(source, geometry, windows), kind, divisor)
 
 
 def _averaging(windows: pg.Plan, kind: str, divisor: float) -> pg.Linear:
@@ -71,7 +190,7 @@ def _known(source: tuple[int, ...], geometry: TorchWindows, kind: str, divisor: 
 
 def _whole_means(array: Any, made: pg.Plan, kind: str, divisor: float) -> Any:
     """Return means of integers, exact and cut off toward zero, as torch does."""
-    pooled = {d: axis for d, axis in enumerate(made.by_dimension) if axis is not None}
+    pooled = dict(_pooled(made))
     return pg.avg_pool(
         array,
         list(pooled.values()),

@@ -101,8 +101,29 @@ def _orders(ndim: int, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 def unwatched(x: Tensor) -> bool:
     """Return True if x is a plain tensor and no transform, mode or trace is active, so that the dispatcher can be skipped."""
-    keys, active = torch._C._dispatch_keys(x), torch._C._dispatch_tls_local_include_set()
-    return type(x) in _TYPES and keys.raw_repr() in _PLAIN and active.raw_repr() in _IDLE
+    return type(x) in PLAIN_TYPES and _keys_of(x).raw_repr() in _PLAIN and _active_keys().raw_repr() in _IDLE
+
+
+def readable(x: Tensor) -> bool:
+    """Return True if `x.numpy()` is the memory of a plain tensor, or raises RuntimeError; no transform, mode or trace is active.
+
+    Cheaper than `unwatched`: it leaves it to NumPy's view to refuse negated and zero tensors, and those of transforms that ended.
+    """
+    return (
+        type(x) in PLAIN_TYPES
+        and x.is_cpu
+        and x.layout is _STRIDED
+        and not x.is_nested
+        and not _is_functional(x)
+        and _modes() == 0
+        and _transform() is None
+        and _trace() is None
+    )
+
+
+_STRIDED, _is_functional = torch.strided, torch._is_functional_tensor
+_modes, _transform = torch._C._len_torch_dispatch_stack, torch._C._functorch.peek_interpreter_stack
+_trace = torch._C._get_tracing_state
 
 
 def _keys(*names: str) -> int:
@@ -112,7 +133,8 @@ def _keys(*names: str) -> int:
     return keys.raw_repr()
 
 
-_TYPES = (torch.Tensor, torch.nn.Parameter)
+_keys_of, _active_keys = torch._C._dispatch_keys, torch._C._dispatch_tls_local_include_set
+PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
 _PLAIN = {_keys("CPU", "AutocastCPU"), _keys("CPU", "ADInplaceOrView", "AutogradCPU", "AutocastCPU")}
 _IDLE = {_keys("BackendSelect"), _keys("BackendSelect", "ADInplaceOrView")}  # in inference mode, and otherwise
 

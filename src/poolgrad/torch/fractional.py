@@ -10,8 +10,9 @@ from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from .._common.errors import ArgumentErrors, short_repr
 from . import _custom_ops, _kernels
 from ._arguments import checked, drawn, filled, fitting, flag, fraction, number, ranks, supplied
+from ._resolved import Best, Pool
 from ._tensors import Tensor, TorchWindows, unwatched
-from .functional import extreme, fold
+from .functional import best, mean
 
 
 class Draw(NamedTuple):
@@ -110,18 +111,31 @@ def _sampled(x: Tensor, rank: int, draw: Draw, samples: Any) -> Tensor:
     return samples
 
 
-def _planes(x: Tensor, rank: int, draw: Draw, samples: Tensor, return_indices: bool) -> Any:
+class _Planes(Pool):
     """Plane after plane, each with windows of its own, as torch pools."""
-    leading, lengths = x.shape[: x.ndim - rank], x.shape[x.ndim - rank :]
+
+    def __init__(self, pools: list[Best], indices: bool) -> None:
+        self.pools, self.indices = pools, indices
+
+    def traced(self, x: Tensor) -> Any:
+        """Return the best cells, with their positions if the caller wants them."""
+        leading = x.shape[: x.ndim - self.pools[0].geometry.rank]
+        planes = x.reshape(-1, *self.pools[0].source)
+        made = [pool.run(plane) for pool, plane in zip(self.pools, planes, strict=True)]
+        y, where = (torch.cat(column).reshape(*leading, *column[0].shape[1:]) for column in zip(*made, strict=True))
+        return (y, where) if self.indices else y
+
+
+def _by_plane(x: Tensor, rank: int, draw: Draw, samples: Tensor, return_indices: Any) -> Pool:
+    """Return the pool that draws the windows of each plane from a sample of its own."""
     if not x.numel():
         windows, geometry = _windows(x, rank, draw, samples.new_zeros(rank))
-        return extreme(x, windows, False, geometry, return_indices)
-    made = []
-    for plane, sample in zip(x.reshape(-1, 1, *lengths), samples.reshape(-1, rank), strict=True):
-        windows, geometry = _windows(plane, rank, draw, sample)
-        made.append(extreme(plane, windows, False, geometry, True))
-    y, where = (torch.cat(column).reshape(*leading, *column[0].shape[1:]) for column in zip(*made, strict=True))
-    return (y, where) if return_indices else y
+        return best(x, windows, False, geometry, return_indices)
+    plane = x.reshape(-1, 1, *x.shape[x.ndim - rank :])[0]
+    drawn = (_windows(plane, rank, draw, sample) for sample in samples.reshape(-1, rank))
+    return _Planes(
+        [best(plane, rows, False, geometry, True) for rows, geometry in drawn], flag("return_indices", return_indices)
+    )
 
 
 def _fractional_max_pool(
@@ -150,9 +164,9 @@ def _fractional_max_pool(
     draw = Draw(kernel_size, output_size, output_ratio, windows, seed, pseudo_random, overlapping)
     filled(x.shape, 1)
     if _random_samples is not None:
-        return _planes(x, rank, draw, _sampled(x, rank, draw, _random_samples), return_indices)
+        return _by_plane(x, rank, draw, _sampled(x, rank, draw, _random_samples), return_indices)
     rows, geometry = _windows(x, rank, draw)
-    return extreme(x, rows, False, geometry, return_indices)
+    return best(x, rows, False, geometry, return_indices)
 
 
 def _fractional_avg_pool(
@@ -177,8 +191,8 @@ def _fractional_avg_pool(
     rows, geometry = _windows(
         x, rank, Draw(kernel_size, output_size, output_ratio, windows, seed, pseudo_random, overlapping)
     )
-    return fold(x, rows, "mean", 1.0, geometry)
+    return mean(x, rows, "mean", 1.0, geometry)
 
 
-fractional_max_pool1d, fractional_max_pool2d, fractional_max_pool3d = ranks(_fractional_max_pool)
-fractional_avg_pool1d, fractional_avg_pool2d, fractional_avg_pool3d = ranks(_fractional_avg_pool)
+fractional_max_pool1d, fractional_max_pool2d, fractional_max_pool3d = ranks(_fractional_max_pool, remember=False)
+fractional_avg_pool1d, fractional_avg_pool2d, fractional_avg_pool3d = ranks(_fractional_avg_pool, remember=False)

@@ -11,30 +11,23 @@ from typing import Any
 import torch
 
 from .._common.errors import ArgumentErrors, short_repr
-from . import _custom_ops, _kernels
 from ._arguments import affordable, checked, filled, flag, integers, number, ranks, sharing, sliding
-from ._autograd import Apply, Choose, run
-from ._tensors import Tensor, TorchWindows, unwatched
+from ._resolved import Best, Means, Pool, Unpooling
+from ._tensors import Tensor, TorchWindows
 
 
-def extreme(x: Tensor, windows: Tensor | None, least: bool, geometry: TorchWindows, return_indices: bool) -> Any:
-    """Return the best cell of each window, with its index if `return_indices`."""
-    return_indices = flag("return_indices", return_indices)
-    y, taps = run(Choose, x, windows, least, geometry)
-    if not return_indices:
-        return y
-    if unwatched(taps):
-        return y, _kernels.positions(taps, windows, x.shape, geometry)
-    return y, _custom_ops.positions(taps, windows, x.shape, *geometry)
+def best(x: Tensor, windows: Tensor | None, least: bool, geometry: TorchWindows, return_indices: Any) -> Best:
+    """Return the pool that finds the best cell of each window, with its index if `return_indices`."""
+    return Best(x, geometry, windows, least, flag("return_indices", return_indices))
 
 
-def fold(x: Tensor, windows: Tensor | None, kind: str, divisor: float, geometry: TorchWindows) -> Tensor:
-    """Return sums over windows, divided."""
+def mean(x: Tensor, windows: Tensor | None, kind: str, divisor: float, geometry: TorchWindows) -> Means:
+    """Return the pool that takes sums over windows, divided."""
     if x.dtype is torch.bool:
         ArgumentErrors("pool").fail(
             "input", "dtype torch.bool", "numbers: a mean of truth values is x.float()'s", TypeError
         )
-    return run(Apply, x, None, windows, kind, divisor, False, x.shape, geometry)
+    return Means(x, geometry, windows, kind, divisor)
 
 
 def _max_pool(
@@ -54,7 +47,7 @@ def _max_pool(
     ([[[3.0, 2.0]]], [[[3.0, 3.0, 3.0, 2.0]]])
     """
     x = checked(input, rank)
-    return extreme(x, None, False, sliding(x, rank, kernel_size, stride, padding, dilation, ceil_mode), return_indices)
+    return best(x, None, False, sliding(x, rank, kernel_size, stride, padding, dilation, ceil_mode), return_indices)
 
 
 def _min_pool(
@@ -73,7 +66,7 @@ def _min_pool(
     [[[1.0, 0.0]]]
     """
     x = checked(input, rank)
-    return extreme(x, None, True, sliding(x, rank, kernel_size, stride, padding, dilation, ceil_mode), return_indices)
+    return best(x, None, True, sliding(x, rank, kernel_size, stride, padding, dilation, ceil_mode), return_indices)
 
 
 def _avg_pool(
@@ -96,8 +89,8 @@ def _avg_pool(
     geometry = sliding(x, rank, kernel_size, stride, padding, 1, ceil_mode)
     padded = flag("count_include_pad", count_include_pad) and any(geometry.padding)
     if divisor_override is not None:
-        return fold(x, None, "sum", _divisor(number(divisor_override)), geometry)
-    return fold(x, None, "padded" if padded else "mean", 1.0, geometry)
+        return mean(x, None, "sum", _divisor(number(divisor_override)), geometry)
+    return mean(x, None, "padded" if padded else "mean", 1.0, geometry)
 
 
 def _divisor(value: Any) -> float:
@@ -124,11 +117,30 @@ def _lp_pool(
     if not x.dtype.is_floating_point:
         ArgumentErrors("pool").fail("input", f"dtype {x.dtype}", "a floating dtype", TypeError)
     geometry = sliding(x, rank, kernel_size, stride, 0, 1, ceil_mode)
-    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x  # a power of a half may leave its range
-    total = fold((wide if norm_type == 2 else wide.abs()).pow(norm_type), None, "sum", 1.0, geometry)
-    empty = (total == 0).to(total.dtype)
-    y = (total + empty).pow(1 / norm_type) * (1 - empty)
-    return y if wide is x else y.to(x.dtype)
+    return _Norm(x, norm_type, geometry)
+
+
+class _Norm(Pool):
+    """The p-norm of each window, from sums of powers."""
+
+    def __init__(self, x: Tensor, p: float, geometry: TorchWindows) -> None:
+        self.p, self.dtype = p, x.dtype
+        self.wide = (
+            torch.float32 if x.dtype in (torch.float16, torch.bfloat16) else x.dtype
+        )  # a half has too few powers
+        self.sums = Means(x, geometry, None, "sum", dtype=self.wide)
+
+    def short(self) -> bool:
+        """Return True if the tables of the windows are short enough to keep."""
+        return self.sums.short()
+
+    def traced(self, x: Tensor) -> Tensor:
+        """Return the norms."""
+        wide = x.to(self.wide)
+        total = self.sums.run((wide if self.p == 2 else wide.abs()).pow(self.p))
+        empty = (total == 0).to(total.dtype)
+        y = (total + empty).pow(1 / self.p) * (1 - empty)
+        return y.to(self.dtype)
 
 
 def _adaptive_max_pool(rank: int, input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
@@ -138,7 +150,7 @@ def _adaptive_max_pool(rank: int, input: Tensor, output_size: Any, return_indice
     [[[2.0, 4.0, 6.0]]]
     """
     x = checked(input, rank)
-    return extreme(x, None, False, sharing(x, rank, output_size, 1), return_indices)
+    return best(x, None, False, sharing(x, rank, output_size, 1), return_indices)
 
 
 def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Any) -> Tensor:
@@ -149,7 +161,7 @@ def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Any) -> Tensor:
     """
     x = checked(input, rank)
     first = 1 if rank == 3 else x.ndim - rank  # the rules of torch
-    return fold(x, None, "mean", 1.0, sharing(x, rank, output_size, first))
+    return mean(x, None, "mean", 1.0, sharing(x, rank, output_size, first))
 
 
 def _max_unpool(
@@ -179,7 +191,7 @@ def _max_unpool(
         ArgumentErrors("pool").fail("reduce", short_repr(reduce), "'sum' or 'assign'")
     source = (*y.shape[: y.ndim - rank], *_unpooled(y, rank, kernel_size, stride, padding, output_size))
     kind = "add" if reduce == "sum" else "assign"
-    return run(Apply, y, where.to(torch.int64), None, kind, 1.0, True, source, TorchWindows(rank))
+    return Unpooling(y, where.to(torch.int64), kind, source, rank)
 
 
 def _unpooled(y: Tensor, rank: int, kernel_size: Any, stride: Any, padding: Any, output_size: Any) -> tuple[int, ...]:
@@ -211,4 +223,4 @@ avg_pool1d, avg_pool2d, avg_pool3d = ranks(_avg_pool)
 lp_pool1d, lp_pool2d, lp_pool3d = ranks(_lp_pool)
 adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = ranks(_adaptive_max_pool)
 adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = ranks(_adaptive_avg_pool)
-max_unpool1d, max_unpool2d, max_unpool3d = ranks(_max_unpool)
+max_unpool1d, max_unpool2d, max_unpool3d = ranks(_max_unpool, remember=False)

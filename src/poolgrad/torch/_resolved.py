@@ -1,0 +1,288 @@
+"""Pools with resolved arguments: windows, layout and kernels for tensors of one shape and dtype.
+
+A public function resolves its arguments once and keeps the pool (`_arguments.ranks`). `plain` runs the core on the memory of a tensor
+that nothing watches; `traced` goes through torch's transforms and dispatcher. Backward uses the kernels that forward used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch.autograd import forward_ad
+
+from .._windows.plan_cache import SHORT, entries
+from . import _custom_ops, _kernels
+from ._autograd import Apply, Choose, run
+from ._tensors import Sizes, Tensor, TorchWindows, plan, readable, tensor, unwatched, view
+
+_is_grad_enabled = torch.is_grad_enabled
+_FEW = 4096  # cells that NumPy copies faster than torch
+
+
+class Pool:
+    """A pool with resolved arguments."""
+
+    def plain(self, x: Tensor) -> Any:
+        """Pool a tensor that `readable` accepts."""
+        return self.traced(x)
+
+    def traced(self, x: Tensor) -> Any:
+        """Pool any tensor."""
+        raise NotImplementedError
+
+    def run(self, x: Tensor) -> Any:
+        """Pool a tensor on the shortest way that it allows."""
+        return self.plain(x) if readable(x) else self.traced(x)
+
+    def short(self) -> bool:
+        """Return True if the tables of the windows are short enough to keep the pool."""
+        raise NotImplementedError
+
+
+class CorePool(Pool):
+    """A pool that calls the core once in each direction.
+
+    `array` views a tensor as the array that the core reads, and `tensor` a result of the core as a tensor.
+    `value` and `forward` run it on the memory of x; `forward` also returns the tensor that backward needs, or None. `pull` runs its
+    transpose on the memory of g, `pull_traced` on any g.
+    """
+
+    indices = False  # True if the caller wants positions, too
+    array: Callable[[Tensor], Any]
+    tensor: Callable[[Any], Tensor]
+
+    def __init__(
+        self, source: Sizes, dtype: torch.dtype, geometry: TorchWindows, windows: Tensor | None = None
+    ) -> None:
+        self.source, self.dtype, self.geometry, self.windows = source, dtype, geometry, windows
+        self.array, self.tensor = partial(view, geometry=geometry), partial(tensor, geometry=geometry)
+        if not geometry.last and dtype is not torch.bfloat16:  # no axis moves, and NumPy has the dtype
+            self.array, self.tensor = _array, torch.from_numpy
+
+    def plain(self, x: Tensor) -> Any:
+        """Pool a tensor that `readable` accepts; record the pool in torch's graph only if a derivative is wanted."""
+        if forward_ad._current_level >= 0:
+            return self.traced(x)
+        try:
+            if x.requires_grad and _is_grad_enabled():
+                return _record(x, self)
+            if not self.indices:
+                return self.value(x)
+            y, taps = self.forward(x)
+        except RuntimeError:  # from x.numpy(): x is more than its memory, as a negated view is
+            return self.traced(x)
+        return y, self.positions(taps)
+
+    def value(self, x: Tensor) -> Tensor:
+        """Return the result alone."""
+        return self.forward(x)[0]
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return the result, and the tensor that backward needs."""
+        raise NotImplementedError
+
+    def positions(self, taps: Any) -> Tensor:
+        """Return torch's indices."""
+        raise NotImplementedError
+
+    def backward(self, g: Tensor, kept: Tensor | None = None) -> Tensor:
+        """Return the gradient with respect to x."""
+        if readable(g) and forward_ad._current_level < 0 and not (g.requires_grad and _is_grad_enabled()):
+            try:
+                return self.pull(g, kept)
+            except (RuntimeError, *_kernels.UNREADABLE):
+                pass
+        return self.pull_traced(g, kept)
+
+    def pull(self, g: Tensor, kept: Any) -> Tensor:
+        """Return the gradient of a tensor that `readable` accepts."""
+        return self.pull_traced(g, kept)
+
+    def pull_traced(self, g: Tensor, kept: Any) -> Tensor:
+        """Return the gradient of any tensor."""
+        raise NotImplementedError
+
+    def short(self) -> bool:
+        """Return True if the tables of the windows are short enough to keep the pool."""
+        return entries(self.plan) <= SHORT
+
+    @property
+    def plan(self) -> Any:
+        """The windows, with the axes in memory order."""
+        return plan(self.source, self.geometry, self.windows)
+
+
+def _array(x: Tensor) -> Any:
+    """View a tensor as the array that the core reads."""
+    if x.is_contiguous():
+        return x.numpy()
+    return np.ascontiguousarray(x.numpy()) if x.numel() < _FEW else x.contiguous().numpy()
+
+
+class Best(CorePool):
+    """The best cell of each window, and its position if the caller wants it."""
+
+    def __init__(
+        self, x: Tensor, geometry: TorchWindows, windows: Tensor | None, least: bool, return_indices: bool
+    ) -> None:
+        super().__init__(x.shape, x.dtype, geometry, windows)
+        self.least, self.indices = least, return_indices
+
+    @cached_property
+    def _kernel(self) -> _kernels.Choice | None:
+        return _kernels.choice(self.plan, self.dtype, self.least, self.geometry)
+
+    def traced(self, x: Tensor) -> Any:
+        """Return the best cells, and their positions."""
+        y, taps = run(Choose, x, self.windows, self.least, self.geometry)
+        if not self.indices:
+            return y
+        if unwatched(taps):
+            return y, self.positions(taps)
+        return y, _custom_ops.positions(taps, self.windows, x.shape, *self.geometry)
+
+    def value(self, x: Tensor) -> Tensor:
+        """Return the best cells."""
+        kernel = self._kernel
+        if kernel is not None:
+            try:
+                return self.tensor(kernel.select(self.array(x)))
+            except _kernels.UNREADABLE:
+                pass
+        return self.forward(x)[0]
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the best cells and their taps."""
+        kernel = self._kernel
+        if kernel is not None:
+            try:
+                y, taps = kernel.choose(self.array(x))
+                return self.tensor(y), self.tensor(taps)
+            except _kernels.UNREADABLE:
+                pass
+        return _kernels.choose(x, self.windows, self.least, self.geometry)
+
+    def pull(self, g: Tensor, kept: Any) -> Tensor:
+        """Add each cell of g at its tap."""
+        if self._kernel is None:
+            return self.pull_traced(g, kept)
+        return self.tensor(self._kernel.place(self.array(g), self.array(kept)))
+
+    def pull_traced(self, g: Tensor, kept: Any) -> Tensor:
+        """Add each cell of g at its tap."""
+        dx: Tensor = run(Apply, g, kept, self.windows, "taps", 1.0, True, self.source, self.geometry)
+        return dx
+
+    @cached_property
+    def _places(self) -> Any:
+        return _kernels.places(self.plan, self.geometry) if self.windows is None else None
+
+    def positions(self, taps: Tensor) -> Tensor:
+        """Return the positions of the taps in their planes."""
+        if self._places is None:
+            return _kernels.positions(taps, self.windows, self.source, self.geometry)
+        return self.tensor(self._places(self.array(taps)))
+
+
+class Means(CorePool):
+    """Sums over windows, divided: `kind` and `divisor` as in `_kernels.apply`."""
+
+    def __init__(
+        self,
+        x: Tensor,
+        geometry: TorchWindows,
+        windows: Tensor | None,
+        kind: str,
+        divisor: float = 1.0,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(x.shape, dtype or x.dtype, geometry, windows)
+        self.kind, self.divisor = kind, divisor
+
+    @cached_property
+    def _kernel(self) -> _kernels.Average | None:
+        return _kernels.average(self.source, self.windows, self.kind, self.divisor, self.geometry, self.dtype)
+
+    def traced(self, x: Tensor) -> Any:
+        """Return the means."""
+        return run(Apply, x, None, self.windows, self.kind, self.divisor, False, x.shape, self.geometry)
+
+    def value(self, x: Tensor) -> Tensor:
+        """Return the means."""
+        kernel = self._kernel
+        if kernel is not None:
+            try:
+                return self.tensor(kernel.fold(self.array(x)))
+            except _kernels.UNREADABLE:
+                pass
+        return _kernels.apply(x, None, self.windows, self.kind, self.divisor, False, self.source, self.geometry)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, None]:
+        """Return the means."""
+        return self.value(x), None
+
+    def pull(self, g: Tensor, kept: Any) -> Tensor:
+        """Give each cell of a window its share of g."""
+        if self._kernel is None:
+            return self.pull_traced(g, kept)
+        return self.tensor(self._kernel.spread(self.array(g)))
+
+    def pull_traced(self, g: Tensor, kept: Any) -> Tensor:
+        """Give each cell of a window its share of g."""
+        dx: Tensor = run(Apply, g, None, self.windows, self.kind, self.divisor, True, self.source, self.geometry)
+        return dx
+
+
+class Unpooling(CorePool):
+    """Values at their positions in planes of zeros: added up where positions repeat (`kind` "add"), or the last one ("assign")."""
+
+    def __init__(self, x: Tensor, index: Tensor, kind: str, source: Sizes, rank: int) -> None:
+        super().__init__(source, x.dtype, TorchWindows(rank))
+        self.index, self.kind = index, kind
+
+    def traced(self, x: Tensor) -> Any:
+        """Return the planes."""
+        return run(Apply, x, self.index, None, self.kind, 1.0, True, self.source, self.geometry)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the planes and the positions."""
+        if not unwatched(self.index):
+            raise RuntimeError("positions that torch watches")
+        return _kernels.apply(x, self.index, None, self.kind, 1.0, True, self.source, self.geometry), self.index
+
+    def pull_traced(self, g: Tensor, kept: Any) -> Tensor:
+        """Return g at the positions."""
+        dy: Tensor = run(Apply, g, kept, None, self.kind, 1.0, False, self.source, self.geometry)
+        return dy
+
+
+class _Recorded(torch.autograd.Function):
+    """A pool of a plain tensor in torch's graph."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, pool: CorePool) -> Any:
+        """Run the pool; save the tensor that backward needs."""
+        y, kept = pool.forward(x)
+        ctx.pool = pool
+        if kept is None:
+            return y
+        ctx.save_for_backward(kept)
+        ctx.set_materialize_grads(False)
+        if not pool.indices:
+            return y
+        where = pool.positions(kept)
+        ctx.mark_non_differentiable(where)
+        return y, where
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor | None, _: Any = None) -> Any:
+        """Run the transpose of the pool."""
+        kept = ctx.saved_tensors  # raises an error if the graph is gone
+        return (None if g is None else ctx.pool.backward(g, *kept)), None
+
+
+_record = super(torch.autograd.Function, _Recorded).apply  # skips torch's code for transforms, of which none is active
