@@ -49,3 +49,32 @@ def test_each_training_step_has_the_windows_of_its_number(name, kind, rank, resu
     axes = tuple(range(1, rank + 1))
     for step, y in enumerate(results[name]["ranks"][f"{kind}{rank}"]):
         assert y == pool(x, 1.6, seed=(9, step), axes=axes).tolist()
+
+
+ON_TORCH = """
+import os
+os.environ["KERAS_BACKEND"] = "torch"
+import torch, poolgrad.keras as pk
+x = torch.arange(2 * 7 * 6 * 2.0, dtype=torch.float64).sin().reshape(2, 7, 6, 2)
+words = {"data_format": "channels_last", "dtype": "float64"}
+mean = pk.FractionalAveragePooling2D(1.5, seed=3, **words)
+choose, restore = pk.MaxPoolingWithTaps(3, 2, padding="same", **words), pk.MaxUnpooling(3, 2, padding="same", size=(7, 6), **words)
+best = pk.FractionalMaxPooling2D(1.5, seed=3, overlapping=True, **words)
+for f in (mean, best, lambda x: restore(*choose(x))):
+    assert torch.autograd.gradcheck(f, x.clone().requires_grad_(), check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(f, x.clone().requires_grad_())
+    y, pushed = torch.func.jvp(f, (x,), (x.cos(),))
+    assert torch.equal(y, f(x))
+whole = pk.FractionalAveragePooling2D(1.5, seed=3, data_format="channels_last", dtype="int32")(x.mul(99).int())
+assert isinstance(whole, torch.Tensor)
+assert whole.dtype == torch.float64
+y, taps = pk.MaxPoolingWithTaps((17, 17), 3, data_format="channels_first")(torch.rand(1, 2, 20, 20))
+assert taps.dtype == torch.int32
+assert pk.MaxUnpooling((17, 17), 3, size=20, data_format="channels_first")(y, taps).shape == (1, 2, 20, 20)
+"""
+
+
+@pytest.mark.skipif("torch" not in BACKENDS, reason="torch is not installed")
+def test_on_torch_the_layers_have_every_derivative_and_return_tensors():
+    done = python("-c", ON_TORCH, timeout=600)
+    assert done.returncode == 0, done.stderr[-3000:]

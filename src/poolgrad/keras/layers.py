@@ -315,9 +315,8 @@ class MaxUnpooling(_Sliding):
 
     @staticmethod
     def _values(taps: Any, frame: Frame) -> Any:
-        if keras.backend.backend() == "torch":
-            return taps.numpy().astype(frame.taps)
-        return keras.ops.cast(taps, str(frame.taps))
+        kind = MaxPoolingWithTaps._tap_type(frame) if keras.backend.backend() == "torch" else str(frame.taps)
+        return keras.ops.cast(taps, kind)
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that rebuild the layer."""

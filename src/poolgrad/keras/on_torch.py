@@ -1,73 +1,24 @@
-"""The pools on torch tensors, as far as the layers need them: reverse and forward mode, to any order."""
+"""The pools of the layers on torch tensors: axes and windows as Keras has them, over the derivatives of `poolgrad.torch`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import torch
 
 from .._common.errors import ArgumentErrors
 from .._frameworks.pools import Chosen, pool
-from .._frameworks.spec import Frame, PoolSpec, carry, select
+from .._frameworks.spec import Frame, PoolSpec
+from ..torch._autograd import Apply, Choose, run
+from ..torch._tensors import TorchWindows, channels_last, tensor, view
 
-
-def _array(tensor: Any) -> Any:
-    """View the memory of a tensor as a NumPy array; torch exposes bfloat16 only as integers."""
-    tensor = tensor.detach().contiguous()
-    if tensor.dtype == torch.bfloat16:
-        return tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
-    return tensor.numpy()
-
-
-def _tensor(array: Any) -> Any:
-    array = np.ascontiguousarray(array)
-    if array.dtype == ml_dtypes.bfloat16:
-        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(array if array.flags.writeable else array.copy())
-
-
-class _Carry(torch.autograd.Function):
-    """An operator on a tensor; its derivative is its transpose, which is again one of these."""
-
-    @staticmethod
-    def forward(ctx: Any, v: Any, rule: PoolSpec, back: bool, *arrays: Any) -> Any:
-        ctx.rest = (rule, back, *arrays)
-        return _tensor(carry(rule, back, _array(v), *arrays))
-
-    @staticmethod
-    def backward(ctx: Any, g: Any) -> Any:
-        rule, back, *arrays = ctx.rest
-        return _Carry.apply(g, rule, not back, *arrays), None, None, *(None for _ in arrays)
-
-    @staticmethod
-    def jvp(ctx: Any, dv: Any, *_: Any) -> Any:
-        return _Carry.apply(dv, *ctx.rest)
-
-
-class _Known(torch.autograd.Function):
-    """A result y already pooled from x; the operator of the spec gives its derivative."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Any, y: Any, rule: PoolSpec, *arrays: Any) -> Any:
-        ctx.rest = (rule, *arrays)
-        return _tensor(y)
-
-    @staticmethod
-    def backward(ctx: Any, g: Any) -> Any:
-        rule, *arrays = ctx.rest
-        return _Carry.apply(g, rule, True, *arrays), None, None, *(None for _ in arrays)
-
-    @staticmethod
-    def jvp(ctx: Any, dx: Any, *_: Any) -> Any:
-        rule, *arrays = ctx.rest
-        return _Carry.apply(dx, rule, False, *arrays)
+_ARRAY = TorchWindows(0)  # no windows: the axes of an array are those of its tensor
 
 
 class _Torch:
-    """The torch backend of the pools; every number is known when a pool runs, and windows and taps stay in NumPy."""
+    """The torch backend of the pools. Windows stay in NumPy; taps are tensors, as `poolgrad.torch` has them."""
 
     def describe(self, op: str, x: Any) -> tuple[Any, tuple[int, ...], np.dtype[Any]]:
         if isinstance(x, np.ndarray):
@@ -75,7 +26,7 @@ class _Torch:
         if x.device.type != "cpu":
             wanted = "one on the CPU: x.cpu(), or KERAS_TORCH_DEVICE=cpu before Keras is imported"
             ArgumentErrors(op).fail("x", f"a tensor on {x.device}", wanted)
-        return x, tuple(x.shape), _array(x[:0] if x.ndim else x).dtype
+        return x, tuple(x.shape), np.dtype(str(x.dtype).removeprefix("torch."))
 
     def accept(self, op: str, x: Any, frame: Frame) -> None:
         pass
@@ -84,21 +35,28 @@ class _Torch:
         return values
 
     def seed(self, op: str, seed: Any) -> Any:
-        return _array(seed) if isinstance(seed, torch.Tensor) else None
+        return view(seed, _ARRAY) if isinstance(seed, torch.Tensor) else None
 
     def select(self, rule: PoolSpec, x: Any, windows: Any) -> tuple[Any, Any]:
-        array = _array(x)
-        y, taps = select(rule, array, windows)
-        return _Known.apply(x, y, rule, windows, array if taps is None else taps), taps
+        moved, geometry, rows = _moved(rule.frame, x, windows)
+        y, taps = run(Choose, moved, rows, rule.least, geometry)
+        return _back(rule.frame, y), _back(rule.frame, taps)
 
     def linear(self, rule: PoolSpec, back: bool, v: Any, windows: Any, *state: Any) -> Any:
-        return _Carry.apply(v, rule, back, windows, *state)
+        moved, geometry, rows = _moved(rule.frame, v, windows)
+        index = _moved(rule.frame, state[0], windows)[0] if rule.kind == "pick" else None
+        shape = moved.shape[: moved.ndim - geometry.rank]
+        source = (*shape, *(n for _, n, _, _ in rule.frame.axes)) if back else moved.shape
+        kind = "mean" if index is None else "taps"
+        return _back(rule.frame, run(Apply, moved, index, rows, kind, 1.0, back, source, geometry))
 
     def compute(self, function: Callable[..., Any], shape: tuple[Any, ...], dtype: Any, *arrays: Any) -> Any:
-        return function(*arrays)
+        known = [view(a, _ARRAY) if isinstance(a, torch.Tensor) else a for a in arrays]
+        made = function(*known)
+        return tensor(made, _ARRAY) if any(isinstance(a, torch.Tensor) for a in arrays) else made
 
     def constant_of(self, x: Any) -> Any:
-        return _array(x)
+        return x.detach()
 
     def cast(self, x: Any, dtype: Any) -> Any:
         return x.to(dtype)
@@ -108,6 +66,22 @@ class _Torch:
 
     def chosen(self, values: Any, windows: Any, rule: PoolSpec) -> Chosen[Any]:
         return Taps(values, windows, rule)
+
+
+def _moved(frame: Frame, x: Any, windows: Any) -> tuple[Any, TorchWindows, Any]:
+    """Return x with its pooled axes at the end, and the windows along them as `poolgrad.torch` has them."""
+    dims = [d for d, _, _, _ in frame.axes]
+    moved = x.movedim(dims, list(range(x.ndim - len(dims), x.ndim)))
+    steps, sizes = tuple(step for _, _, _, step in frame.axes), tuple(m for _, _, m, _ in frame.axes)
+    last = channels_last(moved, len(dims))
+    geometry = TorchWindows(len(dims), dilation=steps, sizes=sizes, last=last, wide=frame.cells > 256)
+    return moved, geometry, torch.from_numpy(np.ascontiguousarray(windows[:2].T, np.int64))
+
+
+def _back(frame: Frame, y: Any) -> Any:
+    """Return y with its pooled axes where Keras has them."""
+    dims = [d for d, _, _, _ in frame.axes]
+    return y.movedim(list(range(y.ndim - len(dims), y.ndim)), dims)
 
 
 _BACKEND = _Torch()
