@@ -166,7 +166,7 @@ def made_wheel(path: Path, *, leave: str = "", stray: str = "", false: str = "")
         name: p.read_bytes()
         for name, p in files.items()
         if p.is_file()
-        and p.suffix in {".py", ".pyi", ".json", ".js", ".css", ".html", ".svg", ".png", ".typed", ".cpp"}
+        and p.suffix in {".py", ".pyi", ".json", ".js", ".css", ".html", ".svg", ".png", ".typed", ".cpp", ".md"}
     }
     content |= {"poolgrad/_core.abi3.so": b"code", f"{info}/sboms/poolgrad.cdx.json": json.dumps(bill).encode()}
     content |= {f"{info}/{name}": b"" for name in ("WHEEL", "entry_points.txt", "licenses/LICENSE")}
