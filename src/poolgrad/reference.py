@@ -64,7 +64,7 @@ def fold(plan: Plan, mean: Mean, x: Array) -> Array:
     plan : Plan
         The windows.
     mean : Mean
-        How the sum becomes a mean, and in which dtype it is added up.
+        The rule that turns a sum into a mean, and the dtype of the sum.
     x : ndarray
         The array to pool, of shape `plan.source`.
 

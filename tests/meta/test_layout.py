@@ -20,6 +20,7 @@ MIRRORED = {  # the folder of tests: the folders and files that its tests are na
     "public": ["."],
     "studio": ["studio"],
     "torch": ["torch"],
+    "windows": ["_windows"],
 }
 OTHERS = {  # the folder of tests: its subject, which is more than one module
     "benchmarks": "the benchmark as a whole",
@@ -29,7 +30,6 @@ OTHERS = {  # the folder of tests: its subject, which is more than one module
     "kernels": "the verbs of the core, by `_kernels/native.py`",
     "meta": "tests of tests, documents and packages",
     "robustness": "crashes, memory, forks, interrupts, threads, hostile and random calls",
-    "windows": "axes, plans, makers of windows and their cache",
 }
 VAGUE = {"corners", "limits", "misc", "more", "other", "rare", "various", "ways"}
 

@@ -5,6 +5,8 @@ import pytest
 from support import Case, arguments
 
 from poolgrad import raw_ops
+from poolgrad._common.errors import ArgumentErrors
+from poolgrad._ops.bind import bind
 from poolgrad._ops.table import OPS
 
 SIZES = {"ksize": [1, 2, 2, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}
@@ -108,3 +110,15 @@ def test_int32_positions_in_a_huge_input_are_refused():
     x = np.lib.stride_tricks.as_strided(np.zeros(1, np.int8), (1, 2**16, 2**16, 1), (0, 0, 0, 0))
     with pytest.raises(ValueError, match="Targmax: got int32, wanted int64"):
         raw_ops.MaxPoolWithArgmax(input=x, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="SAME", Targmax="int32")
+
+
+@pytest.mark.parametrize(("columns", "fits"), [(2**15, True), (2**15 + 1, False)])
+def test_int32_holds_the_positions_of_at_most_2_to_the_31_elements(columns, fits):
+    x = np.broadcast_to(np.zeros((), np.float32), (1, 2**16, columns, 1))
+    problems, sizes = ArgumentErrors("MaxPoolWithArgmax"), {"ksize": [1, 1, 1, 1], "strides": [1, 1024, 1024, 1]}
+    words = {**sizes, "padding": "VALID", "Targmax": "int32", "include_batch_in_index": False}
+    if fits:
+        assert bind(OPS["MaxPoolWithArgmax"], {"input": x}, words, problems).index == "int32"
+    else:
+        with pytest.raises(ValueError, match="MaxPoolWithArgmax: Targmax: got int32, wanted int64"):
+            bind(OPS["MaxPoolWithArgmax"], {"input": x}, words, problems)

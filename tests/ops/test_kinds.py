@@ -1,4 +1,4 @@
-"""Kinds of argument: each reads what it writes, accepts what it reads, and is all that a new kind needs."""
+"""Each kind of argument parses its own text and accepts the parsed value; a new kind needs one class."""
 
 from __future__ import annotations
 

@@ -88,6 +88,7 @@ def check(graph: Json | Graph, page: str | None = None, cache: Cache | None = No
 
     Examples
     --------
+    >>> from poolgrad.graph.service import new_graph
     >>> check(new_graph())
     {'page': 'page', 'nodes': {}, 'problems': [], 'warnings': []}
     """
@@ -130,6 +131,8 @@ def run(graph: Json | Graph, page: str | None = None, cache: Cache | None = None
         True: blocks may read files. False: only data that the graph embeds.
     lock : context manager, optional
         Held while blocks run, if others use the cache too.
+    known : collection of str, optional
+        References of arrays that the caller has already; their values are left out.
 
     Returns
     -------
@@ -143,6 +146,7 @@ def run(graph: Json | Graph, page: str | None = None, cache: Cache | None = None
 
     Examples
     --------
+    >>> from poolgrad.graph.service import new_graph
     >>> run(new_graph())["nodes"]
     {}
     """

@@ -32,7 +32,7 @@ class Repair:
     Attributes
     ----------
     label : str
-        What the change does, in a few words.
+        A few words about the change.
     edits : tuple of dict
         The edits, as data.
     """
@@ -50,7 +50,7 @@ class Problem:
     node, pin : str or None
         The block and its pin; None for a problem of the page.
     got, expected : str
-        What came, and what was wanted.
+        The received and the expected value.
     at, length : int
         Position and length of the wrong part of the pin's text; `at` is None if no text is wrong.
     expected_shape, got_shape : tuple of int or None

@@ -288,7 +288,7 @@ def export(graph: Json | Graph, page: str | None = None, kind: str = "json", cac
     kind : {'json', 'python', 'html', 'npz'}, default 'json'
         The kind of file.
     cache : Cache, optional
-        Where results are kept between calls.
+        Keeps results between calls.
     paths : bool, default False
         True: blocks may read files. False: only data that the graph embeds.
     lock : context manager, optional

@@ -26,7 +26,7 @@ class Session:
     scope : Scope
         The page to run.
     cache : Cache, optional
-        Where results are kept. Default: a cache of its own, 256 MB.
+        Keeps results. Default: a new cache of 256 MB.
 
     Attributes
     ----------
