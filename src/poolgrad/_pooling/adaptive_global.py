@@ -210,8 +210,8 @@ def adaptive_max_pool(
         The array to pool, of any rank: a NumPy array, a list, or anything with a buffer,
         `__array__` or DLPack. A `Var` if the pool is part of a function that is differentiated.
     size : int, sequence of int or None, or None
-        The number of windows: one for all pooled axes, or one for each. None leaves an axis as it
-        is.
+        The number of windows: one for all pooled axes, or one for each. None leaves an axis
+        unpooled.
     axes : int or sequence of int, optional
         The axes to pool, in ascending order. Default: all of them.
     layout : str, optional
@@ -328,8 +328,8 @@ def adaptive_avg_pool(
         The array to pool, of any rank: a NumPy array, a list, or anything with a buffer,
         `__array__` or DLPack. A `Var` if the pool is part of a function that is differentiated.
     size : int, sequence of int or None, or None
-        The number of windows: one for all pooled axes, or one for each. None leaves an axis as it
-        is.
+        The number of windows: one for all pooled axes, or one for each. None leaves an axis
+        unpooled.
     axes : int or sequence of int, optional
         The axes to pool, in ascending order. Default: all of them.
     layout : str, optional

@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._common.arrays import Array, as_array
 from .._common.errors import ArgumentErrors, short_repr
 from .operators import Linear, Traced
-from .types import Int, Numbers, S
+from .types import Int, Number, Numbers, S
 
 Pullback = Callable[["Var"], "Var"]
 Parents = tuple[tuple["Var", Pullback], ...]
@@ -496,7 +496,7 @@ def vjp(f: Function, x: Var) -> tuple[Var, Callable[[Var | ArrayLike], Var]]: ..
 @overload
 def vjp(f: Function, x: NDArray[S]) -> tuple[NDArray[S], ArrayPullback[S]]: ...
 @overload
-def vjp(f: Function, x: ArrayLike) -> tuple[Numbers, ArrayPullback[np.number[Any]]]: ...
+def vjp(f: Function, x: ArrayLike) -> tuple[Numbers, ArrayPullback[Number]]: ...
 def vjp(f: Function, x: ArrayLike | Var) -> tuple[Result, Callable[[ArrayLike | Var], Result]]:
     """Compute f(x), and the function that maps a cotangent of f(x) to the cotangent of x.
 

@@ -23,7 +23,10 @@ S = TypeVar("S", bound=np.generic)
 F = TypeVar("F", bound=np.floating[Any])
 """The scalar type of an array of floats."""
 
-Numbers: TypeAlias = NDArray[np.number[Any]]
+Number: TypeAlias = np.number[Any]
+"""The scalar type of an array whose dtype is not known before the call."""
+
+Numbers: TypeAlias = NDArray[Number]
 """The result for an array-like without a static dtype, such as a list. A list of booleans gives booleans, which no alias tells apart."""
 
 IntOrBool: TypeAlias = np.integer[Any] | np.bool_
@@ -54,7 +57,7 @@ Padding: TypeAlias = str | Int | Sequence[Int | Sequence[Int]] | NDArray[np.inte
 """A rule ("valid", "same", "same_lower"), one number of cells for all edges, one per axis, or a pair (before, after) per axis."""
 
 AdaptiveSize: TypeAlias = Int | Sequence[Int | None] | NDArray[np.integer[Any]] | None
-"""The number of windows: one for all pooled axes, or one for each; None leaves an axis as it is."""
+"""The number of windows: one for all pooled axes, or one for each; None leaves an axis unpooled."""
 
 Ratio: TypeAlias = float | Sequence[float] | NDArray[np.floating[Any]] | None
 """The mean length of random windows, at least 1: one for all pooled axes, or one for each."""
