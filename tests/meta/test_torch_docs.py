@@ -1,11 +1,13 @@
 """The page about torch, the docstrings of the adapter, and the examples: they run, and what they print is true."""
 
 import doctest
-import importlib
+import inspect
 import re
 import subprocess
 import sys
+import typing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,6 +16,7 @@ pytest.importorskip("torch", reason="torch is not installed: make test installs 
 import torch
 
 import poolgrad.torch as pgt
+from poolgrad.torch import _signatures
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -29,17 +32,79 @@ def test_the_page_runs():
     assert doctest.DocTestRunner().run(test, out=report.append).failed == 0, "".join(report)
 
 
-@pytest.mark.parametrize("module", ["functional", "fractional"])
-def test_docstrings_run(module):
-    found = importlib.import_module(f"poolgrad.torch.{module}")
-    names = [name for name in vars(found) if name.endswith(("_pool", "_unpool"))]
-    assert names
-    for name in names:
-        test = doctest.DocTestParser().get_doctest(
-            getattr(found, name).__doc__, {**vars(pgt), "torch": torch}, name, name, 0
-        )
-        assert test.examples
-        assert doctest.DocTestRunner().run(test).failed == 0, name
+FUNCTIONS = [name for name in pgt.__all__ if name.islower()]
+FACES = {name: getattr(_signatures, "".join(map(str.capitalize, name[:-2].split("_")))) for name in FUNCTIONS}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_docstrings_run(name):
+    text = getattr(pgt, name).__doc__
+    test = doctest.DocTestParser().get_doctest(text, {**vars(pgt), "torch": torch}, name, name, 0)
+    assert test.examples
+    assert doctest.DocTestRunner().run(test).failed == 0
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_docstrings_and_types_have_every_parameter(name):
+    parameters = inspect.signature(getattr(pgt, name)).parameters
+    text = getattr(pgt, name).__doc__
+    about = text[text.index("Parameters\n") : text.index("\n\nReturns\n")]
+    assert re.findall(r"^(\w+) :", about, re.MULTILINE) == list(parameters)
+    for title in ("Returns", "Raises", "See Also", "Examples"):
+        assert f"{title}\n{'-' * len(title)}\n" in text
+    typed = dict(inspect.signature(most_general(FACES[name])).parameters)
+    assert typed.pop("self")
+    assert [(p.name, p.kind, p.default) for p in typed.values()] == [
+        (p.name, p.kind, p.default) for p in parameters.values()
+    ]
+
+
+def most_general(face):
+    """Return the method that a class of signatures has, or the last of its overloads."""
+    for kind in face.__mro__:
+        name = SimpleNamespace(__module__=kind.__module__, __qualname__=f"{kind.__qualname__}.__call__")
+        if found := typing.get_overloads(name):
+            return found[-1]
+    return face.__call__
+
+
+@pytest.mark.parametrize("name", [name for name in pgt.__all__ if not name.islower()])
+def test_modules_have_the_documentation_of_their_function(name):
+    module = getattr(pgt, name)
+    named = re.findall(r"^(\w+) :", module.__doc__.split("See Also")[0], re.MULTILINE)
+    taken = inspect.signature(module).parameters
+    assert named
+    assert set(named) - {"windows", "seed", "pseudo_random", "overlapping"} <= set(taken)
+    assert set(taken) - {"draw"} <= set(named)
+
+
+USER = """
+from typing import assert_type
+import torch
+import poolgrad.torch as pgt
+x = torch.rand(1, 2, 8, 8)
+assert_type(pgt.max_pool2d(x, 2), torch.Tensor)
+assert_type(pgt.max_pool2d(x, (2, 2), return_indices=True), tuple[torch.Tensor, torch.Tensor])
+assert_type(pgt.max_pool2d(x, 2, None, 0, 1, False, True), tuple[torch.Tensor, torch.Tensor])
+assert_type(pgt.min_pool2d(x, 2, padding="same"), torch.Tensor)
+assert_type(pgt.avg_pool1d(x[0], 2, count_include_pad=False), torch.Tensor)
+assert_type(pgt.lp_pool2d(x, 2.0, 2), torch.Tensor)
+assert_type(pgt.adaptive_max_pool2d(x, (2, None), True), tuple[torch.Tensor, torch.Tensor])
+assert_type(pgt.adaptive_avg_pool2d(x, 2), torch.Tensor)
+assert_type(pgt.fractional_max_pool2d(x, output_ratio=0.5, return_indices=True, seed=1), tuple[torch.Tensor, torch.Tensor])
+assert_type(pgt.fractional_avg_pool2d(x, output_size=2, windows=None), torch.Tensor)
+assert_type(pgt.max_unpool2d(*pgt.max_pool2d(x, 2, return_indices=True), 2), torch.Tensor)
+"""
+
+
+def test_a_users_script_has_the_types_of_the_results(tmp_path):
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    (tmp_path / "user.py").write_text(USER, "utf-8")
+    words = ["--strict", "--follow-imports=silent", "--python-version=3.11", f"--cache-dir={tmp_path}", "user.py"]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *words], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 QUICK = {

@@ -148,13 +148,47 @@ class _Fractional(_Pooling):
         return {**super().get_config(), **self._words(), "data_format": self.data_format, "seed": self.seed}
 
 
+_FRACTIONAL = """Fractional {what} pooling over {rank} axes, over windows drawn at random.
+
+In training every step draws its windows, from `seed` and a counter, the same on every backend; in inference they are those of `seed`.
+
+Parameters
+----------
+ratio : float or sequence of float, optional
+    About so many cells per window, at least 1. Give either this or `size`.
+size : int or sequence of int, optional
+    Windows along each pooled axis.
+pseudo_random : bool
+    Spread the windows more evenly.
+overlapping : bool
+    Let neighbours share the cell at their border.
+data_format : {{"channels_last", "channels_first"}}, optional
+    Order of the axes. Default: that of the Keras configuration.
+seed : int, optional
+    Seed of the windows. Default: drawn when the layer is made, and saved with it.
+**rest
+    Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+Raises
+------
+ValueError, TypeError
+    The message names the layer, the argument, the value that came and the values that are wanted.
+
+See Also
+--------
+poolgrad.fractional_max_pool, poolgrad.fractional_avg_pool : the pools of NumPy arrays.
+
+Examples
+--------
+>>> layer = {name}(1.5, seed=1)
+>>> layer.compute_output_shape((None, *[9] * {rank}, 4)) == (None, *[6] * {rank}, 4)
+True
+"""
+
+
 def _layer(pool: str, rank: int, name: str, what: str) -> Any:
     """Return the fractional layer of that rank."""
-    text = (
-        f"Fractional {what} pooling over {rank} axes: windows of about `ratio` cells, or `size` of them, at random.\n\n"
-        "    In training every step draws its windows, from `seed` and a counter, the same on every backend; in inference they\n"
-        "    are those of `seed`. `overlapping` windows share their border; `pseudo_random` ones are spread more evenly.\n    "
-    )
+    text = _FRACTIONAL.format(what=what, rank=rank, name=name)
     made = type(name, (_Fractional,), {"pool": pool, "rank": rank, "__doc__": text, "__module__": __name__})
     return keras.saving.register_keras_serializable(package="poolgrad")(made)
 
@@ -232,8 +266,35 @@ class _Sliding(_Pooling):
 class MaxPoolingWithTaps(_Sliding):
     """Max pooling over one to three axes or more, which also returns the taps: per window, the number of the cell it chose.
 
-    `MaxUnpooling` with the same words puts values back to where they came from. Taps are a byte each for windows of at most 256
-    cells, else int32.
+    Taps are a byte each for windows of at most 256 cells, else int32.
+
+    Parameters
+    ----------
+    pool_size : int or sequence of int
+        Cells of a window: one number for all pooled axes, or one each.
+    strides : int or sequence of int, optional
+        Step between windows. Default: `pool_size`.
+    padding : {"valid", "same", "same_lower"}, int, or pairs
+        Moves the windows beyond the edge; cells of padding are never chosen.
+    data_format : {"channels_last", "channels_first"}, optional
+        Order of the axes. Default: that of the Keras configuration.
+    **rest
+        Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        The message names the layer, the argument, the value that came and the values that are wanted.
+
+    See Also
+    --------
+    MaxUnpooling : with the same arguments, puts values back to where they came from.
+    poolgrad.max_pool : the pool of NumPy arrays.
+
+    Examples
+    --------
+    >>> MaxPoolingWithTaps(2, data_format="channels_last").compute_output_shape((None, 8, 6, 3))
+    ((None, 4, 3, 3), (None, 4, 3, 3))
     """
 
     def call(self, inputs: Any) -> tuple[Any, Any]:
@@ -265,8 +326,37 @@ class MaxPoolingWithTaps(_Sliding):
 class MaxUnpooling(_Sliding):
     """Puts values back to the cells that `MaxPoolingWithTaps` chose: call it with the values and the taps.
 
-    `size` is the length of the result along each pooled axis, by default the windows times their stride. Values that come to the
-    same cell are added up.
+    Values that come to the same cell are added up.
+
+    Parameters
+    ----------
+    pool_size : int or sequence of int
+        Cells of a window: one number for all pooled axes, or one each.
+    strides : int or sequence of int, optional
+        Step between windows. Default: `pool_size`.
+    padding : {"valid", "same", "same_lower"}, int, or pairs
+        Moves the windows beyond the edge; cells of padding are never chosen.
+    size : int or sequence of int, optional
+        Length of the result along each pooled axis. Default: the windows times their stride.
+    data_format : {"channels_last", "channels_first"}, optional
+        Order of the axes. Default: that of the Keras configuration.
+    **rest
+        Arguments of `keras.layers.Layer`, such as `name` and `dtype`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        The message names the layer, the argument, the value that came and the values that are wanted.
+
+    See Also
+    --------
+    MaxPoolingWithTaps : returns the values and the taps.
+    poolgrad.unpool : the same for NumPy arrays.
+
+    Examples
+    --------
+    >>> MaxUnpooling(2, data_format="channels_last").compute_output_shape((None, 4, 3, 3))
+    (None, 8, 6, 3)
     """
 
     def __init__(

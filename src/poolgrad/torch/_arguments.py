@@ -141,13 +141,15 @@ _SCALARS, _TUPLES = (type(None), bool, int, float, str), (tuple, torch.Size)
 _MOST = 1024  # pools that a function keeps
 
 
-def ranks(resolve: Resolve, remember: bool = True) -> tuple[Any, Any, Any]:
+def ranks(resolve: Resolve, face: type, remember: bool = True) -> tuple[Any, Any, Any]:
     """Return the functions for one, two and three pooled axes, from the one that resolves their arguments.
 
-    They have its name with 1d, 2d and 3d behind it. With `remember`, a function keeps the pools that it resolved, so that a repeated
+    They have its name with 1d, 2d and 3d behind it, and the docstring of `face`, their class in `_signatures`. With `remember`, a function keeps the pools that it resolved, so that a repeated
     call only looks up its pool.
     """
-    signature = inspect.signature(resolve)
+    _, *parameters = inspect.signature(resolve).parameters.values()
+    result = "Tensor | tuple[Tensor, Tensor]" if any(p.name == "return_indices" for p in parameters) else "Tensor"
+    signature = inspect.Signature(parameters, return_annotation=result)
 
     def of(rank: int) -> Any:
         find = _remembering(resolve, rank) if remember else lambda args, named: resolve(rank, *args, **named)
@@ -164,8 +166,8 @@ def ranks(resolve: Resolve, remember: bool = True) -> tuple[Any, Any, Any]:
             raise refused
 
         pool.__name__ = pool.__qualname__ = f"{resolve.__name__[1:]}{rank}d"
-        pool.__doc__, pool.__module__ = resolve.__doc__, resolve.__module__
-        pool.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])  # type: ignore[attr-defined]
+        pool.__doc__, pool.__module__ = inspect.cleandoc(face.__doc__ or ""), resolve.__module__
+        pool.__signature__ = signature  # type: ignore[attr-defined]
         return torch.compiler.allow_in_graph(pool)
 
     return of(1), of(2), of(3)

@@ -11,6 +11,7 @@ from .._common.errors import ArgumentErrors, short_repr
 from . import _custom_ops, _kernels
 from ._arguments import checked, drawn, filled, fitting, flag, fraction, number, ranks, supplied
 from ._resolved import Best, Pool
+from ._signatures import FractionalAvgPool, FractionalMaxPool
 from ._tensors import Tensor, TorchWindows, unwatched
 from .functional import best, mean
 
@@ -151,15 +152,8 @@ def _fractional_max_pool(
     seed: Any = None,
     pseudo_random: bool = False,
     overlapping: bool = False,
-) -> Any:
-    """Maxima over windows drawn at random for this call: Graham's, which cover each axis, or all of `kernel_size` as torch's.
-
-    One set of windows serves all planes, unless `_random_samples` has a sample for each. The same `seed` gives the same windows;
-    `windows`, one `Axis` or pairs (start, stop) per pooled axis, leaves nothing to chance.
-
-    >>> fractional_max_pool1d(torch.arange(10.0).reshape(1, 1, 10), output_ratio=0.6, seed=(1, 2)).tolist()
-    [[[0.0, 2.0, 3.0, 5.0, 7.0, 9.0]]]
-    """
+) -> Pool:
+    """Resolve fractional max pooling; draw its windows."""
     x = checked(input, rank)
     draw = Draw(kernel_size, output_size, output_ratio, windows, seed, pseudo_random, overlapping)
     filled(x.shape, 1)
@@ -180,12 +174,8 @@ def _fractional_avg_pool(
     seed: Any = None,
     pseudo_random: bool = False,
     overlapping: bool = False,
-) -> Tensor:
-    """Means over windows drawn at random, as fractional_max_pool draws them.
-
-    >>> fractional_avg_pool1d(torch.arange(4.0).reshape(1, 1, 4), output_size=2, seed=1).tolist()
-    [[[0.5, 2.5]]]
-    """
+) -> Pool:
+    """Resolve fractional average pooling; draw its windows."""
     x = checked(input, rank)
     filled(x.shape, 1)
     rows, geometry = _windows(
@@ -194,5 +184,15 @@ def _fractional_avg_pool(
     return mean(x, rows, "mean", 1.0, geometry)
 
 
-fractional_max_pool1d, fractional_max_pool2d, fractional_max_pool3d = ranks(_fractional_max_pool, remember=False)
-fractional_avg_pool1d, fractional_avg_pool2d, fractional_avg_pool3d = ranks(_fractional_avg_pool, remember=False)
+fractional_max_pool1d: FractionalMaxPool
+fractional_max_pool2d: FractionalMaxPool
+fractional_max_pool3d: FractionalMaxPool
+fractional_max_pool1d, fractional_max_pool2d, fractional_max_pool3d = ranks(
+    _fractional_max_pool, FractionalMaxPool, remember=False
+)
+fractional_avg_pool1d: FractionalAvgPool
+fractional_avg_pool2d: FractionalAvgPool
+fractional_avg_pool3d: FractionalAvgPool
+fractional_avg_pool1d, fractional_avg_pool2d, fractional_avg_pool3d = ranks(
+    _fractional_avg_pool, FractionalAvgPool, remember=False
+)

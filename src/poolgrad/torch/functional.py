@@ -1,7 +1,8 @@
 """Pools with torch's names, arguments and defaults, for one, two and three axes, and with every derivative.
 
-Beyond torch's words: `padding` may be "same", "valid" or pairs (before, after). Each function below is written for any number of
-pooled axes and exported under three names, as `max_pool1d`, `max_pool2d` and `max_pool3d`.
+Beyond torch's words: `padding` may be "same", "valid" or pairs (before, after). Each function below resolves the arguments of a pool
+over any number of axes; `ranks` makes three public functions of it, as `max_pool1d`, `max_pool2d` and `max_pool3d`. `_signatures` has
+their documentation.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import torch
 from .._common.errors import ArgumentErrors, short_repr
 from ._arguments import affordable, checked, filled, flag, integers, number, ranks, sharing, sliding
 from ._resolved import Best, Means, Pool, Unpooling
+from ._signatures import AdaptiveAvgPool, AdaptiveMaxPool, AvgPool, LpPool, MaxPool, MaxUnpool, MinPool
 from ._tensors import Tensor, TorchWindows
 
 
@@ -39,13 +41,8 @@ def _max_pool(
     dilation: Any = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Any:
-    """y[i] = the largest x[j] of window i; with return_indices also where it is in its plane.
-
-    >>> x = torch.tensor([[[1.0, 3.0, 2.0, 0.0]]])
-    >>> max_pool1d(x, 2).tolist(), max_pool1d(x, 3, 1, padding="same").tolist()
-    ([[[3.0, 2.0]]], [[[3.0, 3.0, 3.0, 2.0]]])
-    """
+) -> Pool:
+    """Resolve max pooling."""
     x = checked(input, rank)
     return best(x, None, False, sliding(x, rank, kernel_size, stride, padding, dilation, ceil_mode), return_indices)
 
@@ -59,12 +56,8 @@ def _min_pool(
     dilation: Any = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Any:
-    """y[i] = the least x[j] of window i; otherwise as max_pool.
-
-    >>> min_pool1d(torch.tensor([[[1.0, 3.0, 2.0, 0.0]]]), 2).tolist()
-    [[[1.0, 0.0]]]
-    """
+) -> Pool:
+    """Resolve min pooling."""
     x = checked(input, rank)
     return best(x, None, True, sliding(x, rank, kernel_size, stride, padding, dilation, ceil_mode), return_indices)
 
@@ -78,13 +71,8 @@ def _avg_pool(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: float | None = None,
-) -> Tensor:
-    """y[i] = the sum of x over window i, divided by its cells and padding, by its cells alone, or by a number.
-
-    >>> x = torch.tensor([[[1.0, 3.0, 2.0, 0.0]]])
-    >>> avg_pool1d(x, 2).tolist(), avg_pool1d(x, 2, 1, padding="same", count_include_pad=False).tolist()
-    ([[[2.0, 1.0]]], [[[2.0, 2.5, 1.0, 0.0]]])
-    """
+) -> Pool:
+    """Resolve average pooling."""
     x = checked(input, rank)
     geometry = sliding(x, rank, kernel_size, stride, padding, 1, ceil_mode)
     padded = flag("count_include_pad", count_include_pad) and any(geometry.padding)
@@ -105,12 +93,8 @@ def _divisor(value: Any) -> float:
 
 def _lp_pool(
     rank: int, input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
-) -> Tensor:
-    """y[i] = (sum of abs(x)**p over window i)**(1/p); its derivative is 0 where a window holds nothing but zeros.
-
-    >>> lp_pool1d(torch.tensor([[[3.0, -4.0, 0.0, 0.0]]]), 2, 2).tolist()
-    [[[5.0, 0.0]]]
-    """
+) -> Pool:
+    """Resolve power-average pooling."""
     x, norm_type = checked(input, rank), number(norm_type)
     if isinstance(norm_type, bool) or not isinstance(norm_type, (int, float)) or not 0 < norm_type < float("inf"):
         ArgumentErrors("pool").fail("norm_type", short_repr(norm_type), "a positive number; max_pool is its limit")
@@ -143,22 +127,14 @@ class _Norm(Pool):
         return y.to(self.dtype)
 
 
-def _adaptive_max_pool(rank: int, input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """Max pooling over `output_size` windows per axis that divide it evenly; None leaves an axis unpooled.
-
-    >>> adaptive_max_pool1d(torch.arange(7.0).reshape(1, 1, 7), 3).tolist()
-    [[[2.0, 4.0, 6.0]]]
-    """
+def _adaptive_max_pool(rank: int, input: Tensor, output_size: Any, return_indices: bool = False) -> Pool:
+    """Resolve adaptive max pooling."""
     x = checked(input, rank)
     return best(x, None, False, sharing(x, rank, output_size, 1), return_indices)
 
 
-def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Any) -> Tensor:
-    """Average pooling over `output_size` windows per axis that divide it evenly; None leaves an axis unpooled.
-
-    >>> adaptive_avg_pool1d(torch.arange(7.0).reshape(1, 1, 7), 3).tolist()
-    [[[1.0, 3.0, 5.0]]]
-    """
+def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Any) -> Pool:
+    """Resolve adaptive average pooling."""
     x = checked(input, rank)
     first = 1 if rank == 3 else x.ndim - rank  # the rules of torch
     return mean(x, None, "mean", 1.0, sharing(x, rank, output_size, first))
@@ -174,13 +150,8 @@ def _max_unpool(
     output_size: Any = None,
     *,
     reduce: str = "sum",
-) -> Tensor:
-    """Each cell goes to its index in a plane of zeros; where indices repeat, "sum" adds up, "assign" keeps the last.
-
-    >>> y, where = max_pool1d(torch.tensor([[[1.0, 3.0, 2.0]]]), 2, 1, return_indices=True)
-    >>> max_unpool1d(y, where, 2, 1).tolist(), max_unpool1d(y, where, 2, 1, reduce="assign").tolist()
-    ([[[0.0, 6.0, 0.0]]], [[[0.0, 3.0, 0.0]]])
-    """
+) -> Pool:
+    """Resolve unpooling."""
     y, where = checked(input, rank), checked(indices, rank, "indices")
     filled(y.shape, 1)
     if where.shape != y.shape or where.dtype.is_floating_point or where.dtype == torch.bool:
@@ -217,10 +188,31 @@ def _unpooled(y: Tensor, rank: int, kernel_size: Any, stride: Any, padding: Any,
     return chosen
 
 
-max_pool1d, max_pool2d, max_pool3d = ranks(_max_pool)
-min_pool1d, min_pool2d, min_pool3d = ranks(_min_pool)
-avg_pool1d, avg_pool2d, avg_pool3d = ranks(_avg_pool)
-lp_pool1d, lp_pool2d, lp_pool3d = ranks(_lp_pool)
-adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = ranks(_adaptive_max_pool)
-adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = ranks(_adaptive_avg_pool)
-max_unpool1d, max_unpool2d, max_unpool3d = ranks(_max_unpool, remember=False)
+max_pool1d: MaxPool
+max_pool2d: MaxPool
+max_pool3d: MaxPool
+max_pool1d, max_pool2d, max_pool3d = ranks(_max_pool, MaxPool)
+min_pool1d: MinPool
+min_pool2d: MinPool
+min_pool3d: MinPool
+min_pool1d, min_pool2d, min_pool3d = ranks(_min_pool, MinPool)
+avg_pool1d: AvgPool
+avg_pool2d: AvgPool
+avg_pool3d: AvgPool
+avg_pool1d, avg_pool2d, avg_pool3d = ranks(_avg_pool, AvgPool)
+lp_pool1d: LpPool
+lp_pool2d: LpPool
+lp_pool3d: LpPool
+lp_pool1d, lp_pool2d, lp_pool3d = ranks(_lp_pool, LpPool)
+adaptive_max_pool1d: AdaptiveMaxPool
+adaptive_max_pool2d: AdaptiveMaxPool
+adaptive_max_pool3d: AdaptiveMaxPool
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = ranks(_adaptive_max_pool, AdaptiveMaxPool)
+adaptive_avg_pool1d: AdaptiveAvgPool
+adaptive_avg_pool2d: AdaptiveAvgPool
+adaptive_avg_pool3d: AdaptiveAvgPool
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = ranks(_adaptive_avg_pool, AdaptiveAvgPool)
+max_unpool1d: MaxUnpool
+max_unpool2d: MaxUnpool
+max_unpool3d: MaxUnpool
+max_unpool1d, max_unpool2d, max_unpool3d = ranks(_max_unpool, MaxUnpool, remember=False)

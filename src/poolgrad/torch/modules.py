@@ -1,12 +1,14 @@
-"""Pools as modules. Where torch has the module, ours is one of its kind with another `forward`: what knows torch's knows ours.
+"""Pools as modules. Where torch has the module, ours is a subclass with another `forward`, so that code for torch's takes ours.
 
-None has state: nothing is saved, and nothing has to be loaded.
+None has state: nothing is saved, and nothing has to be loaded. A module has the documentation of its function.
 """
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import nn
 
@@ -14,19 +16,36 @@ from . import fractional, functional
 from ._tensors import Tensor
 
 
-class _Max:
-    _pool: Callable[..., Any]
+class _OfFunction:
+    """A module that calls the function `_pool`; it takes the arguments and the documentation of the function."""
 
-    def forward(self: Any, input: Tensor) -> Any:
+    _pool: ClassVar[Callable[..., Any]]
+
+    forward: Callable[..., Any]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "_pool" in cls.__dict__:
+            own = cls._pool.__doc__ or ""
+            about = own[own.index("Parameters\n") : own.index("\n\nReturns\n")]
+            later = (*inspect.signature(cls.forward).parameters, "_random_samples")  # arguments of a call alone
+            for name in later:
+                about = re.sub(rf"\n{name} :.*(\n .*)*", "", about)
+            also = (
+                f"See Also\n--------\n{cls._pool.__name__} : the function, with the result, the errors and an example."
+            )
+            cls.__doc__ = f"{cls.__doc__}\n\n{about}\n\n{also}\n"
+
+
+class _Max(_OfFunction):
+    def forward(self: Any, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         """Apply the function of the same name to the input."""
         return self._pool(
             input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
         )
 
 
-class _Avg:
-    _pool: Callable[..., Any]
-
+class _Avg(_OfFunction):
     def __init__(
         self: Any,
         kernel_size: Any,
@@ -47,33 +66,25 @@ class _Avg:
         return self._pool(input, *words, self.divisor_override)
 
 
-class _Lp:
-    _pool: Callable[..., Any]
-
+class _Lp(_OfFunction):
     def forward(self: Any, input: Tensor) -> Tensor:
         """Apply the function of the same name to the input."""
         return self._pool(input, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
 
 
-class _AdaptiveMax:
-    _pool: Callable[..., Any]
-
-    def forward(self: Any, input: Tensor) -> Any:
+class _AdaptiveMax(_OfFunction):
+    def forward(self: Any, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         """Apply the function of the same name to the input."""
         return self._pool(input, self.output_size, self.return_indices)
 
 
-class _AdaptiveAvg:
-    _pool: Callable[..., Any]
-
+class _AdaptiveAvg(_OfFunction):
     def forward(self: Any, input: Tensor) -> Tensor:
         """Apply the function of the same name to the input."""
         return self._pool(input, self.output_size)
 
 
-class _Unpool:
-    _pool: Callable[..., Any]
-
+class _Unpool(_OfFunction):
     def __init__(self: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, reduce: str = "sum") -> None:
         super().__init__(kernel_size, stride, padding)  # type: ignore[call-arg]
         self.reduce = reduce
@@ -84,9 +95,7 @@ class _Unpool:
         return self._pool(input, indices, *words, reduce=self.reduce)
 
 
-class _Min(nn.Module):
-    _pool: Callable[..., Any]
-
+class _Min(_OfFunction, nn.Module):
     def __init__(
         self,
         kernel_size: Any,
@@ -109,10 +118,8 @@ class _Min(nn.Module):
     forward = _Max.forward
 
 
-class _Fractional(nn.Module):
+class _Fractional(_OfFunction, nn.Module):
     """Windows are drawn anew in every call, from torch's generator; with a seed they are the same in every call."""
-
-    _pool: Callable[..., Any]
 
     def __init__(
         self,
@@ -140,7 +147,7 @@ class _Fractional(nn.Module):
             f"{word}={value}" for word, value in self.draw.items() if value is not None and value is not False
         )
 
-    def forward(self, input: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         """Apply the function of the same name to the input."""
         return self._pool(input, **self.draw)
 
@@ -157,7 +164,7 @@ class _FractionalMax(_Fractional):
         super().__init__(kernel_size, output_size, output_ratio, **draw)
         self.return_indices = return_indices
 
-    def forward(self, input: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         """Apply the function of the same name to the input."""
         return self._pool(input, return_indices=self.return_indices, **self.draw)
 
