@@ -41,7 +41,8 @@ class _Runner:
 
     def __init__(self, op: Op, verbs: Any) -> None:
         self.op, self.verbs = op, verbs
-        self.result: Callable[..., Any] = namedtuple(op.name, op.outputs)  # type: ignore[misc]  # named by the table
+        if len(op.outputs) > 1:
+            self.result: Callable[..., Any] = namedtuple(op.name, op.outputs)  # type: ignore[misc]  # named by the table
         self.whole = len(op.outputs) == (2 if op.rule.verb is Kernel.ARGMAX else 1)  # results are the verb's alone
         self.runs: dict[Any, Run] = {}  # the oldest first
         self.arrays = [p for p in op.params if p.kind in ARRAYS]

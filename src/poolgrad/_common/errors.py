@@ -29,10 +29,10 @@ class ArgumentErrors:
 
     >>> p = ArgumentErrors("MaxPool")
     >>> p.add("ksize", "[1, 0, 2, 1]", "positive integers")
-    >>> p.add("padding", "'same'", "'SAME' or 'VALID'")
+    >>> p.add("padding", "'same'", "'SAME' or 'VALID' or 'EXPLICIT'")
     >>> p.raise_if_any()
     Traceback (most recent call last):
-    ValueError: MaxPool: ksize: got [1, 0, 2, 1], wanted positive integers; padding: got 'same', wanted 'SAME' or 'VALID'
+    ValueError: MaxPool: ksize: got [1, 0, 2, 1], wanted positive integers; padding: got 'same', wanted 'SAME' or 'VALID' or 'EXPLICIT'
     """
 
     def __init__(self, op: str) -> None:

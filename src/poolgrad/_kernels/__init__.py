@@ -1,1 +1,1 @@
-"""Call the native core on plans and arrays; only this folder and `config` use `_core`."""
+"""Call the native core on plans and arrays. Only this folder and `config` use `_core`; `__init__` imports it first."""

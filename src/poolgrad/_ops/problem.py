@@ -159,7 +159,7 @@ class _Parser:
         return self.words[name][1] if name in self.words else default
 
     def _name(self, word: str, column: int) -> tuple[str, str]:
-        """What kind of word this is, and its value."""
+        """Return the kind of a word, and its value."""
         name, equals, value = word.partition("=")
         if equals and name in ("x", *_SETTINGS):
             return name, value

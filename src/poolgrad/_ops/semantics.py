@@ -1,4 +1,4 @@
-"""The vocabulary of the op table: how a window begins, ties, rounds and is promised. Imports nothing."""
+"""Name the choices in a row of the op table: the kernel, where windows start, how sums round, and what is promised. Imports nothing."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ _ROWS = (
        OpSemantics(WindowRule.SHIFT, Kernel.SELECT, start=Start.INFINITY), bits(SUBNORMALS, GRID, ONE_RULE, WORDS)),
     Op("MaxPool3DGrad", "Gradient of MaxPool3D: to every cell of the window nearer than 1e-5 to orig_output.", "max", 1, 3,
        _arrays(X, Y, G) + _sizes() + _format(3), ("output",), REALS,
-       OpSemantics(WindowRule.REACH, Kernel.NEAR, reversed=True, eps=1e-5), bits(SUBNORMALS, GRID, WORDS, LISTS)),
+       OpSemantics(WindowRule.REACH, Kernel.NEAR, eps=1e-5), bits(SUBNORMALS, GRID, WORDS, LISTS)),
     Op("MaxPool3DGradGrad", "Second-order gradient of MaxPool3D.", "max", 2, 3,
        _arrays(X, Y, V) + _sizes() + _format(3), ("output",), REALS,
        RECALL, bits(SUBNORMALS, GRID, GRAPHS, EMPTY, WORDS, LISTS)),

@@ -5,11 +5,12 @@ from __future__ import annotations
 from math import prod
 from typing import Any, NamedTuple
 
-import ml_dtypes
+import ml_dtypes as ml_dtypes  # NumPy learns the name bfloat16
 import numpy as np
 
 from .._common.arrays import Array, afford, as_array, ready
 from .._common.errors import ArgumentErrors, names_memory
+from .._ops.dtypes import REALS
 from .._windows.axis import Axis
 from .._windows.plan import MOST_AXES, Plan
 from .._windows.plan_cache import SHORT, cache_plan
@@ -108,8 +109,7 @@ def lay_out(problems: ArgumentErrors, array: Array, geometry: PooledAxes) -> tup
     return ready(problems, "x", array.transpose(order)), Layout(plan, order, geometry.axes, dtype)
 
 
-_NAMES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
-DTYPES = {np.dtype(name) for name in _NAMES} | {np.dtype(ml_dtypes.bfloat16)}
+DTYPES = frozenset(map(np.dtype, REALS))
 
 
 def finish(

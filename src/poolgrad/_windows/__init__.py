@@ -1,1 +1,1 @@
-"""Where windows are: axes, plans, the functions that make them, and the cache of plans."""
+"""Define and make windows: axes, plans, random boundaries, and the cache of plans."""

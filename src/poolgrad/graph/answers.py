@@ -70,7 +70,7 @@ def check(graph: Json | Graph, page: str | None = None, cache: Cache | None = No
     page : str or None
         The name of the page; None: the first page.
     cache : Cache, optional
-        Where results are kept between calls.
+        Keeps results between calls.
     paths : bool, default False
         True: blocks may read files. False: only data that the graph embeds.
     lock : context manager, optional
@@ -122,7 +122,7 @@ def run(graph: Json | Graph, page: str | None = None, cache: Cache | None = None
     page : str or None
         The name of the page; None: the first page.
     cache : Cache, optional
-        Where results are kept between calls.
+        Keeps results between calls.
     feeds : mapping, optional
         Arrays by the name of their placeholder.
     limit : int, default 16384

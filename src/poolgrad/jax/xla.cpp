@@ -1,4 +1,4 @@
-// The pools as calls that XLA makes by itself: a library without Python, which is told once where the core is.
+// Run the pools inside XLA, without Python. Python passes the address of the core once.
 #include <cstring>
 #include <map>
 #include <memory>
@@ -226,7 +226,7 @@ ffi::Error fold(ffi::AnyBuffer v, ffi::AnyBuffer bounds, ffi::Result<ffi::AnyBuf
   });
 }
 
-/// Where XLA keeps an argument: by it a test sees that nothing was copied.
+/// Return the address of an argument; a test checks that XLA copied nothing.
 ffi::Error address(ffi::AnyBuffer x, ffi::Result<ffi::BufferR0<ffi::DataType::U64>> where) {
   *where->typed_data() = reinterpret_cast<uint64_t>(x.untyped_data());
   return ffi::Error::Success();

@@ -1,4 +1,4 @@
-"""Keras 3 layers on the TensorFlow, JAX, torch and NumPy backends: fractional pooling, max pooling with taps, unpooling.
+"""Keras 3 layers on the TensorFlow, JAX and torch backends: fractional pooling, max pooling with taps, unpooling.
 
 >>> import numpy as np
 >>> import poolgrad.keras as pool

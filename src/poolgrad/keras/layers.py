@@ -15,18 +15,18 @@ from .._frameworks.spec import Frame, PoolSpec, boundaries
 from .._pooling.fractional import fractional_windows
 from .._pooling.window_args import plan
 
-_ROOMS = {"jax": "poolgrad.jax", "tensorflow": "poolgrad.tensorflow", "torch": "poolgrad.keras.on_torch"}
+_BACKENDS = {"jax": "poolgrad.jax", "tensorflow": "poolgrad.tensorflow", "torch": "poolgrad.keras.on_torch"}
 
 Shape = tuple[int | None, ...]
 
 
-def _room() -> Any:
+def _backend() -> Any:
     name = keras.backend.backend()
-    if name not in _ROOMS:
+    if name not in _BACKENDS:
         ArgumentErrors("poolgrad.keras").fail(
             "backend", short_repr(name), "'jax', 'tensorflow' or 'torch'", NotImplementedError
         )
-    return importlib.import_module(_ROOMS[name])
+    return importlib.import_module(_BACKENDS[name])
 
 
 def _spatial(op: str, shape: Sequence[Any], data_format: str, rank: int | None = None) -> tuple[int, ...]:
@@ -129,7 +129,7 @@ class _Fractional(_Pooling):
         words = self._words()
         seed = self.seed_generator.next() if training else (self.seed, 0)
         axes = _spatial(self.pool, inputs.shape, self.data_format, self.rank)
-        return getattr(_room(), self.pool)(inputs, words.pop("ratio"), seed=seed, axes=axes, **words)
+        return getattr(_backend(), self.pool)(inputs, words.pop("ratio"), seed=seed, axes=axes, **words)
 
     def compute_output_shape(self, input_shape: Sequence[int | None]) -> Shape:
         """Return the pooled shape of that input shape."""
@@ -301,7 +301,7 @@ class MaxPoolingWithTaps(_Sliding):
         """Return the maxima, and the taps."""
         axes = _spatial("MaxPoolingWithTaps", inputs.shape, self.data_format)
         self._judge_rank(axes)
-        y, taps = _room().max_pool(
+        y, taps = _backend().max_pool(
             inputs, self.pool_size, self.strides, padding=self.padding, axes=axes, return_taps=True
         )
         return y, keras.ops.cast(keras.ops.convert_to_tensor(taps.values), self._tap_type(taps.rule.frame))
@@ -397,7 +397,7 @@ class MaxUnpooling(_Sliding):
         if frame.dest(source) != tuple(inputs.shape):
             wanted = f"{list(frame.dest(source))}, what {list(source)} pools to; give the size of the result"
             ArgumentErrors("MaxUnpooling").fail("inputs", f"shape {list(inputs.shape)}", wanted)
-        room = _room()
+        room = _backend()
         chosen = room.Taps(
             self._values(taps, frame), room.Taps.backend.constant(windows), PoolSpec("unpool", "pick", frame)
         )
