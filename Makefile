@@ -50,7 +50,7 @@ lint: install .venv/tools
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy
 	$(BIN)/mypy src/poolgrad/raw_ops.py  # which its stub hides from the line above
-	if command -v clang-format > /dev/null; then clang-format --dry-run src/core/*.[ch]pp fuzz/*.[ch]pp; fi
+	if command -v clang-format > /dev/null; then clang-format --dry-run src/core/*/*.[ch]pp fuzz/*.[ch]pp; fi
 
 bits coverage emulate mutate sanitize: install .venv/tools
 	$(BIN)/python tools/$@.py

@@ -1,19 +1,20 @@
-// One case, called every way there is: at once and in pieces, on fast paths and on the generic one. All must agree.
+// One case, called every way there is: at once and in pieces, on fast paths and on the generic one.
+// All must agree.
 #pragma once
 #include <atomic>
 #include <cstdio>
 #include <stdexcept>
 
 #include "cases.hpp"
-#include "first_wrong.hpp"
-#include "kernels.hpp"
-#include "threads.hpp"
+#include "runtime/first_wrong.hpp"
+#include "runtime/threads.hpp"
+#include "verbs/table.hpp"
 
 namespace poolgrad::fuzz {
 
 inline std::atomic<int64_t> calls{0}, refused{0}, inputs{0};
 
-/// How the work is cut up, and by how many threads it is done.
+/// The size of the pieces of work, and the number of threads.
 struct Cutting {
   int64_t blocks = 1, cuts = 1;
   int threads = 1;
@@ -30,19 +31,35 @@ void in_pieces(const Plan& plan, Cutting how, F&& f) {
   parallel_for(blocks * cuts, how.threads, nullptr, [&](int64_t task) {
     const int64_t b = task / cuts, c = task % cuts;
     calls.fetch_add(1, std::memory_order_relaxed);
-    f(Piece{plan.outer * b / blocks, plan.outer * (b + 1) / blocks, cells * c / cuts, cells * (c + 1) / cuts});
+    f(Piece{plan.outer * b / blocks, plan.outer * (b + 1) / blocks, cells * c / cuts,
+            cells * (c + 1) / cuts});
   });
 }
 
-/// What a call leaves behind: an array, positions if it has any, and where something was wrong.
+/// The results of a call: an array, positions if it has any, and the first wrong element.
 struct Result {
   Buffer out, index;
   int64_t wrong = -1;
 };
 
-enum class Verb : int { fold, spread, near, select, argmax, route, recall, gather, scatter, choose, pick, place, count };
+enum class Verb : int {
+  fold,
+  spread,
+  near,
+  select,
+  argmax,
+  route,
+  recall,
+  gather,
+  scatter,
+  choose,
+  pick,
+  place,
+  count
+};
 inline const char* name_of(Verb verb) {
-  constexpr const char* names[] = {"fold", "spread", "near", "select", "argmax", "route", "recall", "gather", "scatter", "choose", "pick", "place"};
+  constexpr const char* names[] = {"fold",   "spread", "near",    "select", "argmax", "route",
+                                   "recall", "gather", "scatter", "choose", "pick",   "place"};
   return names[static_cast<int>(verb)];
 }
 
@@ -58,20 +75,26 @@ struct Call {
   int64_t source = 0, dest = 0;
 
   std::string text() const {
-    return std::string(name_of(verb)) + " " + name_of(dtype) + " rule=" + std::to_string(rule) + " reversed=" + std::to_string(reversed) +
-           " wide=" + std::to_string(wide) + " given=" + std::to_string(given) + " absolute=" + std::to_string(absolute) + " " + fuzz::text(shape);
+    return std::string(name_of(verb)) + " " + name_of(dtype) + " rule=" + std::to_string(rule) +
+           " reversed=" + std::to_string(reversed) + " wide=" + std::to_string(wide) +
+           " given=" + std::to_string(given) + " absolute=" + std::to_string(absolute) + " " +
+           fuzz::text(shape);
   }
 };
 
-/// Whether the result has the destination's shape.
-inline bool forward(Verb verb) { return verb != Verb::spread && verb != Verb::near && verb != Verb::route && verb != Verb::scatter && verb != Verb::place; }
+/// Return true if the result has the destination's shape.
+inline bool forward(Verb verb) {
+  return verb != Verb::spread && verb != Verb::near && verb != Verb::route &&
+         verb != Verb::scatter && verb != Verb::place;
+}
 
 /// Taps are bytes, or four of them where a window may have more than 256 cells.
 inline bool wide_taps(const Shape& shape) {
   int64_t cells = 1;
   for (const AxisData& axis : shape.axes) {
     int64_t widest = 1;
-    for (size_t j = 0; j < axis.start.size(); ++j) widest = std::max(widest, axis.stop[j] - axis.start[j]);
+    for (size_t j = 0; j < axis.start.size(); ++j)
+      widest = std::max(widest, axis.stop[j] - axis.start[j]);
     cells *= widest;
   }
   return cells > 256;
@@ -79,28 +102,36 @@ inline bool wide_taps(const Shape& shape) {
 
 /// The type of the positions, or taps, of a call.
 inline Dtype index_type(const Call& c) {
-  if (c.verb == Verb::choose || c.verb == Verb::pick || c.verb == Verb::place) return wide_taps(c.shape) ? Dtype::u32 : Dtype::u8;
+  if (c.verb == Verb::choose || c.verb == Verb::pick || c.verb == Verb::place)
+    return wide_taps(c.shape) ? Dtype::u32 : Dtype::u8;
   return c.wide ? Dtype::i64 : Dtype::i32;
 }
 
-/// Whether the border would let this through: the verb exists for the type, and the rule for both.
+/// Return true if the border accepts the call: the verb exists for the type, and the rule for both.
 inline bool exists(const Verbs& verbs, const Call& c) {
   if (c.verb == Verb::fold) return verbs.fold != nullptr;
-  if (c.verb == Verb::spread) return verbs.spread && (c.dtype <= Dtype::f64 || Share(c.rule) == Share::quotient);
+  if (c.verb == Verb::spread)
+    return verbs.spread && (c.dtype <= Dtype::f64 || Share(c.rule) == Share::quotient);
   return true;
 }
 
 /// By images, or, as a scatter does where those are few, by stretches of the result.
-inline int64_t by_index(const Verbs& verbs, const Call& c, const Arrays& a, const Plan& plan, Cutting how) {
-  const int64_t items = plan.outer, n = items ? c.source / items : 0, m = items ? c.dest / items : 0;
+inline int64_t by_index(const Verbs& verbs, const Call& c, const Arrays& a, const Plan& plan,
+                        Cutting how) {
+  const int64_t items = plan.outer, n = items ? c.source / items : 0,
+                m = items ? c.dest / items : 0;
   FirstWrong wrong;
   if (c.verb == Verb::gather) {
-    parallel_for(items, how.threads, nullptr, [&](int64_t i) { wrong.report(verbs.gather(a, c.wide, n, m, c.source, c.absolute, i * m, (i + 1) * m)); });
+    parallel_for(items, how.threads, nullptr, [&](int64_t i) {
+      wrong.report(verbs.gather(a, c.wide, n, m, c.source, c.absolute, i * m, (i + 1) * m));
+    });
   } else {
     const int64_t parts = how.cuts;
     parallel_for(parts, how.threads, nullptr, [&](int64_t p) {
       wrong.report(
-          verbs.scatter(a, c.wide, n, m, c.source, c.absolute, {0, items, c.source / parts * p, p + 1 < parts ? c.source / parts * (p + 1) : c.source, true, c.given}));
+          verbs.scatter(a, c.wide, n, m, c.source, c.absolute,
+                        {0, items, c.source / parts * p,
+                         p + 1 < parts ? c.source / parts * (p + 1) : c.source, true, c.given}));
     });
   }
   calls.fetch_add(1, std::memory_order_relaxed);
@@ -110,11 +141,14 @@ inline int64_t by_index(const Verbs& verbs, const Call& c, const Arrays& a, cons
 /// Calls the verb over the plan, cut up in that way.
 inline Result run(const Verbs& verbs, const Call& c, const OwnedPlan& owned, Cutting how) {
   const int64_t cells = forward(c.verb) ? c.dest : c.source;
-  Result r{Buffer(cells * size_of(c.dtype)), Buffer(c.verb == Verb::argmax || c.verb == Verb::choose ? cells * size_of(index_type(c)) : 0)};
+  Result r{Buffer(cells * size_of(c.dtype)),
+           Buffer(c.verb == Verb::argmax || c.verb == Verb::choose ? cells * size_of(index_type(c))
+                                                                   : 0)};
   Arrays a;
   a.x = c.verb == Verb::place ? nullptr : c.x.get();
   a.y = c.verb != Verb::place && (c.verb != Verb::route || c.given) ? c.y.get() : nullptr;
-  a.g = c.verb == Verb::recall || c.verb == Verb::gather || c.verb == Verb::pick ? c.v.get() : c.g.get();
+  a.g = c.verb == Verb::recall || c.verb == Verb::gather || c.verb == Verb::pick ? c.v.get()
+                                                                                 : c.g.get();
   a.index = c.verb == Verb::route ? nullptr : c.index.get();
   a.out = r.out.get();
   a.out_index = r.index.get();
@@ -122,14 +156,24 @@ inline Result run(const Verbs& verbs, const Call& c, const OwnedPlan& owned, Cut
   FirstWrong wrong;
   switch (c.verb) {
     case Verb::fold: in_pieces(f, how, [&](Piece p) { verbs.fold(f, a, Mean(c.rule), p); }); break;
-    case Verb::spread: in_pieces(t, how, [&](Piece p) { verbs.spread(t, a, Share(c.rule), c.reversed, p); }); break;
+    case Verb::spread:
+      in_pieces(t, how, [&](Piece p) { verbs.spread(t, a, Share(c.rule), c.reversed, p); });
+      break;
     case Verb::near: in_pieces(t, how, [&](Piece p) { verbs.near(t, a, c.eps, p); }); break;
-    case Verb::select: in_pieces(f, how, [&](Piece p) { verbs.select(f, a, Start(c.rule), p); }); break;
-    case Verb::argmax: in_pieces(f, how, [&](Piece p) { verbs.argmax(f, a, c.wide, std::max<int64_t>(c.source / (c.absolute ? 1 : f.outer), 1), p); }); break;
+    case Verb::select:
+      in_pieces(f, how, [&](Piece p) { verbs.select(f, a, Start(c.rule), p); });
+      break;
+    case Verb::argmax:
+      in_pieces(f, how, [&](Piece p) {
+        verbs.argmax(f, a, c.wide, std::max<int64_t>(c.source / (c.absolute ? 1 : f.outer), 1), p);
+      });
+      break;
     case Verb::choose: in_pieces(f, how, [&](Piece p) { verbs.choose(f, a, p); }); break;
     case Verb::pick: in_pieces(f, how, [&](Piece p) { wrong.report(verbs.pick(f, a, p)); }); break;
     case Verb::place:
-    case Verb::route: in_pieces(t, how, [&](Piece p) { wrong.report(verbs.route(f, t, a, p)); }); break;
+    case Verb::route:
+      in_pieces(t, how, [&](Piece p) { wrong.report(verbs.route(f, t, a, p)); });
+      break;
     case Verb::recall: in_pieces(f, how, [&](Piece p) { verbs.recall(f, a, p); }); break;
     default: wrong.report(by_index(verbs, c, a, f, how));
   }
@@ -138,7 +182,8 @@ inline Result run(const Verbs& verbs, const Call& c, const OwnedPlan& owned, Cut
 }
 
 [[noreturn]] inline void fail(const Call& c, const char* what, int64_t at) {
-  std::fprintf(stderr, "\n%s at element %lld:\n%s\n", what, static_cast<long long>(at), c.text().c_str());
+  std::fprintf(stderr, "\n%s at element %lld:\n%s\n", what, static_cast<long long>(at),
+               c.text().c_str());
   std::abort();
 }
 
@@ -153,11 +198,14 @@ inline void agree(const Call& c, const Result& got, const Result& want, const ch
 
 /// Positions inside their image, but for a few.
 inline Buffer positions(Bytes& in, Noise& noise, const Call& c, int64_t count) {
-  const int64_t items = std::max<int64_t>(c.shape.outer, 1), most = std::max<int64_t>(c.absolute ? c.source : c.source / items, 1);
+  const int64_t items = std::max<int64_t>(c.shape.outer, 1),
+                most = std::max<int64_t>(c.absolute ? c.source : c.source / items, 1);
   Buffer buffer(count * (c.wide ? 8 : 4));
   const int64_t astray = in.rarely() && count ? in.below(count) : -1;
   for (int64_t k = 0; k < count; ++k) {
-    const int64_t at = k == astray ? static_cast<int64_t>(noise.next()) : static_cast<int64_t>(noise.next() % static_cast<uint64_t>(most));
+    const int64_t at = k == astray
+                           ? static_cast<int64_t>(noise.next())
+                           : static_cast<int64_t>(noise.next() % static_cast<uint64_t>(most));
     const int32_t narrow = static_cast<int32_t>(at);
     if (c.wide) std::memcpy(static_cast<int64_t*>(buffer.get()) + k, &at, sizeof at);
     else std::memcpy(static_cast<int32_t*>(buffer.get()) + k, &narrow, sizeof narrow);
@@ -193,7 +241,8 @@ constexpr double kMostTaps = 30000;
 
 inline bool too_large(const OwnedPlan& plan) {
   double taps = static_cast<double>(plan.dest_size());
-  for (int a = 0; a < plan.forward().rank; ++a) taps *= static_cast<double>(std::max<int64_t>(plan.forward().axis[a].widest, 1));
+  for (int a = 0; a < plan.forward().rank; ++a)
+    taps *= static_cast<double>(std::max<int64_t>(plan.forward().axis[a].widest, 1));
   return plan.source_size() > 4000 || taps > kMostTaps;
 }
 
@@ -225,13 +274,15 @@ inline Call decode(Bytes& in, const Shape& shape, const OwnedPlan& plan, VerbTab
   c.wide = flags & 2;
   c.given = flags & 4;
   c.absolute = flags & 8;
-  // Second order looks for maxima, a verified gradient refuses anything else: most of y should be what was pooled.
+  // Second order looks for maxima, a verified gradient refuses anything else: most of y should be
+  // what was pooled.
   const bool pooled = c.verb == Verb::near || c.verb == Verb::recall || c.verb == Verb::route;
   if (pooled && (flags & 0x70) && plan.forward().outer > 0) {
     Arrays a;
     a.x = c.x.get();
     a.out = c.y.get();
-    in_pieces(plan.forward(), {}, [&](Piece p) { table(dtype)->select(plan.forward(), a, Start::first, p); });
+    in_pieces(plan.forward(), {},
+              [&](Piece p) { table(dtype)->select(plan.forward(), a, Start::first, p); });
   }
   if (c.verb == Verb::gather || c.verb == Verb::scatter) c.index = positions(in, noise, c, m);
   if (c.verb == Verb::pick || c.verb == Verb::place) c.index = taps(in, noise, c, m);
@@ -240,7 +291,8 @@ inline Call decode(Bytes& in, const Shape& shape, const OwnedPlan& plan, VerbTab
 
 /// The counts, as the tools read them.
 inline void report() {
-  std::fprintf(stderr, "core: %lld calls of verbs, %lld inputs, %lld plans refused\n", static_cast<long long>(calls), static_cast<long long>(inputs),
+  std::fprintf(stderr, "core: %lld calls of verbs, %lld inputs, %lld plans refused\n",
+               static_cast<long long>(calls), static_cast<long long>(inputs),
                static_cast<long long>(refused));
 }
 

@@ -1,6 +1,6 @@
 // The core under libFuzzer: bytes in, every way of calling the verbs, all results alike.
-#include "memory.hpp"
 #include "oracle.hpp"
+#include "runtime/memory.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const bool once = [] {
@@ -8,7 +8,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return std::atexit(poolgrad::fuzz::report) == 0;
   }();
   (void)once;
-  poolgrad::far_from = size % 2 ? poolgrad::usually_far() : 0;
+  poolgrad::stream_threshold = size % 2 ? poolgrad::default_stream_threshold() : 0;
   poolgrad::fuzz::test(data, size, poolgrad::verbs_baseline);
   return 0;
 }

@@ -2,7 +2,8 @@
 #include <climits>
 #include <cstdlib>
 
-extern "C" __attribute__((visibility("default"), no_sanitize("undefined"))) int overflow_heap(int at) {
+extern "C" __attribute__((visibility("default"), no_sanitize("undefined"))) int overflow_heap(
+    int at) {
   volatile char* p = static_cast<char*>(std::malloc(16));
   p[at] = 1;
   const int v = p[at];

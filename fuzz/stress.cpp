@@ -1,15 +1,17 @@
-// Many callers at once, each with helpers, on plans that they share: what a race detector has to see. No Python.
+// Many callers at once, each with helpers, on plans that they share: what a race detector has to
+// see. No Python.
 //
 //     stress SECONDS [CALLERS] [--race | --unwritten]
 //
-// --race writes one number from two threads, --unwritten decides by one that nobody wrote: so that one can see that it is noticed.
+// --race writes one number from two threads, --unwritten decides by one that nobody wrote: so that
+// one can see that it is noticed.
 #include <chrono>
 #include <cstring>
 #include <memory>
 #include <thread>
 
-#include "memory.hpp"
 #include "oracle.hpp"
+#include "runtime/memory.hpp"
 
 namespace {
 
@@ -27,13 +29,16 @@ void inputs_of_its_own(uint64_t seed, Clock::time_point end) {
 }
 
 /// One plan and one input for everybody; results on memory that is handed round.
-void shared_plan(const OwnedPlan& plan, const fuzz::Buffer& x, const fuzz::Buffer& want, Clock::time_point end) {
+void shared_plan(const OwnedPlan& plan, const fuzz::Buffer& x, const fuzz::Buffer& want,
+                 Clock::time_point end) {
   while (Clock::now() < end) {
     void* block = take_block(kLargeBlock + want.bytes());
     Arrays a;
     a.x = x.get();
     a.out = block;
-    fuzz::in_pieces(plan.forward(), {3, 4, 4}, [&](Piece p) { verbs_baseline(Dtype::f32)->select(plan.forward(), a, Start::lowest, p); });
+    fuzz::in_pieces(plan.forward(), {3, 4, 4}, [&](Piece p) {
+      verbs_baseline(Dtype::f32)->select(plan.forward(), a, Start::lowest, p);
+    });
     if (std::memcmp(block, want.get(), want.bytes()) != 0) {
       std::fprintf(stderr, "a shared plan gave another result\n");
       std::abort();
@@ -42,7 +47,8 @@ void shared_plan(const OwnedPlan& plan, const fuzz::Buffer& x, const fuzz::Buffe
   }
 }
 
-// MemorySanitizer takes an exception for unwritten: it is the C++ library that writes it, which is not instrumented.
+// MemorySanitizer takes an exception for unwritten: it is the C++ library that writes it, which is
+// not instrumented.
 #if defined(__has_feature)
 #if __has_feature(memory_sanitizer)
 #define PG_NO_FAILURES
@@ -81,21 +87,27 @@ void unwritten() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(argc > 1 ? std::atof(argv[1]) : 5));
+  const auto end =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                         std::chrono::duration<double>(argc > 1 ? std::atof(argv[1]) : 5));
   const int callers = argc > 2 ? std::atoi(argv[2]) : 4;
   if (argc > 3 && std::strcmp(argv[3], "--race") == 0) race();
   if (argc > 3 && std::strcmp(argv[3], "--unwritten") == 0) unwritten();
-  keep_at_most(size_t{8} << 20);
+  set_cache_limit(size_t{8} << 20);
   start_threads();
-  far_from = 0;
-  const OwnedPlan plan(4, 3, {{33, {0, 8, 16, 24}, {12, 20, 28, 33}, {}}, {17, {0, 3, 6, 9}, {5, 8, 11, 17}, {}}}, false);
+  stream_threshold = 0;
+  const OwnedPlan plan(
+      4, 3, {{33, {0, 8, 16, 24}, {12, 20, 28, 33}, {}}, {17, {0, 3, 6, 9}, {5, 8, 11, 17}, {}}},
+      false);
   fuzz::Noise noise(7);
   const fuzz::Buffer x = fuzz::filled(Dtype::f32, plan.source_size(), 0, noise);
   const fuzz::Buffer want(plan.dest_size() * 4);
   Arrays a;
   a.x = x.get();
   a.out = want.get();
-  fuzz::in_pieces(plan.forward(), {}, [&](Piece p) { verbs_baseline(Dtype::f32)->select(plan.forward(), a, Start::lowest, p); });
+  fuzz::in_pieces(plan.forward(), {}, [&](Piece p) {
+    verbs_baseline(Dtype::f32)->select(plan.forward(), a, Start::lowest, p);
+  });
 
   std::vector<std::thread> threads;
   for (int i = 0; i < callers; ++i) {
@@ -106,7 +118,7 @@ int main(int argc, char** argv) {
 #endif
   }
   for (std::thread& t : threads) t.join();
-  keep_at_most(0);
+  set_cache_limit(0);
   fuzz::report();
   return 0;
 }

@@ -19,9 +19,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "fuzz"), str(ROOT / "fuzz" / "helpers")]
 
-from run import unpacked  # noqa: E402
-
 from build import OF_ANY_BUILD, Missing, build, package, tool  # noqa: E402
+from run import unpacked  # noqa: E402
 
 # Faults are about other processes; children forked beside traced threads may wait forever for a lock of the tracer's.
 SOAK = "--deselect=tests/robustness/test_memory.py::test_a_soak_of_some_seconds_passes_unless_memory_is_lost"
@@ -77,7 +76,7 @@ def core(folder: Path) -> float:
     ]
     subprocess.run(merge, check=True)
     module = next(folder.glob("_core*.so"))
-    sources = sorted((ROOT / "src" / "core").glob("*.[ch]pp"))
+    sources = sorted((ROOT / "src" / "core").rglob("*.[ch]pp"))
     about = [f"-instr-profile={profile}", module, f"-object={folder / 'fuzz_core'}"]
     cov = tool("llvm-cov", "llvm-cov-14")
     text = subprocess.check_output([cov, "report", "--show-branch-summary", *about, *sources], text=True)

@@ -17,9 +17,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "fuzz" / "helpers"))
 
-from workers import Progress  # noqa: E402
-
 from build import Missing, installed, tool  # noqa: E402
+from workers import Progress  # noqa: E402
 
 MODELS = {"Nehalem": "x86-64-v2", "SandyBridge": "x86-64-v2", "Haswell": "x86-64-v3"}
 TOO_OLD = "core2duo"

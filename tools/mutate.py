@@ -171,7 +171,7 @@ def prepare(found: list[Fault]) -> Path:
     if not any(fault.native for fault in found):
         return package(installed())
     tree = ROOT / "build" / "mutants"
-    written = {path.relative_to(ROOT): path.read_text("utf-8") for path in (ROOT / "src" / "core").iterdir()}
+    written = {path.relative_to(ROOT): path.read_text("utf-8") for path in (ROOT / "src" / "core").rglob("*.*")}
     written |= {path.relative_to(ROOT): path.read_text("utf-8") for path in (ROOT / "fuzz").glob("*.*")}
     written[Path("src/core/fault.hpp")] = HEADER
     for fault in sorted((fault for fault in found if fault.native), key=lambda fault: -len(fault.whole)):

@@ -59,7 +59,7 @@ def package(folder: Path) -> Path:
     shutil.copytree(ROOT / "src" / "poolgrad", home / "poolgrad", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     module = next(folder.glob("_core*.so"))
     shutil.copy2(module, home / "poolgrad")
-    shutil.copy2(ROOT / "src" / "core" / "foreign.hpp", home / "poolgrad" / "jax")  # where an installation has it
+    shutil.copy2(ROOT / "src" / "core" / "api" / "foreign.hpp", home / "poolgrad" / "jax")  # as installed
     return home
 
 

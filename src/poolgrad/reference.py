@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._kernels.native import Array, Astray, tap_type
+from ._ops.dtypes import HALVES
 from ._ops.semantics import Mean, Share, Start
 from ._windows.axis import Axis
 from ._windows.plan import Plan
@@ -39,12 +40,12 @@ def _cast(value: Any, dtype: np.dtype[Any]) -> Any:
     """Cast to a half type through float32; cast a number that an integer dtype cannot hold to its lowest value."""
     if dtype.kind in "iu":
         value = np.where(np.abs(np.trunc(value)) < 2.0 ** (8 * dtype.itemsize - 1), value, _info(dtype).min)
-    return (value.astype(np.float32) if dtype.name in ("float16", "bfloat16") else value).astype(dtype)
+    return (value.astype(np.float32) if dtype.name in HALVES else value).astype(dtype)
 
 
 def _sum_type(dtype: np.dtype[Any], terms: int, rule: Mean | Share) -> Any:
     """Return the dtype of a sum: that of the terms, or a wider one if the rule says so or there are more than 64 terms."""
-    half = dtype.name in ("float16", "bfloat16")
+    half = dtype.name in HALVES
     if half and (rule is Mean.TOTAL or rule is Mean.ONCE or rule is Share.WHOLE):
         return np.float64
     if rule is Mean.WIDE or rule is Share.QUOTIENT:
@@ -358,7 +359,7 @@ def pick(plan: Plan, v: Array, taps: Array) -> Array:
 
 def _add_at(shape: tuple[int, ...], where: Array, g: Array, once: bool) -> Array:
     """Add g at flat positions of an array of that shape, in order; with `once`, sum half types in float32."""
-    wide = once and g.dtype.name in ("float16", "bfloat16")
+    wide = once and g.dtype.name in HALVES
     dx = np.zeros(prod(shape), np.float32 if wide else g.dtype)
     np.add.at(dx, where, g.astype(dx.dtype))
     return dx.astype(g.dtype).reshape(shape)

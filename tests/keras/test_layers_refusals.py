@@ -1,6 +1,9 @@
 """The Keras layers refuse bad arguments by the layer's and the argument's name, most of them when a layer is made."""
 
+import doctest
+import inspect
 import os
+import re
 
 import numpy as np
 import pytest
@@ -84,3 +87,15 @@ def test_unknown_lengths_along_pooled_axes_are_refused():
 def test_an_integer_of_numpy_is_a_seed():
     layer = pool.FractionalMaxPooling1D(1.5, seed=np.int64(3))
     assert layer.get_config()["seed"] == 3
+
+
+@pytest.mark.parametrize("name", pool.__all__)
+def test_a_layers_docstring_runs_and_has_every_parameter(name):
+    text = inspect.cleandoc(getattr(pool, name).__doc__)
+    test = doctest.DocTestParser().get_doctest(text, dict(vars(pool)), name, name, 0)
+    assert test.examples
+    assert doctest.DocTestRunner().run(test).failed == 0
+    about = text[text.index("Parameters\n") : text.index("\n\nRaises\n")]
+    assert re.findall(r"^(?:\*\*)?(\w+)(?: :|$)", about, re.MULTILINE)[1:] == list(
+        inspect.signature(getattr(pool, name)).parameters
+    )

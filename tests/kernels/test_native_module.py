@@ -13,7 +13,7 @@ from poolgrad import _core
 needs_nm = pytest.mark.skipif(
     shutil.which("nm") is None or not _core.__file__.endswith(".so"), reason="reads an ELF module by nm of the binutils"
 )
-OBJECTS = sorted(ROOT.glob("build/*/CMakeFiles/pg_*.dir/src/core/kernels.cpp.o"))
+OBJECTS = sorted(ROOT.glob("build/*/CMakeFiles/pg_*.dir/src/core/verbs/table.cpp.o"))
 
 
 def output(*words: str) -> list[str]:
@@ -47,10 +47,10 @@ def test_the_module_needs_only_python_and_the_runtimes():
 
 @needs_nm
 @pytest.mark.skipif(not OBJECTS, reason="reads the object files of `make install`")
-@pytest.mark.parametrize("path", OBJECTS, ids=lambda p: f"{p.parents[4].name}-{p.parents[2].stem}")
+@pytest.mark.parametrize("path", OBJECTS, ids=lambda p: f"{p.parents[5].name}-{p.parents[3].stem}")
 def test_a_level_shares_no_code_with_another(path):
     """Weak code exists once in a module: if levels shared some, older processors would meet instructions of newer ones."""
-    level = path.parents[2].stem.removeprefix("pg_")[:-1]  # whose last letter is the part
+    level = path.parents[3].stem.removeprefix("pg_")[:-1]  # whose last letter is the part
     weak = [row.split()[-1] for row in output("nm", "--defined-only", str(path)) if row.split()[-2] in WEAK]
     own = re.compile(f"NK?8poolgrad{len(level)}{level}")
     common = {"DW.ref.__gxx_personality_v0", "__clang_call_terminate"}  # the compilers': an address, and two calls

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-FLOATS = ("float16", "bfloat16", "float32", "float64")
+HALVES = ("float16", "bfloat16")  # summed in a wider type
+FLOATS = (*HALVES, "float32", "float64")
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 REALS = FLOATS + INTEGERS
 FLOATS_AND_LONG = (*FLOATS, "int32", "int64")

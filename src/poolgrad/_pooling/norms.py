@@ -9,6 +9,7 @@ import numpy as np
 
 from .._common.arrays import Array
 from .._common.errors import ArgumentErrors, names_memory, short_repr
+from .._ops.dtypes import HALVES
 from .._windows.cells import cell_pairs
 from .._windows.plan import Plan
 from .operators import Linear, WindowSum, widest
@@ -18,7 +19,6 @@ from .tape import Result, Var, lift
 from .window_args import PooledAxes
 
 _TOGETHER = 1 << 20  # cells of windows that are scaled in one go
-_HALVES = ("float16", "bfloat16")
 
 
 def check_power(op: str, p: Any, dtype: np.dtype[Any]) -> int | float:
@@ -54,7 +54,7 @@ def norm_of(
 @np.errstate(all="ignore")
 def norms(operator: WindowSum, x: Array, p: int | float) -> Array:
     """Return the norm of each window of x, which lies as the operator's plan has it."""
-    wide = x.astype(np.float32) if x.dtype.name in _HALVES else x
+    wide = x.astype(np.float32) if x.dtype.name in HALVES else x
     total = operator.carry(np.abs(wide) ** p)
     y = np.where(total == 0, np.zeros((), total.dtype), total ** (1 / p))
     small = np.finfo(total.dtype).tiny * widest(operator.plan)
@@ -117,7 +117,7 @@ class Recast(Linear):
 def traced_norms(operator: WindowSum, x: Var, p: int | float) -> Var:
     """Return the norms of a variable; if its largest power leaves the range, scale all of it, which changes no derivative."""
     kind = x.dtype
-    wide = np.dtype(np.float32) if kind.name in _HALVES else kind
+    wide = np.dtype(np.float32) if kind.name in HALVES else kind
     scale = _scale(x.value.astype(wide, copy=False), p)
     same = wide == kind and scale == 1
     v = x if same else lift(Recast(x.shape, kind, wide, 1 / scale), x)

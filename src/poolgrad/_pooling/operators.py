@@ -7,7 +7,6 @@ can compute again.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from functools import lru_cache
@@ -23,6 +22,7 @@ from .._common.arrays import Array, afford, as_array, ready
 from .._common.errors import ArgumentErrors, out_of_memory, short_repr
 from .._kernels import native
 from .._kernels.native import Astray
+from .._ops.dtypes import HALVES
 from .._ops.semantics import Mean, Share
 from .._windows.plan import Plan, phases
 from .._windows.plan_cache import SHORT
@@ -30,7 +30,6 @@ from .types import F, Numbers, S
 
 V = TypeVar("V", bound="Traced")
 
-_HALVES = ("float16", "bfloat16")
 _WIDEN = "v.astype(float) gives the nearest floats"
 
 
@@ -175,14 +174,14 @@ def _fill(run: Any, shape: tuple[int, ...], rows: Array) -> None:
         flat[k] = 0
 
 
-class Traced(ABC):
+class Traced:
     """A variable, which records the operators that it goes through."""
 
     __slots__ = ()
 
-    @abstractmethod
     def through(self, operator: Linear) -> Traced:
         """Apply the operator to the variable."""
+        raise NotImplementedError
 
 
 class Transposed(Linear):
@@ -360,7 +359,10 @@ def parts(plan: Plan) -> list[tuple[tuple[Any, ...], tuple[Any, ...], Plan]]:
 
 def dilated(plan: Plan) -> bool:
     """Return True if some window is dilated."""
-    return any(axis.step > 1 for axis in plan.axes)
+    for axis in plan.axes:  # noqa: SIM110  # a loop is faster than any()
+        if axis.step > 1:
+            return True
+    return False
 
 
 def forth_by(plan: Plan, verb: Any, *arrays: Array) -> Array:
@@ -469,7 +471,7 @@ class WindowSum(Ordered):
             return self._whole(v)
         if self.divisor is None:
             return forth_by(self.plan, _mean, v)
-        wide = v.dtype.name in _HALVES and np.any(np.asarray(self.divisor) != 1)
+        wide = v.dtype.name in HALVES and np.any(np.asarray(self.divisor) != 1)
         total = forth_by(self.plan, _total, v.astype(np.float32) if wide else v)
         return self._divided(total).astype(v.dtype, copy=False)
 
@@ -478,7 +480,7 @@ class WindowSum(Ordered):
             return self._whole_back(g)
         if self.divisor is None:
             return back_by(self.plan, _spread_mean, g)
-        wide = g.dtype.name in _HALVES and np.any(np.asarray(self.divisor) != 1)
+        wide = g.dtype.name in HALVES and np.any(np.asarray(self.divisor) != 1)
         shares = self._divided(g.astype(np.float32) if wide else g)
         return back_by(self.plan, _spread, np.ascontiguousarray(shares)).astype(g.dtype, copy=False)
 
@@ -533,7 +535,7 @@ def _spread(plan: Plan, g: Array) -> Array:
 
 
 def _spread_mean(plan: Plan, g: Array) -> Array:
-    share = Share.QUOTIENT if g.dtype.name in _HALVES else Share.RECIPROCAL
+    share = Share.QUOTIENT if g.dtype.name in HALVES else Share.RECIPROCAL
     return native.spread_whole(plan, share, g) if plan.whole else native.spread(plan, share, False, g)
 
 
@@ -592,14 +594,14 @@ class Sharing(Ordered):
         return integers.sums_of_kind(ArgumentErrors(self.name), "v", run, array, terms, _WIDEN, self.inverse, where)
 
     def _gather(self, v: Array) -> Array:
-        wide = v.astype(np.float32) if v.dtype.name in _HALVES else v
+        wide = v.astype(np.float32) if v.dtype.name in HALVES else v
         total = np.zeros(self.plan.dest, wide.dtype)
         for index, hit in self._hits():
             total += np.where(hit, wide[index], np.zeros((), wide.dtype))
         return self._shares(total).astype(v.dtype, copy=False)
 
     def _scatter(self, g: Array) -> Array:
-        wide = self._shares(g.astype(np.float32) if g.dtype.name in _HALVES else g)
+        wide = self._shares(g.astype(np.float32) if g.dtype.name in HALVES else g)
         dx = np.zeros(self.plan.source, wide.dtype)
         for index, hit in self._hits():
             np.add.at(dx, index, np.where(hit, wide, np.zeros((), wide.dtype)))

@@ -74,13 +74,16 @@ def _understood(op: str, shape: tuple[int, ...], words: WindowArgs) -> PooledAxe
     return resolve(ArgumentErrors(op), shape, words)
 
 
+_SCALARS = frozenset({int, str, type(None), Axis})
+
+
 def frozen(value: Any) -> Any:
     """Return a hashable cache key; raise TypeError for other types, such as bool, because `True == 1`."""
     if isinstance(value, np.ndarray) and value.size <= SHORT:
         value = value.tolist()
     if type(value) in (list, tuple):
         return tuple(map(frozen, value))
-    if value is None or type(value) in (int, str, Axis):
+    if type(value) in _SCALARS:
         return value
     raise TypeError("no key")
 
@@ -90,7 +93,10 @@ def geometry_of(op: str, shape: tuple[int, ...], words: WindowArgs) -> PooledAxe
     """Return the windows that the arguments describe over an array of that shape; cache them."""
     flag(ArgumentErrors(op), "ceil_mode", words.ceil_mode)
     try:
-        key = WindowArgs(*map(frozen, words._replace(ceil_mode=None)))._replace(ceil_mode=bool(words.ceil_mode))
+        *sizes, ceil_mode = words
+        if not _SCALARS.issuperset(map(type, sizes)):
+            sizes = list(map(frozen, sizes))
+        key = WindowArgs._make((*sizes, bool(ceil_mode)))
     except (TypeError, RecursionError):
         return resolve(ArgumentErrors(op), shape, words)
     return _understood(op, shape, key)

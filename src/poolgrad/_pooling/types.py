@@ -7,8 +7,6 @@ The options that overloads share are typed dictionaries: an overload lists the a
 the others from one of these.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar
 

@@ -34,7 +34,7 @@ FLAGS = ("-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall"
 def _header() -> Path:
     """Return the header of the core's function table: beside this file, or in a checkout beside the core."""
     beside = HERE / "foreign.hpp"
-    return beside if beside.exists() else HERE.parents[1] / "core" / "foreign.hpp"
+    return beside if beside.exists() else HERE.parents[1] / "core" / "api" / "foreign.hpp"
 
 
 def cached() -> Path:

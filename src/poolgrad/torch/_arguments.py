@@ -1,4 +1,7 @@
-"""Turn torch's window arguments into `TorchWindows`; the NumPy API finds their errors."""
+"""Make the public functions: look up their pools, check their arguments, and raise errors in torch's words.
+
+Window arguments become `TorchWindows`; the NumPy API finds their errors.
+"""
 
 from __future__ import annotations
 
@@ -144,8 +147,8 @@ _MOST = 1024  # pools that a function keeps
 def ranks(resolve: Resolve, face: type, remember: bool = True) -> tuple[Any, Any, Any]:
     """Return the functions for one, two and three pooled axes, from the one that resolves their arguments.
 
-    They have its name with 1d, 2d and 3d behind it, and the docstring of `face`, their class in `_signatures`. With `remember`, a function keeps the pools that it resolved, so that a repeated
-    call only looks up its pool.
+    They have its name with 1d, 2d and 3d behind it, and the docstring of `face`, their class in `_signatures`. With `remember`, a
+    function keeps the pools that it resolved, so that a repeated call only looks up its pool.
     """
     _, *parameters = inspect.signature(resolve).parameters.values()
     result = "Tensor | tuple[Tensor, Tensor]" if any(p.name == "return_indices" for p in parameters) else "Tensor"

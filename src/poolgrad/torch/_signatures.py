@@ -263,7 +263,7 @@ class AdaptiveMaxPool(Protocol):
     input : Tensor
         Shape (N, C, ...) or (C, ...) with one, two or three pooled axes at the end. Any real dtype, on the CPU.
     output_size : int, None, or sequence of them
-        Windows along each pooled axis; None leaves an axis unpooled.
+        Windows along each pooled axis; None: one window per cell.
     return_indices : bool
         If True, return the position of each chosen cell in its plane, too.
 
@@ -309,7 +309,7 @@ class AdaptiveAvgPool(Protocol):
     input : Tensor
         Shape (N, C, ...) or (C, ...) with one, two or three pooled axes at the end. Any real dtype but bool, on the CPU.
     output_size : int, None, or sequence of them
-        Windows along each pooled axis; None leaves an axis unpooled.
+        Windows along each pooled axis; None: one window per cell.
 
     Returns
     -------

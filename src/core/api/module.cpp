@@ -1,0 +1,491 @@
+// The Python module. It checks every argument once, before a kernel sees it.
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <limits>
+
+#include "api/arrays.hpp"
+#include "api/foreign.hpp"
+#include "api/gil.hpp"
+#include "api/levels.hpp"
+#include "api/plan_type.hpp"
+#include "api/tasks.hpp"
+#include "runtime/first_wrong.hpp"
+#include "verbs/table.hpp"
+
+namespace poolgrad {
+namespace {
+
+const Level* level = nullptr;
+
+/// Cut the destination into pieces and run them without the GIL.
+template <class F>
+void in_pieces(const Plan& plan, int64_t bytes, F&& f, bool reject_overlap = false) {
+  if (work_of(plan))
+    unlocked(
+        [&](StopCheck should_stop) { piecewise(plan, bytes, should_stop, f, reject_overlap); });
+}
+
+/// Do the same. With `nan_free`, stop at NaN in x and return false.
+template <class F>
+bool in_pieces_of(const Plan& plan, const Verbs* verbs, const Checked& x, bool nan_free, F&& f) {
+  if (!nan_free) return in_pieces(plan, x.bytes, f), true;
+  NanGuard guard(plan, verbs, x.data, x.bytes);
+  in_pieces(plan, x.bytes, [&](Piece p) { guard.run(p, f); });
+  return !guard.found_nan();
+}
+
+void require_verb(const void* verb) {
+  if (!verb) throw nb::type_error("x: this verb does not exist for its dtype");
+}
+
+nb::object fold(const OwnedPlan& plan, int mean, nb::handle x, nb::handle given) {
+  const nb::object y = given_or_new(given, plan.dest_shape, x, "x");
+  const Checked in = check(x, "x", plan.source_size(), false),
+                out = check(y, "y", plan.dest_size(), true);
+  same_type(in, out, "y");
+  reject_overlap(out, in);
+  const Verbs* verbs = level->verbs(in.dtype);
+  require_verb(reinterpret_cast<const void*>(verbs->fold));
+  if (mean < 0 || mean > 5) throw nb::value_error("mean: unknown");
+  Arrays a;
+  a.x = in.data;
+  a.out = out.data;
+  in_pieces(plan.forward(), in.bytes,
+            [&](Piece p) { verbs->fold(plan.forward(), a, Mean(mean), p); });
+  return y;
+}
+
+nb::object spread(const OwnedPlan& plan, int share, bool reversed, nb::handle g, nb::handle given) {
+  const nb::object dx = given_or_new(given, plan.source_shape, g, "g");
+  const Checked in = check(g, "g", plan.dest_size(), false),
+                out = check(dx, "dx", plan.source_size(), true);
+  same_type(in, out, "dx");
+  reject_overlap(out, in);
+  const Verbs* verbs = level->verbs(in.dtype);
+  require_verb(reinterpret_cast<const void*>(verbs->spread));
+  if (share < 0 || share > 3) throw nb::value_error("share: unknown");
+  if (in.dtype > Dtype::f64 && Share(share) != Share::quotient)
+    throw nb::type_error("g: integers can only be spread as quotients");
+  Arrays a;
+  a.g = in.data;
+  a.out = out.data;
+  in_pieces(plan.transposed(), out.bytes,
+            [&](Piece p) { verbs->spread(plan.transposed(), a, Share(share), reversed, p); });
+  return dx;
+}
+
+/// The arrays of the verbs that read x, y and a third array.
+struct ThreeArrays {
+  Arrays arrays;
+  const Verbs* verbs;
+  int64_t bytes;
+};
+
+ThreeArrays three_arrays(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle g,
+                         nb::handle out, bool g_is_dest, bool out_is_dest) {
+  const int64_t n = plan.source_size(), m = plan.dest_size();
+  const Checked cx = check(x, "x", n, false),
+                cg = check(g, g_is_dest ? "g" : "v", g_is_dest ? m : n, false),
+                co = check(out, "out", out_is_dest ? m : n, true);
+  same_type(cx, cg, "g");
+  same_type(cx, co, "out");
+  reject_overlap(co, cx);
+  reject_overlap(co, cg);
+  ThreeArrays r{{}, level->verbs(cx.dtype), cx.bytes};
+  r.arrays.x = cx.data;
+  r.arrays.g = cg.data;
+  r.arrays.out = co.data;
+  if (!y.is_none()) {
+    const Checked cy = check(y, "y", m, false);
+    same_type(cx, cy, "y");
+    reject_overlap(co, cy);
+    r.arrays.y = cy.data;
+  }
+  return r;
+}
+
+nb::object near(const OwnedPlan& plan, double eps, nb::handle x, nb::handle y, nb::handle g,
+                nb::handle given) {
+  const nb::object dx = given_or_new(given, plan.source_shape, x, "x");
+  if (y.is_none()) throw nb::type_error("y: not a NumPy array");
+  const ThreeArrays t = three_arrays(plan, x, y, g, dx, true, false);
+  in_pieces(plan.transposed(), t.bytes,
+            [&](Piece p) { t.verbs->near(plan.transposed(), t.arrays, eps, p); });
+  return dx;
+}
+
+nb::object recall(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle v,
+                  nb::handle given) {
+  const nb::object out = given_or_new(given, plan.dest_shape, x, "x");
+  if (y.is_none()) throw nb::type_error("y: not a NumPy array");
+  const ThreeArrays t = three_arrays(plan, x, y, v, out, false, true);
+  in_pieces(plan.forward(), t.bytes,
+            [&](Piece p) { t.verbs->recall(plan.forward(), t.arrays, p); });
+  return out;
+}
+
+/// Return dx, or an integer: the flat position where y is not the pooled x.
+nb::object route(const OwnedPlan& owned, nb::handle x, nb::handle y, nb::handle g,
+                 nb::handle given) {
+  const nb::object dx = given_or_new(given, owned.source_shape, x, "x");
+  const ThreeArrays t = three_arrays(owned, x, y, g, dx, true, false);
+  FirstWrong wrong;
+  in_pieces(owned.transposed(), t.bytes, [&](Piece p) {
+    wrong.report(t.verbs->route(owned.forward(), owned.transposed(), t.arrays, p));
+  });
+  return wrong.get() < 0 ? dx : nb::cast(wrong.get());
+}
+
+/// Return y. With `nan_free`, return None if x has NaN; y is then undefined.
+nb::object select_best(const OwnedPlan& plan, int start, nb::handle x, nb::handle given,
+                       bool nan_free) {
+  const nb::object y = given_or_new(given, plan.dest_shape, x, "x");
+  const Checked in = check(x, "x", plan.source_size(), false),
+                out = check(y, "y", plan.dest_size(), true);
+  same_type(in, out, "y");
+  reject_overlap(out, in);
+  if (start < 0 || start > 2) throw nb::value_error("start: unknown");
+  const Verbs* verbs = level->verbs(in.dtype);
+  Arrays a;
+  a.x = in.data;
+  a.out = out.data;
+  const auto run = [&](Piece p) { verbs->select(plan.forward(), a, Start(start), p); };
+  return in_pieces_of(plan.forward(), verbs, in, nan_free, run) ? y : nb::none();
+}
+
+bool is_nan_free(nb::handle x) {
+  const Checked in = check(x, "x", -1, false);
+  const Verbs* verbs = level->verbs(in.dtype);
+  if (!verbs->nan_free || !in.bytes) return true;
+  constexpr int64_t kBytes = 1 << 18;
+  const int64_t width = in.bytes / in.elements;
+  const int threads = in.bytes < kWorthThreads ? 1 : thread_limit.load();
+  std::atomic<bool> nan{false};
+  unlocked([&](StopCheck should_stop) {
+    parallel_for((in.bytes + kBytes - 1) / kBytes, threads, should_stop, [&](int64_t task) {
+      const int64_t from = task * kBytes, bytes = std::min(kBytes, in.bytes - from);
+      checkpoint(step_budget(), bytes / width);
+      if (!nan && !verbs->nan_free(in.data + from, bytes / width)) nan = true;
+    });
+  });
+  return !nan;
+}
+
+bool is_wide(const Checked& index, const char* name) {
+  if (index.dtype != Dtype::i32 && index.dtype != Dtype::i64)
+    throw nb::type_error((std::string(name) + ": must be int32 or int64").c_str());
+  return index.dtype == Dtype::i64;
+}
+
+void argmax(const OwnedPlan& plan, int64_t modulo, nb::handle x, nb::handle y, nb::handle index) {
+  const Checked in = check(x, "x", plan.source_size(), false),
+                out = check(y, "y", plan.dest_size(), true);
+  const Checked where = check(index, "index", plan.dest_size(), true);
+  same_type(in, out, "y");
+  reject_overlap(out, in);
+  reject_overlap(where, in);
+  reject_overlap(where, out);
+  const bool wide = is_wide(where, "index");
+  if (modulo <= 0) throw nb::value_error("modulo: must be positive");
+  if (!wide && modulo - 1 > std::numeric_limits<int32_t>::max())
+    throw nb::value_error("index: int32 does not hold positions below modulo");
+  const Verbs* verbs = level->verbs(in.dtype);
+  Arrays a;
+  a.x = in.data;
+  a.out = out.data;
+  a.out_index = where.data;
+  in_pieces(plan.forward(), in.bytes,
+            [&](Piece p) { verbs->argmax(plan.forward(), a, wide, modulo, p); });
+}
+
+/// The most cells of a window that taps can number.
+constexpr int64_t kMostTaps = std::numeric_limits<uint32_t>::max();
+
+/// Check taps, one per destination cell: uint8, or uint32 if some window has more than 256 cells.
+Checked check_taps(const OwnedPlan& plan, nb::handle taps, bool written) {
+  const Checked c = check(taps, "taps", plan.dest_size(), written);
+  int64_t cells = 1;
+  for (int a = 0; a < plan.forward().rank && cells <= kMostTaps; ++a)
+    cells *= std::max<int64_t>(plan.forward().axis[a].widest, 1);
+  const Dtype wanted = cells > 256 ? Dtype::u32 : Dtype::u8;
+  if (cells > kMostTaps)
+    throw nb::value_error("plan: a window has more cells than uint32 can number");
+  if (c.dtype != wanted)
+    throw nb::type_error(wanted == Dtype::u8 ? "taps: must be uint8" : "taps: must be uint32");
+  return c;
+}
+
+/// Return true. With `nan_free`, return false if x has NaN; y and taps are then undefined.
+bool choose(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle taps, bool nan_free) {
+  const Checked in = check(x, "x", plan.source_size(), false),
+                out = check(y, "y", plan.dest_size(), true), where = check_taps(plan, taps, true);
+  same_type(in, out, "y");
+  reject_overlap(out, in);
+  reject_overlap(where, in);
+  reject_overlap(where, out);
+  const Verbs* verbs = level->verbs(in.dtype);
+  Arrays a;
+  a.x = in.data;
+  a.out = out.data;
+  a.out_index = where.data;
+  return in_pieces_of(plan.forward(), verbs, in, nan_free,
+                      [&](Piece p) { verbs->choose(plan.forward(), a, p); });
+}
+
+/// Follow taps: pick reads at them, place (`back`) adds at them. Return the result, or an integer:
+/// the first cell whose tap is outside its window.
+nb::object follow(const OwnedPlan& plan, nb::handle v, nb::handle taps, nb::handle given,
+                  bool back) {
+  const nb::object result =
+      given_or_new(given, back ? plan.source_shape : plan.dest_shape, v, back ? "g" : "v");
+  const int64_t n = plan.source_size(), m = plan.dest_size();
+  const Checked in = check(v, back ? "g" : "v", back ? m : n, false),
+                out = check(result, "out", back ? n : m, true),
+                where = check_taps(plan, taps, false);
+  same_type(in, out, "out");
+  reject_overlap(out, in);
+  reject_overlap(out, where);
+  const Verbs* verbs = level->verbs(in.dtype);
+  Arrays a;
+  a.g = in.data;
+  a.index = where.data;
+  a.out = out.data;
+  FirstWrong wrong;
+  in_pieces(
+      back ? plan.transposed() : plan.forward(), std::max(in.bytes, out.bytes),
+      [&](Piece p) {
+        wrong.report(back ? verbs->route(plan.forward(), plan.transposed(), a, p)
+                          : verbs->pick(plan.forward(), a, p));
+      },
+      follows_single_taps(plan.forward()));
+  return wrong.get() < 0 ? result : nb::cast(wrong.get());
+}
+
+struct Indexed {
+  Arrays arrays;
+  const Verbs* verbs;
+  bool wide, half;
+  int64_t n, m, total, bytes;
+};
+
+Indexed indexed(int64_t items, nb::handle v, nb::handle index, nb::handle out, bool index_like_v) {
+  const Checked cv = check(v, "v", -1, false), co = check(out, "out", -1, true),
+                ci = check(index, "index", -1, false);
+  same_type(cv, co, "out");
+  reject_overlap(co, cv);
+  reject_overlap(co, ci);
+  const int64_t source = (index_like_v ? co : cv).elements, dest = ci.elements;
+  if (dest != (index_like_v ? cv : co).elements)
+    throw nb::value_error("index: must have one position per cell");
+  if (items < 0 || (items == 0 && (source || dest)) || (items && (source % items || dest % items)))
+    throw nb::value_error("items: does not divide the arrays");
+  Indexed r{{},
+            level->verbs(cv.dtype),
+            is_wide(ci, "index"),
+            cv.dtype <= Dtype::bf16,
+            items ? source / items : 0,
+            items ? dest / items : 0,
+            source,
+            co.bytes + cv.bytes};
+  r.arrays.g = cv.data;
+  r.arrays.index = ci.data;
+  r.arrays.out = co.data;
+  return r;
+}
+
+int64_t gather(int64_t items, bool absolute, nb::handle v, nb::handle index, nb::handle out) {
+  const Indexed k = indexed(items, v, index, out, false);
+  if (k.total == 0 && k.m == 0) return -1;  // any number of items divides nothing
+  constexpr int64_t kCells = 1 << 15;
+  const int64_t cells = items * k.m;
+  const int threads = k.bytes < kWorthThreads ? 1 : thread_limit.load();
+  FirstWrong wrong;
+  unlocked([&](StopCheck should_stop) {
+    parallel_for((cells + kCells - 1) / kCells, threads, should_stop, [&](int64_t task) {
+      wrong.report(k.verbs->gather(k.arrays, k.wide, k.n, k.m, k.total, absolute, task * kCells,
+                                   std::min(cells, (task + 1) * kCells)));
+    });
+  });
+  return wrong.get();
+}
+
+/// Scatter item by item, each in its own task. If items are few, or a position leaves its item,
+/// scatter by ranges of the result. With `once`, half types are summed in scratch memory, so no
+/// task owns too many cells.
+int64_t scatter(int64_t items, bool absolute, nb::handle g, nb::handle index, nb::handle out,
+                bool once) {
+  constexpr int64_t kMostSums = 1 << 23;
+  const Indexed k = indexed(items, g, index, out, true);
+  if (k.total == 0 && k.m == 0) return -1;
+  const int threads = k.bytes < kWorthThreads ? 1 : thread_limit.load();
+  once = once && k.half;
+  const auto run = [&](ScatterRange r) {
+    return k.verbs->scatter(k.arrays, k.wide, k.n, k.m, k.total, absolute, r);
+  };
+  const bool by_items =
+      once ? items > 1 && items >= threads && k.n <= kMostSums : items >= threads && threads > 1;
+  const int64_t parts =
+      once ? std::max<int64_t>(threads, (k.total + kMostSums - 1) / kMostSums) : threads;
+  FirstWrong wrong;
+  unlocked([&](StopCheck should_stop) {
+    if (by_items) {
+      FirstWrong outside;
+      parallel_for(items, threads, should_stop, [&](int64_t i) {
+        outside.report(run({i, i + 1, i * k.n, (i + 1) * k.n, false, once}));
+      });
+      if (outside.get() < 0) return;
+    }
+    parallel_for(parts, threads, should_stop, [&](int64_t p) {
+      wrong.report(run({0, items, k.total / parts * p,
+                        p + 1 < parts ? k.total / parts * (p + 1) : k.total, true, once}));
+    });
+  });
+  return wrong.get();
+}
+
+nb::object make_plan(nb::handle source, nb::handle dest, int64_t outer, int64_t inner,
+                     nb::handle axes, bool plain) {
+  struct Given {
+    int64_t n;
+    Borrowed start, stop, span;
+  };
+  std::vector<Given> list;
+  for (nb::handle item : axes) {
+    if (list.size() == static_cast<size_t>(kMaxRank))
+      throw nb::value_error(
+          ("axes: got more than " + std::to_string(kMaxRank) + ", wanted at most so many").c_str());
+    if (!PyTuple_Check(item.ptr()) || PyTuple_Size(item.ptr()) != 4)
+      throw nb::type_error("axes: each must be (n, start, stop, span)");
+    const nb::tuple t = nb::borrow<nb::tuple>(item);
+    list.push_back(
+        {integer(t[0], "axes"), int64_vector(t[1], "start"), int64_vector(t[2], "stop"), {}});
+    if (!t[3].is_none()) list.back().span = int64_vector(t[3], "span");
+  }
+  std::unique_ptr<OwnedPlan> plan;
+  try {
+    unlocked([&](StopCheck should_stop) {
+      parallel_for(1, 1, should_stop, [&](int64_t) {
+        std::vector<AxisData> data;
+        for (const Given& g : list)
+          data.push_back({g.n, copied(g.start), copied(g.stop), copied(g.span)});
+        plan = std::make_unique<OwnedPlan>(outer, inner, std::move(data), plain);
+      });
+    });
+  } catch (const std::bad_alloc&) {
+    raise_memory_error("axes: got windows whose tables need too much");
+  }
+  plan->source_shape = shape_of(source, "source", plan->source_size());
+  plan->dest_shape = shape_of(dest, "dest", plan->dest_size());
+  return PlanObject::make(std::move(plan));
+}
+
+int import_numpy() {
+  import_array1(-1);
+  return 0;
+}
+
+}  // namespace
+}  // namespace poolgrad
+
+// Refuse a second interpreter before nanobind sees it: it would take the types from the first.
+// Refuse an old processor before any other code runs.
+#undef NB_EXPORT
+#define NB_EXPORT
+extern "C" PyObject* PyInit__inner();
+extern "C" __attribute__((visibility("default"))) PyObject* PyInit__core();
+PyObject* PyInit__core() {
+  const char* refusal = nullptr;
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0)
+    refusal = "poolgrad: does not work in sub-interpreters";
+  if (!poolgrad::has_a_level())
+    refusal = "poolgrad: needs a processor with SSE4.2 and POPCNT (x86-64-v2)";
+  if (!refusal) return PyInit__inner();
+  PyErr_SetString(PyExc_ImportError, refusal);
+  return nullptr;
+}
+
+NB_MODULE(_inner, m) {
+  using namespace poolgrad;
+  if (import_numpy() < 0) throw nb::python_error();
+  start_threads();
+  note_main_thread();
+  // Cached plans outlive the module if something else keeps their users alive at exit.
+  nb::set_leak_warnings(false);
+  level = &choose_level(std::getenv("POOLGRAD_ISA"));
+  chosen_verbs = level->verbs;
+  thread_limit = available_threads();
+
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::bad_alloc&) {
+      PyErr_SetString(PyExc_MemoryError,
+                      "x: got a call that needs too much working memory, wanted no more than the "
+                      "memory there is");
+    }
+  });
+  PlanObject::make_type();
+  m.def("Plan", &make_plan, nb::arg("source"), nb::arg("dest"), nb::arg("outer"), nb::arg("inner"),
+        nb::arg("axes"), nb::arg("plain") = false);
+  const auto out = nb::arg("out").none() = nb::none();
+  m.def("fold", &fold, nb::arg(), nb::arg(), nb::arg(), out);
+  m.def("spread", &spread, nb::arg(), nb::arg(), nb::arg(), nb::arg(), out);
+  m.def("near", &near, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), out);
+  const auto nan_free = nb::arg("whole") = false;
+  m.def("select", &select_best, nb::arg(), nb::arg(), nb::arg(), out, nan_free);
+  m.def("argmax", &argmax);
+  m.def("route", &route, nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), out);
+  m.def("recall", &recall, nb::arg(), nb::arg(), nb::arg(), nb::arg(), out);
+  m.def("whole", &is_nan_free);
+  m.def("choose", &choose, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nan_free);
+  m.def(
+      "pick",
+      [](const OwnedPlan& plan, nb::handle v, nb::handle taps, nb::handle given) {
+        return follow(plan, v, taps, given, false);
+      },
+      nb::arg(), nb::arg(), nb::arg(), out);
+  m.def(
+      "place",
+      [](const OwnedPlan& plan, nb::handle g, nb::handle taps, nb::handle given) {
+        return follow(plan, g, taps, given, true);
+      },
+      nb::arg(), nb::arg(), nb::arg(), out);
+  m.def("keep_at_most",
+        [](int64_t bytes) { set_cache_limit(static_cast<size_t>(std::max<int64_t>(bytes, 0))); });
+  m.def("go_far_from",
+        [](int64_t bytes) { stream_threshold = bytes < 0 ? default_stream_threshold() : bytes; });
+  m.def("empty", [](nb::handle shape, nb::handle like) {
+    return given_or_new(nb::none(), any_shape(shape, "shape"), like, "like");
+  });
+  m.def("gather", &gather);
+  m.def("scatter", &scatter, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+        nb::arg("once") = false);
+  m.def("get_num_threads", [] { return thread_limit.load(); });
+  m.def("set_num_threads", [](int n) {
+    if (n < 1 || n > 1024)
+      throw nb::value_error(("threads: got " + std::to_string(n) + ", wanted 1 to 1024").c_str());
+    thread_limit = n;
+  });
+  m.def("available_threads", &available_threads);
+  m.def("use_bfloat16", [](nb::handle array) {
+    if (!PyArray_Check(array.ptr())) throw nb::type_error("array: not a NumPy array");
+    auto* a = reinterpret_cast<PyArrayObject*>(array.ptr());
+    if (!PyTypeNum_ISUSERDEF(PyArray_TYPE(a)) || PyArray_ITEMSIZE(a) != 2)
+      throw nb::type_error("array: not of bfloat16");
+    bfloat16_number = PyArray_TYPE(a);
+  });
+  m.def("isa", [] { return level->name; });
+  m.def("isa_levels", [] {
+    size_t count;
+    const Level* list = levels(count);
+    nb::list names;
+    for (size_t i = 0; i < count; ++i)
+      if (list[i].supported) names.append(list[i].name);
+    return names;
+  });
+  m.def("foreign", [] {
+    return nb::steal(PyCapsule_New(const_cast<Foreign*>(&foreign()), kForeignName, nullptr));
+  });
+  m.attr("compiler") = __VERSION__;
+}

@@ -1,0 +1,111 @@
+// Cut a call into tasks: by items, and by cells of the first axis.
+#pragma once
+#include <algorithm>
+#include <atomic>
+
+#include "runtime/threads.hpp"
+#include "verbs/table.hpp"
+
+namespace poolgrad {
+
+inline std::atomic<int> thread_limit{1};
+
+/// The verbs of the chosen level; set once, when the module is loaded.
+inline VerbTable chosen_verbs = nullptr;
+
+/// A second thread costs more than it saves below this many bytes.
+constexpr int64_t kWorthThreads = 1 << 18;
+
+/// Count the cells of the destination.
+inline int64_t work_of(const Plan& plan) {
+  int64_t work = plan.outer * plan.inner;
+  for (int a = 0; a < plan.rank; ++a) work *= plan.axis[a].m;
+  return work;
+}
+
+/// Call f(piece) for all pieces of a destination that is not empty. `item_by_item`: f computes
+/// items one by one, so that any cut between items is free.
+template <class F>
+void piecewise(const Plan& plan, int64_t bytes, StopCheck should_stop, F&& f,
+               bool item_by_item = false) {
+  const int64_t cells = plan.axis[0].m;
+  const int threads = bytes < kWorthThreads ? 1 : thread_limit.load();
+  // Keep at least 32 items together, because transposed tiles compute neighbours together; then cut
+  // each block of items into ranges of rows. Both sides of a cut compute the rows of long windows:
+  // cut these between items, or once per thread.
+  const int64_t wanted = threads == 1 ? 1 : int64_t{threads} * 4,
+                longest = std::max<int64_t>(plan.axis[0].widest, 1);
+  const bool long_windows = longest > 4 && 16 * longest > cells;
+  item_by_item |= plan.inner >= 64 || (long_windows && plan.last().m * plan.inner >= 64);
+  const int64_t blocks =
+      std::clamp<int64_t>(item_by_item ? plan.outer : plan.outer / 32, 1, wanted);
+  const int64_t cuts = std::clamp<int64_t>(
+      cells / (2 * longest), 1, ((long_windows ? threads : wanted) + blocks - 1) / blocks);
+  parallel_for(blocks * cuts, threads, should_stop, [&](int64_t task) {
+    const int64_t b = task / cuts, c = task % cuts;
+    f(Piece{plan.outer * b / blocks, plan.outer * (b + 1) / blocks, cells * c / cuts,
+            cells * (c + 1) / cuts});
+  });
+}
+
+/// Return true if none of n cells is NaN; pass checkpoints.
+inline bool scan_nan_free(bool (*nan_free)(const void*, int64_t), const char* x, int64_t n,
+                          int64_t width) {
+  constexpr int64_t kCells = 1 << 18;
+  for (int64_t c = 0; c < n; c += kCells) {
+    const int64_t here = std::min(kCells, n - c);
+    checkpoint(step_budget(), here);
+    if (!nan_free(x + c * width, here)) return false;
+  }
+  return true;
+}
+
+/// End a call that meets NaN. Scan what a task is about to read, so little at a time that it is
+/// still in cache when the task reads it.
+class NanGuard {
+ public:
+  NanGuard(const Plan& plan, const Verbs* verbs, const void* x, int64_t bytes)
+      : plan_(plan),
+        nan_free_(verbs->nan_free),
+        x_(static_cast<const char*>(x)),
+        slab_(plan.source_slab()),
+        width_(bytes / std::max<int64_t>(plan.outer * plan.axis[0].n * slab_, 1)) {}
+
+  /// Call f(piece) for parts of a piece until one contains NaN.
+  template <class F>
+  void run(Piece p, F&& f) {
+    if (!nan_free_) return f(p);
+    const Axis& axis = plan_.axis[0];
+    const int64_t least = plan_.inner >= 64 ? 1 : 64, per = axis.n / axis.m + 1,
+                  row = slab_ * width_ + 1;
+    const int64_t items = std::max(kScanBytes / (row * axis.n + 1) / least * least, least);
+    const int64_t rows = std::max(kScanBytes / (row * per * items), 8 * axis.widest + 1);
+    for (int64_t i = p.i0; i < p.i1; i += items)
+      for (int64_t h = p.h0; h < p.h1; h += rows) {
+        const Piece part{i, std::min(i + items, p.i1), h, std::min(h + rows, p.h1)};
+        if (nan_ || !scan(part)) return;
+        f(part);
+      }
+  }
+  bool found_nan() const { return nan_; }
+
+ private:
+  static constexpr int64_t kScanBytes = 768 << 10;
+
+  bool scan(Piece p) {
+    const Axis& axis = plan_.axis[0];
+    const int64_t from = axis.start[p.h0], cells = (axis.stop[p.h1 - 1] - from) * slab_;
+    for (int64_t i = p.i0; i < p.i1 && !nan_; ++i)
+      if (!scan_nan_free(nan_free_, x_ + (i * axis.n + from) * slab_ * width_, cells, width_))
+        nan_ = true;
+    return !nan_;
+  }
+
+  const Plan& plan_;
+  bool (*const nan_free_)(const void*, int64_t);
+  const char* const x_;
+  const int64_t slab_, width_;
+  std::atomic<bool> nan_{false};
+};
+
+}  // namespace poolgrad

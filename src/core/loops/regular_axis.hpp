@@ -1,0 +1,57 @@
+// Axes whose windows repeat.
+#pragma once
+#include "plan/plan.hpp"
+#include "simd/vec.hpp"
+
+namespace poolgrad::PG_ISA {
+
+/// An axis on which destination cell `period` q + p reads source cells `stride` q + first(p) + t, 0
+/// <= t < width(p), as far as they exist. Strides above 3 do not fit: simd/interleave.hpp splits
+/// rows into at most 3 phases.
+///
+///   stride 2, period 1:   source       0 1 2 3 4 5 6
+///                         window 0   [-1 0 1]
+///                         window 1       [1 2 3]
+///                         window 2           [3 4 5]
+struct RegularAxis {
+  /// Check every window, if `wanted`.
+  RegularAxis(const Axis& a, int lanes, bool wanted = true)
+      : axis(a), stride(a.step), period(a.period), cells_per_phase((a.m + period - 1) / period) {
+    if (!wanted || axis.hi - axis.lo <= period || stride > 3) return;
+    const auto inside = [&](int64_t c) { return c < 0 ? 0 : c > axis.n ? axis.n : c; };
+    for (int64_t p = 0; p < period; ++p) {
+      const int64_t length = width(p);
+      for (int64_t j = p, from = first(p); j < axis.m; j += period, from += stride) {
+        const int64_t to = from + length;
+        if (axis.start[j] != inside(from) || axis.stop[j] != inside(to)) return;
+        const bool is_cut = axis.span && axis.span[j] != axis.length(j),
+                   sticks_out = from < 0 || to > axis.n;
+        cuts |= is_cut;
+        cuts_elsewhere |= is_cut != sticks_out;
+        pad_left = -from > pad_left ? -from : pad_left;
+      }
+    }
+    pad_left = (pad_left + lanes * stride - 1) / (lanes * stride) *
+               (lanes * stride);  // align rows with vectors
+    fits = true;
+  }
+  int64_t first(int64_t p) const { return axis.start[sample(p)] - sample(p) / period * stride; }
+  int64_t width(int64_t p) const { return axis.length(sample(p)); }
+  /// Return how far behind its own position the last cell of a phase reads.
+  int64_t overhang() const {
+    int64_t most = 0;
+    for (int64_t p = 0; p < period; ++p)
+      most = first(p) + pad_left + width(p) > most ? first(p) + pad_left + width(p) : most;
+    return most / stride + 1;
+  }
+
+  const Axis& axis;
+  const int64_t stride, period, cells_per_phase;
+  int64_t pad_left = 0;
+  bool fits = false, cuts = false, cuts_elsewhere = false;
+
+ private:
+  int64_t sample(int64_t p) const { return axis.lo + (p - axis.lo % period + period) % period; }
+};
+
+}  // namespace poolgrad::PG_ISA

@@ -1,0 +1,359 @@
+// Sliding: reduce long windows one axis after the other. The cost per cell hardly grows with the
+// window.
+//
+// All axes but the last use the van Herk / Gil-Werman algorithm. The axis is cut into blocks as
+// long as its longest window B. Each window is the end of one block and the start of the next, so
+// it needs one join of a suffix and a prefix:
+//
+//   cells      a b c d | e f g h | i j k l       B = 4
+//   window           [d   e f g]                 = suffix(d) join prefix(e f g)
+//
+// Slabs arrive one by one; memory holds one block of them, whose suffixes are computed when it is
+// complete, and a running prefix.
+//
+// The last axis joins a line with itself, shifted by 1, 2, 4, ... cells, until its cells span whole
+// windows (doubling). A window of any length is two overlapping spans (maxima) or one span per bit
+// of its length (sums).
+//
+// Nothing is subtracted: NaN and infinity stay in their windows, and sums do not cancel. The way a
+// window is composed depends on its axis alone, not on tiles or pieces.
+// Source: M. van Herk, "A fast algorithm for local minimum and maximum filters on rectangular and
+// octagonal kernels", Pattern Recognition Letters 13 (1992); J. Gil, M. Werman, "Computing 2-D min,
+// median, and max filters", IEEE PAMI 15 (1993). Doubling: W. D. Hillis, G. L. Steele, "Data
+// parallel algorithms", CACM 29 (1986).
+#pragma once
+#include "loops/transposed_tile.hpp"
+
+namespace poolgrad::PG_ISA {
+
+/// A row of a tile, in the source or in the destination: cells [w0, w0 + cells) of the last axis,
+/// lanes [c0, c0 + lanes) of each.
+struct TileRow {
+  const int64_t* at;  ///< its cell along each axis but the last
+  int64_t item;       ///< the item
+  int64_t place;      ///< the offset of its first lane in the item
+  int64_t w0, cells, c0, lanes, inner;
+
+  /// Call f(offset in the item, offset in the row of the tile, lanes) for the contiguous spans of
+  /// cells [w, end).
+  template <class F>
+  PG_INLINE void for_spans(int64_t w, int64_t end, F&& f) const {
+    if (lanes == inner) return f(place + w * inner, w * lanes, (end - w) * lanes);
+    for (; w < end; ++w) f(place + w * inner, w * lanes, lanes);
+  }
+  /// Call f(number, w, end) for runs of cells with equal numbers.
+  template <class Number, class F>
+  PG_INLINE void for_equal_runs(Number&& number, F&& f) const {
+    for (int64_t w = 0, end; w < cells; w = end) {
+      const auto n = number(w0 + w);
+      for (end = w + 1; end < cells && number(w0 + end) == n;) ++end;
+      f(n, w, end);
+    }
+  }
+};
+
+/// Set to = a join b; rows are whole vectors.
+template <class Op>
+PG_INLINE void join_rows(const typename Op::Cell* a, const typename Op::Cell* b,
+                         typename Op::Cell* to, int64_t n) {
+  constexpr int L = kLanes<typename Op::Cell>;
+  for (int64_t c = 0; c < n; c += L)
+    store<L>(to + c, Op::template join<L>(load<L>(a + c), load<L>(b + c)));
+}
+
+/// Reduce a line: out[j] = op over the cells of window j. Neutral cells complete windows that an
+/// edge cut.
+template <class Op>
+class LineReducer {
+ public:
+  using Cell = typename Op::Cell;
+  static constexpr int L = kLanes<Cell>;
+  static constexpr int64_t kShort = 6;  ///< windows up to this length join cell by cell
+
+  explicit LineReducer(const Axis& axis)
+      : axis_(axis), base_(axis.m ? axis.start[axis.lo] - axis.lo * axis.step : 0) {
+    regular_ = axis.hi > axis.lo && axis.period == 1 && axis.length(axis.lo) == axis.widest;
+    for (int64_t j = 0; j < axis.m && regular_; ++j) {
+      const int64_t s = base_ + j * axis.step, e = s + axis.widest;
+      regular_ = axis.start[j] == (s > 0 ? s : 0) && axis.stop[j] == (e < axis.n ? e : axis.n);
+    }
+  }
+
+  /// Return the begin and the end of window j, neutral cells included.
+  int64_t begin(int64_t j) const { return regular_ ? base_ + j * axis_.step : axis_.start[j]; }
+  int64_t end(int64_t j) const { return regular_ ? begin(j) + axis_.widest : axis_.stop[j]; }
+
+  /// Return the elements that the line of windows [j0, j1) needs, with room for vectors that read
+  /// past its end.
+  int64_t room(int64_t j0, int64_t j1, int64_t lanes) const {
+    return (end(j1 - 1) - begin(j0) + axis_.widest) * lanes + 2 * L;
+  }
+
+  /// Reduce the line of windows [j0, j1). The line begins at window j0, holds its cells, and is
+  /// overwritten.
+  void run(int64_t j0, int64_t j1, int64_t lanes, Cell* line, Cell* out) const {
+    const int64_t B = axis_.widest, cells = end(j1 - 1) - begin(j0),
+                  lead = axis_.start[j0] - begin(j0), tail = axis_.stop[j1 - 1] - begin(j0);
+    for (int64_t c = 0; c < lead * lanes; ++c) line[c] = Op::neutral();
+    for (int64_t c = tail * lanes; c < cells * lanes; ++c) line[c] = Op::neutral();
+    const bool unit_step = regular_ && axis_.step == 1;
+    if (unit_step && B <= kShort) return reduce_short(line, lanes, (j1 - j0) * lanes, out);
+    for (int64_t span = 1;; span *= 2) {
+      if (unit_step) combine_span(line, span, B, lanes, (j1 - j0) * lanes, out);
+      else
+        for (int64_t j = j0; j < j1; ++j)
+          combine_span_of(line + (begin(j) - begin(j0)) * lanes, span, end(j) - begin(j), lanes,
+                          out + (j - j0) * lanes);
+      if (2 * span > B) return;
+      join_rows<Op>(line, line + span * lanes, line, (cells - 2 * span + 1) * lanes);
+    }
+  }
+
+ private:
+  void reduce_short(const Cell* line, int64_t lanes, int64_t n, Cell* out) const {
+    const int64_t B = axis_.widest;
+    for (int64_t c = 0; c < n; c += L) {
+      auto v = load<L>(line + c);
+      for (int64_t t = 1; t < B; ++t) v = Op::template join<L>(v, load<L>(line + c + t * lanes));
+      store<L>(out + c, v);
+    }
+  }
+
+  /// Each cell of the line spans `span` cells: join what that gives to windows of `length` cells,
+  /// which begin at successive cells.
+  static void combine_span(const Cell* line, int64_t span, int64_t length, int64_t lanes, int64_t n,
+                           Cell* out) {
+    if constexpr (Op::idempotent) {
+      if (span <= length && length < 2 * span)
+        join_rows<Op>(line, line + (length - span) * lanes, out, n);
+    } else if (length & span) {
+      const int64_t done = length & (span - 1);
+      if (done) join_rows<Op>(out, line + done * lanes, out, n);
+      else std::memcpy(out, line, static_cast<size_t>(n) * sizeof(Cell));
+    }
+  }
+  /// Do the same for one window; leave its neighbours in `out` alone.
+  static void combine_span_of(const Cell* line, int64_t span, int64_t length, int64_t lanes,
+                              Cell* out) {
+    const int64_t done = Op::idempotent ? length - span : length & (span - 1);
+    if (Op::idempotent ? length < span || length >= 2 * span : !(length & span)) return;
+    const Cell* earlier = Op::idempotent ? line : out;
+    if (done == 0) std::memcpy(out, line, static_cast<size_t>(lanes) * sizeof(Cell));
+    else
+      for_lanes<Cell>(lanes, [&](auto lane, auto many, int64_t first) {
+        constexpr int V = decltype(lane)::count, N = decltype(many)::count;
+        for (int64_t c = first; c < first + N * V; c += V)
+          store<V>(out + c,
+                   Op::template join<V>(load<V>(earlier + c), load<V>(line + done * lanes + c)));
+      });
+  }
+
+  const Axis& axis_;
+  int64_t base_;
+  bool regular_;
+};
+
+/// The most bytes of scratch memory for sliding.
+constexpr int64_t kSlideBytes = 448 << 10;
+
+/// Slide over a piece of a plan, tile by tile. read(row, cells) supplies a source row, write(row,
+/// cells) receives a destination row. With `keep_order`, the rows of each lane arrive in order.
+template <class Op>
+class SlidingReducer {
+ public:
+  using Cell = typename Op::Cell;
+  explicit SlidingReducer(const Plan& plan, bool keep_order = false)
+      : plan_(plan), top_(plan.rank - 1), line_(plan.last()), memory_(measure(keep_order)) {
+    std::memset(memory_.get(), 0, static_cast<size_t>(total_) * sizeof(Cell));
+    Cell* p = memory_.get();
+    for (int a = 0; a < top_; ++a) {
+      ring_[a] = p;
+      begin_[a] = p + plan.axis[a].widest * size_[a + 1];
+      p = begin_[a] + size_[a + 1];
+    }
+    slab_ = p;
+    row_ = p + size_[1];
+  }
+
+  template <class Read, class Write>
+  void run(Piece p, Read&& read, Write&& write) {
+    for (int64_t i = p.i0; i < p.i1; ++i) {
+      for (int a = 1; a <= top_; ++a) from_[a] = 0;
+      for (int64_t c = 0; c < plan_.inner; c += lanes_) {
+        do {
+          for (int a = 1; a <= top_; ++a) to_[a] = least(from_[a] + tile_[a], plan_.axis[a].m);
+          row_of_ = TileRow{at_, i, 0, 0, 0, c, least(lanes_, plan_.inner - c), plan_.inner};
+          from_[0] = p.h0, to_[0] = p.h1;
+          reduce_axis(0, slab_, read, [&](int64_t j) { emit_rows(j, write); });
+        } while (next_tile());
+      }
+    }
+  }
+
+ private:
+  static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+  static constexpr int64_t padded(int64_t n) {
+    return (n + kLanes<Cell> - 1) / kLanes<Cell> * kLanes<Cell>;
+  }
+
+  /// Cut the work into tiles that fit the memory: first by lanes, which costs nothing, then along
+  /// the axis whose windows overlap a cut least.
+  int64_t measure(bool keep_order) {
+    lanes_ = plan_.inner;
+    for (int a = 1; a <= top_; ++a) tile_[a] = plan_.axis[a].m;
+    while (size() * static_cast<int64_t>(sizeof(Cell)) > kSlideBytes) {
+      if (lanes_ > (keep_order ? 4 : 16)) {
+        lanes_ = (lanes_ + 1) / 2;
+        continue;
+      }
+      int longest = 0;
+      for (int a = 1; a <= top_ && !keep_order; ++a)
+        if (tile_[a] >= 2 * plan_.axis[a].widest &&
+            (!longest ||
+             tile_[a] * plan_.axis[longest].widest > tile_[longest] * plan_.axis[a].widest))
+          longest = a;
+      if (!longest) break;
+      tile_[longest] = (tile_[longest] + 1) / 2;
+    }
+    return total_ = size();
+  }
+  int64_t size() {
+    size_[top_] = padded(tile_[top_] * lanes_);
+    int64_t sum = 0, room = 0;
+    for (int a = top_; a-- > 0;) {
+      sum += (plan_.axis[a].widest + 1) * size_[a + 1];
+      size_[a] = (a ? tile_[a] : 1) * size_[a + 1];
+    }
+    for (int64_t j = 0; j < plan_.last().m; j += tile_[top_]) {
+      const int64_t need = line_.room(j, least(j + tile_[top_], plan_.last().m), lanes_);
+      room = need > room ? need : room;
+    }
+    return sum + size_[1] + room;
+  }
+
+  bool next_tile() {
+    for (int a = top_; a >= 1; --a) {
+      if ((from_[a] += tile_[a]) < plan_.axis[a].m) return true;
+      from_[a] = 0;
+    }
+    return false;
+  }
+
+  /// Reduce axes `a` and following at the current source cell of the axes before.
+  template <class Read>
+  void reduce_slab(int a, Cell* to, Read&& read) {
+    if (a < top_) return reduce_axis(a, to, read, [](int64_t) {});
+    const int64_t j0 = from_[a], j1 = to_[a];
+    TileRow row = row_of_;
+    row.w0 = plan_.axis[a].start[j0];
+    row.cells = plan_.axis[a].stop[j1 - 1] - row.w0;
+    checkpoint(steps_, 8 * row.cells * row.lanes);
+    row.place = at_[0] - plan_.axis[0].origin;
+    for (int k = 1; k < a; ++k) row.place = row.place * plan_.axis[k].n + at_[k];
+    row.place = (row.place * plan_.axis[a].n + row.w0) * row.inner + row.c0;
+    read(row, row_ + (row.w0 - line_.begin(j0)) * row.lanes);
+    line_.run(j0, j1, row.lanes, row_, to);
+  }
+
+  /// Reduce axis a of the tile: `out` receives its destination cells one after the other, or all in
+  /// one place if a is the first axis.
+  template <class Read, class Done>
+  void reduce_axis(int a, Cell* out, Read&& read, Done&& done) {
+    const Axis& axis = plan_.axis[a];
+    const int64_t B = axis.widest, n = size_[a + 1], j1 = to_[a], s0 = axis.start[from_[a]],
+                  s1 = axis.stop[j1 - 1], step = a ? n : 0;
+    Cell *const ring = ring_[a], *run = nullptr;
+    int64_t j = from_[a];
+    for (int64_t s = s0, r = s0 % B; s < s1; ++s, r = r + 1 == B ? 0 : r + 1) {
+      Cell* const slab = ring + r * n;
+      at_[a] = s;
+      reduce_slab(a + 1, slab, read);
+      const bool fresh = s == s0 || r == 0,
+                 both = !fresh && j < j1 && axis.stop[j] == s + 1 && axis.blocks[j] == 0;
+      if (both) extend_and_join(run, slab, begin_[a], ring + axis.start[j] % B * n, out, n);
+      else if (!fresh) join_rows<Op>(run, slab, begin_[a], n);
+      run = fresh ? slab : begin_[a];
+      for (bool made = both; j < j1 && axis.stop[j] == s + 1 && axis.blocks[j] != 2;
+           made = false, out += step, done(j++))
+        if (axis.blocks[j] == 1) std::memcpy(out, run, static_cast<size_t>(n) * sizeof(Cell));
+        else if (!made) join_rows<Op>(ring + axis.start[j] % B * n, run, out, n);
+      if (j == j1 || (r < B - 1 && s < axis.n - 1)) continue;
+      for (int64_t k = r; k-- > (s - r >= s0 ? 0 : s0 % B);)
+        join_rows<Op>(ring + k * n, ring + (k + 1) * n, ring + k * n, n);
+      for (; j < j1 && axis.stop[j] == s + 1; out += step, done(j++))
+        std::memcpy(out, ring + axis.start[j] % B * n, static_cast<size_t>(n) * sizeof(Cell));
+    }
+  }
+
+  /// Set begin = run join slab, and out = end join begin.
+  static void extend_and_join(const Cell* run, const Cell* slab, Cell* begin, const Cell* end,
+                              Cell* out, int64_t n) {
+    constexpr int L = kLanes<Cell>;
+    for (int64_t c = 0; c < n; c += L) {
+      const auto v = Op::template join<L>(load<L>(run + c), load<L>(slab + c));
+      store<L>(begin + c, v);
+      store<L>(out + c, Op::template join<L>(load<L>(end + c), v));
+    }
+  }
+
+  /// Write the rows of destination cell j.
+  template <class Write>
+  void emit_rows(int64_t j, Write&& write) {
+    int64_t rows = 1, at[kMaxRank] = {j};
+    for (int a = 1; a < top_; ++a) rows *= to_[a] - from_[a];
+    TileRow row = row_of_;
+    row.at = at;
+    row.w0 = from_[top_];
+    row.cells = to_[top_] - row.w0;
+    for (int64_t r = 0; r < rows; ++r) {
+      int64_t rest = r, place = j;
+      for (int a = top_ - 1; a >= 1; --a) {
+        at[a] = from_[a] + rest % (to_[a] - from_[a]);
+        rest /= to_[a] - from_[a];
+      }
+      for (int a = 1; a < top_; ++a) place = place * plan_.axis[a].m + at[a];
+      row.place = (place * plan_.axis[top_].m + row.w0) * row.inner + row.c0;
+      write(row, static_cast<const Cell*>(slab_ + r * size_[top_]));
+    }
+  }
+
+  const Plan& plan_;
+  StepBudget& steps_ = step_budget();
+  const int top_;  // the last axis
+  LineReducer<Op> line_;
+  int64_t lanes_ = 1, total_ = 0, tile_[kMaxRank], size_[kMaxRank], from_[kMaxRank], to_[kMaxRank],
+          at_[kMaxRank];
+  TileRow row_of_{};
+  Scratch<Cell> memory_;
+  Cell *ring_[kMaxRank], *begin_[kMaxRank], *slab_, *row_;
+};
+
+/// Return true if sliding is possible and saves work: one step of it costs as much as `step` visits
+/// to a cell. All instruction sets decide alike, because sums depend on it.
+inline bool worth_sliding(const Plan& plan, double step) {
+  double reduce_short = 1, passes = 0;
+  if (plan.rank < 2 || plan.outer * plan.inner == 0) return false;
+  for (int k = 0; k < plan.rank; ++k) {
+    const Axis& axis = plan.axis[k];
+    if (!axis.blocks) return false;
+    reduce_short *= static_cast<double>(axis.m * axis.widest);
+    double size = 1;
+    for (int a = 0; a < plan.rank; ++a)
+      size *= static_cast<double>(a <= k ? plan.axis[a].n : plan.axis[a].m);
+    passes += size;
+  }
+  return reduce_short > step * passes;
+}
+
+/// Return true if rows fill vectors by themselves; shorter rows use transposed tiles.
+inline bool long_rows(const Plan& plan) { return plan.last().m * plan.inner >= 64; }
+
+template <class T, int Sources, int Partners, class Run>
+void for_rows_or_tiles(const Plan& plan, const RowArrays<T, Sources, Partners>& a, Piece p,
+                       Run&& run) {
+  if (p.h0 == p.h1) return;
+  if (long_rows(plan)) run(plan, a, p);
+  else for_tiles<T>(plan, a, p, run);
+}
+
+}  // namespace poolgrad::PG_ISA

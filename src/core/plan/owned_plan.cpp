@@ -1,0 +1,166 @@
+#include "plan/owned_plan.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <new>
+#include <stdexcept>
+
+#include "runtime/threads.hpp"
+
+namespace poolgrad {
+namespace {
+
+int64_t product(int64_t a, int64_t b) {
+  int64_t r;
+  if (__builtin_mul_overflow(a, b, &r) || r < 0)
+    throw std::invalid_argument("plan: the number of elements overflows 64 bits");
+  return r;
+}
+
+/// Compare the tables of an axis with the memory of the machine from this length on.
+constexpr int64_t kLongAxis = 1 << 24;
+
+void check(const AxisData& axis) {
+  if (axis.n < 0) throw std::invalid_argument("plan: an axis has a negative length");
+  // The allocation would succeed; the system would kill some process once we fill the tables.
+  if (axis.n > kLongAxis && axis.n / (sysconf(_SC_PAGE_SIZE) / 64) > sysconf(_SC_PHYS_PAGES))
+    throw std::bad_alloc();
+  if (axis.stop.size() != axis.start.size() ||
+      (!axis.span.empty() && axis.span.size() != axis.start.size()))
+    throw std::invalid_argument("plan: start, stop and span differ in length");
+  StepBudget& steps = step_budget();
+  const int64_t *const start = axis.start.data(), *const stop = axis.stop.data();
+  for (size_t j = 0; j < axis.start.size(); ++j) {
+    checkpoint(steps, 1);
+    const bool inside = 0 <= start[j] && start[j] <= stop[j] && stop[j] <= axis.n;
+    const bool rising = j == 0 || (start[j - 1] <= start[j] && stop[j - 1] <= stop[j]);
+    if (!inside)
+      throw std::invalid_argument("plan: window " + std::to_string(j) + " is outside its axis");
+    if (!rising)
+      throw std::invalid_argument("plan: window " + std::to_string(j) +
+                                  " begins or ends before its predecessor");
+  }
+}
+
+/// Find the longest range in which windows repeat with this period and step.
+void find_repeats(Axis& axis, int64_t period, int64_t step) {
+  const auto alike = [&](int64_t a) {
+    return axis.count[a] == axis.count[a + step] && axis.base[a + step] - axis.base[a] == period;
+  };
+  int64_t odd = 0;  // cells from the start of the last window up to this one are alike; windows
+                    // only move forward
+  const auto same = [&](int64_t j) {
+    const int64_t k = j + period;
+    if (axis.start[k] != axis.start[j] + step || axis.length(k) != axis.length(j)) return false;
+    if (axis.span && axis.span[k] != axis.span[j]) return false;
+    if (!axis.count) return true;
+    for (odd = std::max(odd, axis.start[j]); odd < axis.stop[j] && alike(odd);) ++odd;
+    return odd >= axis.stop[j];
+  };
+  axis.period = period;
+  axis.step = step;
+  StepBudget& steps = step_budget();
+  for (int64_t j = 0, begin = 0; j + period < axis.m; ++j) {
+    checkpoint(steps, 1);
+    if (!same(j)) begin = j + 1;
+    else if (j + 1 + period - begin > axis.hi - axis.lo) {
+      axis.lo = begin;
+      axis.hi = j + 1 + period;
+    }
+  }
+}
+
+int64_t widest(const Axis& axis) {
+  int64_t most = 0;
+  for (int64_t j = 0; j < axis.m; ++j) most = std::max(most, axis.stop[j] - axis.start[j]);
+  return most;
+}
+
+/// Compute Axis::blocks; return an empty table if some window fits no block.
+Bytes fit_blocks(const Axis& axis) {
+  Bytes fit(static_cast<size_t>(axis.m));
+  const int64_t B = axis.widest;
+  int64_t block = 0;  // the start of the block that holds the start of the window
+  StepBudget& steps = step_budget();
+  uint8_t* const kind = fit.data();
+  for (int64_t j = 0; j < axis.m; ++j) {
+    checkpoint(steps, 1);
+    const int64_t s = axis.start[j], e = axis.stop[j];
+    if (s == e) return {};
+    if (s - block >= B) block = s - block < 2 * B ? block + B : s / B * B;
+    if (e > block + B) kind[j] = 0;
+    else if (s == block) kind[j] = 1;
+    else if (e == block + B || e == axis.n) kind[j] = 2;
+    else return {};
+  }
+  return fit;
+}
+
+}  // namespace
+
+OwnedPlan::OwnedPlan(int64_t outer, int64_t inner, std::vector<AxisData> axes, bool plain)
+    : axes_(std::move(axes)) {
+  if (outer < 0 || inner < 0) throw std::invalid_argument("plan: a negative size");
+  if (axes_.empty() || axes_.size() > static_cast<size_t>(kMaxRank))
+    throw std::invalid_argument("plan: got " + std::to_string(axes_.size()) +
+                                " axes, wanted 1 to 16");
+  forward_.outer = transposed_.outer = outer;
+  forward_.inner = transposed_.inner = inner;
+  forward_.rank = transposed_.rank = static_cast<int>(axes_.size());
+  forward_.plain = transposed_.plain = plain;
+  source_size_ = dest_size_ = product(outer, inner);
+  transposed_axes_.resize(axes_.size());
+  StepBudget& steps = step_budget();
+  for (size_t a = 0; a < axes_.size(); ++a) {
+    const AxisData& data = axes_[a];
+    check(data);
+    const int64_t m = static_cast<int64_t>(data.start.size());
+    source_size_ = product(source_size_, data.n);
+    dest_size_ = product(dest_size_, m);
+
+    Axis& f = forward_.axis[a];
+    f.n = data.n;
+    f.m = m;
+    f.start = data.start.data();
+    f.stop = data.stop.data();
+    f.span = data.span.empty() ? nullptr : data.span.data();
+    f.widest = widest(f);
+    const size_t middle = static_cast<size_t>(m > 2 ? m / 2 : 0);
+    const int64_t step = m > 1 ? data.start[middle + 1] - data.start[middle] : 0;
+    if (step > 0) find_repeats(f, 1, step);
+
+    // The windows that cover cell i end behind it and begin at or before it.
+    Transposed& t = transposed_axes_[a];
+    t.start.resize(static_cast<size_t>(data.n));
+    t.stop.resize(static_cast<size_t>(data.n));
+    t.count.resize(data.start.size());
+    int64_t *const count = t.count.data(), *const from = t.start.data(), *const to = t.stop.data();
+    for (int64_t j = 0; j < m; ++j) {
+      checkpoint(steps, 1);
+      count[j] = f.length(j);
+    }
+    for (int64_t i = 0, first = 0, last = 0; i < data.n; ++i) {
+      checkpoint(steps, 1);
+      while (first < m && f.stop[first] <= i) ++first;
+      while (last < m && f.start[last] <= i) ++last;
+      from[i] = std::min(first, last);
+      to[i] = last;
+    }
+    Axis& b = transposed_.axis[a];
+    b.n = m;
+    b.m = data.n;
+    b.start = from;
+    b.stop = to;
+    b.count = count;
+    b.base = data.start.data();
+    b.widest = widest(b);
+    if (step > 0) find_repeats(b, step, 1);
+    for (Axis* axis : {&f, &b}) {
+      blocks_.push_back(fit_blocks(*axis));
+      axis->blocks = blocks_.back().empty() ? nullptr : blocks_.back().data();
+    }
+  }
+}
+
+}  // namespace poolgrad

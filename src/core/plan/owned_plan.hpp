@@ -1,0 +1,64 @@
+// A plan that owns its tables and has been checked, with its transposed plan.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "plan/plan.hpp"
+#include "runtime/memory.hpp"
+
+namespace poolgrad {
+
+/// Allocate tables. Long ones use cached blocks: the system takes longer to map pages than we take
+/// to fill them.
+template <class T>
+struct TableMemory {
+  using value_type = T;
+  TableMemory() = default;
+  template <class U>
+  TableMemory(const TableMemory<U>&) {}
+  T* allocate(size_t count) {
+    if (count > SIZE_MAX / sizeof(T)) throw std::bad_alloc();
+    return static_cast<T*>(allocate_bytes(count * sizeof(T)));
+  }
+  void deallocate(T* p, size_t count) { free_bytes(p, count * sizeof(T)); }
+  template <class U>
+  void construct(U*) noexcept {}  // leave the elements uninitialised: the caller fills them
+  bool operator==(const TableMemory&) const { return true; }
+};
+using Table = std::vector<int64_t, TableMemory<int64_t>>;
+using Bytes = std::vector<uint8_t, TableMemory<uint8_t>>;
+
+/// One axis as the caller gives it.
+struct AxisData {
+  int64_t n;
+  Table start, stop, span;
+};
+
+class OwnedPlan {
+ public:
+  /// Throws std::invalid_argument if any window is outside its axis, not monotone, or a size
+  /// overflows.
+  OwnedPlan(int64_t outer, int64_t inner, std::vector<AxisData> axes, bool plain);
+  OwnedPlan(const OwnedPlan&) = delete;
+  OwnedPlan& operator=(const OwnedPlan&) = delete;
+
+  const Plan& forward() const { return forward_; }
+  const Plan& transposed() const { return transposed_; }
+  int64_t source_size() const { return source_size_; }
+  int64_t dest_size() const { return dest_size_; }
+
+  /// Shapes of new arrays; their sizes are source_size() and dest_size().
+  std::vector<int64_t> source_shape, dest_shape;
+
+ private:
+  struct Transposed {
+    Table start, stop, count;
+  };
+  std::vector<AxisData> axes_;
+  std::vector<Transposed> transposed_axes_;
+  std::vector<Bytes> blocks_;
+  Plan forward_, transposed_;
+  int64_t source_size_ = 0, dest_size_ = 0;
+};
+
+}  // namespace poolgrad

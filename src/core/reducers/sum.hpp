@@ -1,0 +1,115 @@
+// Sums: divisors, weights, rounding.
+#pragma once
+#include "loops/direct.hpp"
+#include "plan/dtype.hpp"
+
+namespace poolgrad::PG_ISA {
+
+/// The type of long sums. Sums of half types are exact in it, in any order.
+template <class T>
+using Long = double;
+
+/// Cache one number per count while the count stays the same.
+template <class W>
+class PerCount {
+ public:
+  template <class F>
+  PG_INLINE W operator()(int64_t count, F&& f) {
+    if (count != count_) {
+      count_ = count;
+      value_ = f(count);
+    }
+    return value_;
+  }
+
+ private:
+  int64_t count_ = -1;
+  W value_ = 0;
+};
+
+/// The count that no longer grows when T adds one to it.
+template <class T>
+constexpr int64_t count_limit() {
+  if constexpr (std::is_same_v<T, f16>) return int64_t{1} << 11;
+  else if constexpr (std::is_same_v<T, bf16>) return int64_t{1} << 8;
+  else if constexpr (std::is_same_v<T, float>) return int64_t{1} << 24;
+  else if constexpr (std::is_same_v<T, double>) return int64_t{1} << 53;
+  else return std::numeric_limits<int64_t>::max();
+}
+
+/// Return true to sum in float64 even if windows are short.
+template <class T>
+PG_INLINE bool rounds_once(Mean mean) {
+  return is_half<T> && (mean == Mean::total || mean == Mean::once);
+}
+template <class T>
+PG_INLINE bool rounds_once(Share share) {
+  return share == Share::quotient || (is_half<T> && share == Share::whole);
+}
+
+template <class T>
+PG_INLINE Wide<T> divisor(int64_t count, Mean mean) {
+  if (mean == Mean::total) count = 1;
+  if constexpr (is_real<T>)
+    return as<T>(static_cast<double>(
+        mean == Mean::counted && count > count_limit<T>() ? count_limit<T>() : count));
+  else return static_cast<T>(count);
+}
+
+/// Convert float64 sums to T. An integer type turns a sum that it cannot hold into its lowest
+/// value.
+template <class T, int L>
+PG_INLINE Vec<Wide<T>, L> to_cells(Vec<double, L> sum) {
+  if constexpr (is_real<T>) return __builtin_convertvector(sum, Vec<Wide<T>, L>);
+  else {
+    const Vec<double, L> top =
+        all<double, L>(-2.0 * static_cast<double>(std::numeric_limits<T>::lowest() / 2));
+    const auto fits = (sum < top) & (sum > -top - 1.0);
+    const Vec<double, L> safe =
+        fits ? sum : all<double, L>(static_cast<double>(std::numeric_limits<T>::lowest()));
+    return __builtin_convertvector(safe, Vec<T, L>);
+  }
+}
+
+/// Return the weight that a window of n cells gives to each of them.
+template <class T>
+PG_INLINE Wide<T> reciprocal(int64_t n, Share share) {
+  if (share == Share::whole) return 1;
+  return as<T>(share == Share::short_reciprocal ? static_cast<double>(1.0f / static_cast<float>(n))
+                                                : 1.0 / static_cast<double>(n));
+}
+
+/// Multiply lanes by a number, rounded to T.
+template <class T>
+PG_INLINE void scale_row(const T* from, T* to, int64_t lanes, Wide<T> by) {
+  for_lanes<T>(lanes, [&](auto lane, auto many, int64_t first) {
+    constexpr int L = decltype(lane)::count, N = decltype(many)::count;
+    for (int64_t c = first; c < first + N * L; c += L) store<L>(to + c, load<L>(from + c) * by);
+  });
+}
+
+/// Round float32 sums to a half type.
+template <class T>
+void round_sums(const float* sums, T* to, int64_t count) {
+  for (int64_t i = 0; i < count; i += kStepsPerCheckpoint) {
+    const int64_t here = count - i < kStepsPerCheckpoint ? count - i : kStepsPerCheckpoint;
+    for_lanes<float>(here, [&](auto lane, auto many, int64_t first) {
+      constexpr int L = decltype(lane)::count, N = decltype(many)::count;
+      for (int64_t c = i + first; c < i + first + N * L; c += L)
+        store<L>(to + c, load<L>(sums + c));
+    });
+    checkpoint(step_budget(), here);
+  }
+}
+
+struct SumOp {
+  using Cell = double;
+  static constexpr bool idempotent = false;
+  static double neutral() { return 0; }
+  template <int L>
+  PG_INLINE static Vec<double, L> join(Vec<double, L> a, Vec<double, L> b) {
+    return a + b;
+  }
+};
+
+}  // namespace poolgrad::PG_ISA

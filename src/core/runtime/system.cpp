@@ -1,0 +1,75 @@
+#include "runtime/system.hpp"
+
+#include <cstdlib>
+#include <new>
+#include <thread>
+
+#if defined(_WIN32)
+#include <malloc.h>
+#else
+#include <pthread.h>
+#include <sys/mman.h>
+#endif
+#if defined(__linux__)
+#include <sched.h>
+#include <unistd.h>
+#endif
+
+namespace poolgrad {
+
+#if defined(_WIN32)
+
+void* map_pages(size_t bytes) {
+  // The C library maps aligned blocks of this size directly and unmaps them when they are freed.
+  void* p = _aligned_malloc(bytes, kHugePage);
+  if (!p) throw std::bad_alloc();
+  return p;
+}
+
+void unmap_pages(void* memory, size_t) { _aligned_free(memory); }
+void* allocate_aligned(size_t bytes) { return _aligned_malloc(bytes, 64); }
+void free_aligned(void* memory) { _aligned_free(memory); }
+void at_fork(void (*)(), void (*)(), void (*)()) {}
+
+#else
+
+void* map_pages(size_t bytes) {
+  void* p =
+      mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) throw std::bad_alloc();
+  char* begin = static_cast<char*>(p);
+  char* start = begin + (kHugePage - reinterpret_cast<size_t>(begin) % kHugePage) % kHugePage;
+  if (start > begin) munmap(begin, static_cast<size_t>(start - begin));
+  munmap(start + bytes, static_cast<size_t>(begin + kHugePage - start));
+#if defined(MADV_HUGEPAGE)
+  madvise(start, bytes, MADV_HUGEPAGE);
+#endif
+  return start;
+}
+
+void unmap_pages(void* memory, size_t bytes) { munmap(memory, bytes); }
+void* allocate_aligned(size_t bytes) { return std::aligned_alloc(64, bytes); }
+void free_aligned(void* memory) { std::free(memory); }
+void at_fork(void (*before)(), void (*in_parent)(), void (*in_child)()) {
+  pthread_atfork(before, in_parent, in_child);
+}
+
+#endif
+
+unsigned usable_processors() {
+#if defined(__linux__)
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<unsigned>(CPU_COUNT(&set));
+#endif
+  return std::thread::hardware_concurrency();
+}
+
+int64_t last_cache() {
+#if defined(_SC_LEVEL3_CACHE_SIZE)
+  return sysconf(_SC_LEVEL3_CACHE_SIZE);
+#else
+  return 0;
+#endif
+}
+
+}  // namespace poolgrad

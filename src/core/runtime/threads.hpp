@@ -1,0 +1,49 @@
+// A thread pool behind one function.
+#pragma once
+#include <cstdint>
+
+namespace poolgrad {
+
+/// Return true to end the call early. The calling thread asks about every 25 ms.
+using StopCheck = bool (*)();
+
+/// Run body(0) … body(tasks - 1), each once, on up to `threads` threads, the caller included. A
+/// task owns what it writes, so it does not matter which thread runs it. Rethrow the first
+/// exception in the caller; it is Stopped if `should_stop`, which may be null, returned true.
+void parallel_for(int64_t tasks, int threads, StopCheck should_stop,
+                  void (*body)(void* context, int64_t task), void* context);
+
+template <class F>
+void parallel_for(int64_t tasks, int threads, StopCheck should_stop, F&& f) {
+  parallel_for(
+      tasks, threads, should_stop,
+      [](void* context, int64_t task) { (*static_cast<F*>(context))(task); }, &f);
+}
+
+/// Thrown inside a task to end its call.
+struct Stopped {};
+
+/// The steps that a thread may still make before it polls the clock.
+struct StepBudget {
+  int64_t left;
+};
+StepBudget& step_budget();
+void poll();
+
+/// Report the approximate steps since the last checkpoint. Throws Stopped if the call must end.
+[[gnu::always_inline]] inline void checkpoint(StepBudget& m, int64_t steps) {
+  if ((m.left -= steps) <= 0) [[unlikely]]
+    poll();
+}
+
+/// Create the pool, and a new one in every forked child. Call it once, first.
+void start_threads();
+
+/// Scratch memory of the calling thread, a stack. It keeps up to 1 MiB per thread between calls.
+void* push_scratch(int64_t bytes);
+void pop_scratch(void* memory, int64_t bytes);
+
+/// Count the threads that this process may run.
+int available_threads();
+
+}  // namespace poolgrad

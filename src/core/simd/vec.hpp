@@ -1,0 +1,136 @@
+// Vector types and conversions. All intrinsics are in this folder.
+//
+// Each instruction set compiles this code into its own namespace (PG_ISA), so that no two of them
+// share a symbol.
+#pragma once
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#if defined(__F16C__)
+#include <immintrin.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "plan/dtype.hpp"
+#include "plan/inline.hpp"
+
+namespace poolgrad::PG_ISA {
+
+#if defined(__AVX512BW__)
+constexpr int kBytes = 64;
+#elif defined(__AVX2__)
+constexpr int kBytes = 32;
+#else
+constexpr int kBytes = 16;
+#endif
+
+template <class W, int L>
+struct VecOf {
+  typedef W type __attribute__((vector_size(sizeof(W) * L)));
+};
+template <class W, int L>
+using Vec = typename VecOf<W, L>::type;
+
+template <class T>
+constexpr bool is_half = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
+
+/// The type in which cells of type T are computed.
+template <class T>
+using Wide = std::conditional_t<is_half<T>, float, T>;
+
+template <class T>
+constexpr bool is_real = is_half<T> || std::is_floating_point_v<T>;
+
+template <int Size>
+struct UintOf;
+template <>
+struct UintOf<1> {
+  using type = uint8_t;
+};
+template <>
+struct UintOf<2> {
+  using type = uint16_t;
+};
+template <>
+struct UintOf<4> {
+  using type = uint32_t;
+};
+template <>
+struct UintOf<8> {
+  using type = uint64_t;
+};
+
+/// An unsigned integer as wide as a lane of T, for tap numbers.
+template <class T>
+using TapLane = typename UintOf<sizeof(Wide<T>)>::type;
+
+template <class T>
+constexpr int kLanes = kBytes / static_cast<int>(sizeof(Wide<T>));
+
+template <int L>
+struct Lane {
+  static constexpr int count = L;
+};
+
+template <class To, class From>
+PG_INLINE To bitcast(From v) {
+  static_assert(sizeof(To) == sizeof(From));
+  To r;
+  std::memcpy(&r, &v, sizeof r);
+  return r;
+}
+
+template <class W, int L>
+PG_INLINE Vec<W, L> all(W value) {
+  return Vec<W, L>{} + value;
+}
+
+/// Return true if some byte of a mask is set.
+template <int L, class Mask>
+PG_INLINE bool any(Mask mask) {
+  static_assert(sizeof mask == L);
+  using Part = std::conditional_t<L % 8 == 0, uint64_t, uint8_t>;
+  Part parts[sizeof mask / sizeof(Part)], found = 0;
+  std::memcpy(parts, &mask, sizeof mask);
+  for (const Part part : parts) found = static_cast<Part>(found | part);
+  return found != 0;
+}
+
+/// Convert lane by lane. Integers widen twofold at a time: GCC 12 converts larger steps lane by
+/// lane, and does these in halves.
+template <class To, int L, class From>
+PG_INLINE Vec<To, L> convert(Vec<From, L> v) {
+  [[maybe_unused]] constexpr bool byte = std::is_same_v<From, uint8_t>,
+                                  word = std::is_same_v<From, uint16_t>;
+#if defined(__AVX512F__)
+  if constexpr (byte && sizeof(To) == 4 && L == 16)
+    return bitcast<Vec<To, L>>(_mm512_maskz_cvtepu8_epi32(0xffff, bitcast<__m128i>(v)));
+  if constexpr (byte && sizeof(To) == 8 && L == 8)
+    return bitcast<Vec<To, L>>(
+        _mm512_maskz_cvtepu8_epi64(0xff, _mm_cvtsi64_si128(bitcast<long long>(v))));
+  if constexpr (word && sizeof(To) == 4 && L == 16)
+    return bitcast<Vec<To, L>>(_mm512_maskz_cvtepu16_epi32(0xffff, bitcast<__m256i>(v)));
+  if constexpr (std::is_same_v<From, float> && std::is_same_v<To, double> && L == 8)
+    return bitcast<Vec<To, L>>(_mm512_maskz_cvtps_pd(0xff, bitcast<__m256>(v)));
+#endif
+#if defined(__AVX2__)
+  if constexpr (byte && sizeof(To) == 4 && L == 8)
+    return bitcast<Vec<To, L>>(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(bitcast<long long>(v))));
+  if constexpr (byte && sizeof(To) == 8 && L == 4)
+    return bitcast<Vec<To, L>>(_mm256_cvtepu8_epi64(_mm_cvtsi32_si128(bitcast<int>(v))));
+  if constexpr (word && sizeof(To) == 4 && L == 8)
+    return bitcast<Vec<To, L>>(_mm256_cvtepu16_epi32(bitcast<__m128i>(v)));
+#endif
+  if constexpr (std::is_integral_v<From> && sizeof(To) > 2 * sizeof(From)) {
+    using Wider = typename UintOf<2 * sizeof(From)>::type;
+    using Next = std::conditional_t<std::is_signed_v<From>, std::make_signed_t<Wider>, Wider>;
+    return convert<To, L, Next>(__builtin_convertvector(v, Vec<Next, L>));
+  } else {
+    return __builtin_convertvector(v, Vec<To, L>);
+  }
+}
+
+}  // namespace poolgrad::PG_ISA

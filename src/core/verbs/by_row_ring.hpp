@@ -1,0 +1,411 @@
+// The verbs over row rings, for plans with inner == 1, and the verbs of global windows.
+#pragma once
+#include "loops/row_ring.hpp"
+#include "simd/stream.hpp"
+#include "simd/transpose.hpp"
+#include "verbs/max.hpp"
+#include "verbs/mean.hpp"
+
+namespace poolgrad::PG_ISA {
+
+/// Return a one-axis plan as a two-axis plan whose first axis has one cell.
+inline Plan two_axes(const Plan& plan) {
+  static constexpr int64_t zero = 0, one = 1;
+  if (plan.rank > 1) return plan;
+  Plan p = plan;
+  p.rank = 2;
+  p.axis[1] = plan.axis[0];
+  p.axis[0] = Axis{1,
+                   1,
+                   &zero,
+                   &one,
+                   nullptr,
+                   plan.axis[0].count ? &one : nullptr,
+                   plan.axis[0].count ? &zero : nullptr,
+                   1};
+  return p;
+}
+
+/// The geometry that the verbs over row rings share.
+struct RowRingPlan {
+  RowRingPlan(const Plan& whole, Piece p, int lanes)
+      : plan(two_axes(whole)),
+        piece(p),
+        regular(plan.last(), lanes, may_fit(whole, p)),
+        n(plan.last().n),
+        m(plan.last().m) {
+    if (whole.rank == 1) piece.h0 = 0, piece.h1 = 1;
+    fits = regular.fits && regular.cells_per_phase >= lanes;
+    const int64_t item = plan.rows_per_item() * m;
+    const bool items = piece.h0 == 0 && piece.h1 == plan.axis[0].m;
+    limit_step = items ? 0 : item;
+    limit_from = items ? piece.i1 * item : piece.h1 * plan.dest_slab();
+  }
+  int64_t taps() const { return SourceRows::capacity(plan) * plan.last().widest; }
+  /// Return the end of the memory that this piece writes without a gap, from a row of that item on.
+  PG_INLINE int64_t limit(const RingRow& r) const { return limit_from + r.item * limit_step; }
+  int64_t source_size() const { return plan.outer * plan.axis[0].n * plan.source_slab(); }
+  int64_t dest_size() const { return plan.outer * plan.axis[0].m * plan.dest_slab(); }
+
+  const Plan plan;
+  Piece piece;
+  const RegularAxis regular;
+  const int64_t n, m;  ///< cells of a source row, and of a destination row
+  bool fits;
+
+ private:
+  /// Return true if rows are complete and fit the cache, and, if each is an item of its own, there
+  /// are enough of them to pay for checking the windows.
+  static bool may_fit(const Plan& plan, Piece p) {
+    const bool entire = plan.rank > 1 || (p.h0 == 0 && p.h1 == plan.axis[0].m &&
+                                          p.i1 - p.i0 >= kFewRows && plan.last().n <= kLongRow);
+    return entire && !plan.plain && plan.inner == 1 && plan.last().n <= kRingBytes / 4;
+  }
+  static constexpr int64_t kFewRows = 8, kLongRow = 1 << 14;
+
+  int64_t limit_from, limit_step;
+};
+
+/// Cache rows of numbers by count.
+template <class W>
+class RowPerCount {
+ public:
+  explicit RowPerCount(int64_t size) : size_(size), rows_(size * kRows) {}
+  template <class F>
+  const W* operator()(int64_t count, F&& f) {
+    for (int i = 0; i < kRows; ++i)
+      if (counts_[i] == count) return rows_.get() + i * size_;
+    W* row = rows_.get() + next_ * size_;
+    counts_[next_] = count;
+    next_ = (next_ + 1) % kRows;
+    for (int64_t c = 0; c < size_; ++c) row[c] = f(c);
+    return row;
+  }
+
+ private:
+  static constexpr int kRows = 8;
+  const int64_t size_;
+  int64_t counts_[kRows] = {-1, -1, -1, -1, -1, -1, -1, -1};
+  int next_ = 0;
+  Scratch<W> rows_;
+};
+
+/// Return true if some window reads no rows; the neutral cells along the last axis would count as
+/// its padding.
+inline bool some_window_has_no_rows(const Plan& plan) {
+  for (int a = 0; a + 1 < plan.rank; ++a)
+    if (has_empty_window(plan.axis[a])) return true;
+  return false;
+}
+
+/// Compute maxima along each source row, then over the rows of a window: the first of equals wins,
+/// as in one pass.
+template <class T>
+bool select_by_row_ring(const Plan& whole, const RowArrays<T, 1, 0>& a, Start start, Piece p) {
+  using W = Wide<T>;
+  constexpr int V = kLanes<T>;
+  const RowRingPlan ring(whole, p, V);
+  const RegularAxis& regular = ring.regular;
+  const int64_t lanes = RowPacker<T>::round_up(regular.cells_per_phase), n = ring.n, m = ring.m;
+  if (!ring.fits || regular.period > 1 || start == Start::first) return false;
+  // Neutral cells are the lowest finite value if the windows say so.
+  if (start == Start::infinity && regular.cuts &&
+      (regular.cuts_elsewhere || some_window_has_no_rows(ring.plan)))
+    return false;
+  const W neutral = start_value<T>(start, regular.cuts), from = start_value<T>(start, false);
+  RowPacker<T> packer(n, regular.stride, regular.pad_left, lanes + regular.overhang(), neutral,
+                      a.source[0] + ring.source_size());
+  const int64_t size = packer.size() + lanes;
+  if (!RowRing<W>::fits_cache(ring.plan, size)) return false;
+  RowRing<W> rows(ring.plan, false, size);
+  const int64_t width = regular.width(0), zero = 0;
+  Scratch<int64_t> at(width);
+  for (int64_t t = 0; t < width; ++t)
+    at[t] = lanes + packer.offset_of(regular.first(0) + regular.pad_left + t);
+  for (int64_t k = 0; k < rows.slot_count(); ++k)
+    packer.fill_neutral(rows.data() + k * size + lanes);
+  const auto greater = [](const W* x) {
+    return [=](auto& best, int64_t place) {
+      const auto v = load<V>(x + place);
+      best = (best < v) ? v : best;
+    };
+  };
+  rows.run(
+      ring.piece,
+      [&](int64_t row, int64_t, W* to) { packer.pack(a.source[0] + row * n, to + lanes); },
+      [&](W* to) {
+        reduce_rows<T, Order::rows>(
+            {&zero, 1, at.get(), width}, lanes, [&](int64_t) { return all<W, V>(from); },
+            greater(to), [&](auto& best, int64_t c) { store<V>(to + c, best); });
+      },
+      [&](const RingRow& r) {
+        T* y = a.out + r.row * m;
+        const T* limit = a.out + ring.limit(r);
+        const W least = start_value<T>(start, r.cut);
+        reduce_rows_of<T, Order::rows, 1>(
+            {r.rows, r.nrows, &zero, 1}, lanes, [&](int64_t) { return all<W, V>(least); },
+            greater(rows.data()),
+            [=](auto& best, int64_t c) PG_LAMBDA { store_within<T>(y + c, best, m - c, limit); });
+      });
+  return true;
+}
+
+/// Return number k of a row of divisors, followed by a row of their reciprocals.
+template <class T>
+Wide<T> divisor_or_over(int64_t k, int64_t lanes, int64_t m, int64_t upper, const Axis& last,
+                        Mean mean) {
+  const int64_t j = k % lanes;
+  const Wide<T> by = divisor<T>(j < m ? upper * last.length(j) : 1, mean);
+  return k < lanes ? by : 1 / by;
+}
+
+/// Compute means, tap after tap in row-major order.
+template <class T>
+bool fold_by_row_ring(const Plan& whole, const RowArrays<T, 1, 0>& a, Mean mean, Piece p) {
+  using W = Wide<T>;
+  constexpr int V = kLanes<T>;
+  const RowRingPlan ring(whole, p, V);
+  const RegularAxis& regular = ring.regular;
+  if (!ring.fits || regular.period > 1 || ring.taps() > kLongSum) return false;
+  const int64_t lanes = RowPacker<T>::round_up(regular.cells_per_phase), width = regular.width(0),
+                n = ring.n, m = ring.m;
+  RowPacker<T> packer(n, regular.stride, regular.pad_left, lanes + regular.overhang(), W{0},
+                      a.source[0] + ring.source_size());
+  if (!RowRing<W>::fits_cache(ring.plan, packer.size())) return false;
+  RowRing<W> rows(ring.plan, false, packer.size());
+  RowPerCount<W> divisors(2 * lanes);
+  Scratch<int64_t> taps(width);
+  for (int64_t t = 0; t < width; ++t)
+    taps[t] = packer.offset_of(regular.first(0) + regular.pad_left + t);
+  for (int64_t k = 0; k < rows.slot_count(); ++k)
+    packer.fill_neutral(rows.data() + k * packer.size());
+  rows.run(
+      ring.piece, [&](int64_t row, int64_t, W* to) { packer.pack(a.source[0] + row * n, to); },
+      [](W*) {},
+      [&](const RingRow& r) {
+        T* y = a.out + r.row * m;
+        const T* limit = a.out + ring.limit(r);
+        const W *by = divisors(r.nrows,
+                               [&](int64_t k) {
+                                 return divisor_or_over<T>(k, lanes, m, r.nrows, ring.plan.last(),
+                                                           mean);
+                               }),
+                *x = rows.data();
+        reduce_rows<T, Order::rows>(
+            {r.rows, r.nrows, taps.get(), width}, lanes, [=](int64_t) { return Vec<W, V>{}; },
+            [=](auto& sum, int64_t place) { sum = rounded<T, V>(sum + load<V>(x + place)); },
+            [=](auto& sum, int64_t c) PG_LAMBDA {
+              store_within<T>(y + c, divided<T, V>(sum, load<V>(by + c), load<V>(by + lanes + c)),
+                              m - c, limit);
+            });
+      });
+  return true;
+}
+
+/// Compute recall. Neutral cells are NaN, which equals nothing.
+template <class T>
+bool recall_by_row_ring(const Plan& whole, const RowArrays<T, 2, 1>& a, Piece p) {
+  using W = Wide<T>;
+  constexpr int V = kLanes<T>;
+  const RowRingPlan ring(whole, p, V);
+  const RegularAxis& regular = ring.regular;
+  if (!ring.fits || regular.period > 1) return false;
+  const int64_t lanes = RowPacker<T>::round_up(regular.cells_per_phase), width = regular.width(0),
+                m = ring.m, n = ring.n, read = lanes + regular.overhang();
+  RowPacker<T> xs(n, regular.stride, regular.pad_left, read, std::numeric_limits<W>::quiet_NaN(),
+                  a.source[0] + ring.source_size());
+  RowPacker<T> vs(n, regular.stride, regular.pad_left, read, W{0},
+                  a.source[1] + ring.source_size());
+  RowPacker<T> ys(m, 1, 0, lanes, W{0}, a.partner[0] + ring.dest_size());
+  const int64_t size = xs.size();
+  if (!RowRing<W>::fits_cache(ring.plan, 2 * size)) return false;
+  RowRing<W> rows(ring.plan, false, 2 * size);
+  Scratch<W> line(ys.size());
+  Scratch<int64_t> taps(width);
+  for (int64_t t = 0; t < width; ++t)
+    taps[t] = xs.offset_of(regular.first(0) + regular.pad_left + t);
+  for (int64_t k = 0; k < rows.slot_count(); ++k)
+    xs.fill_neutral(rows.data() + 2 * k * size), vs.fill_neutral(rows.data() + (2 * k + 1) * size);
+  rows.run(
+      ring.piece,
+      [&](int64_t row, int64_t, W* to) {
+        xs.pack(a.source[0] + row * n, to);
+        vs.pack(a.source[1] + row * n, to + size);
+      },
+      [](W*) {},
+      [&](const RingRow& r) {
+        T* out = a.out + r.row * m;
+        const T* limit = a.out + ring.limit(r);
+        const W *x = rows.data(), *v = x + size, *y = line.get();
+        ys.pack(a.partner[0] + r.row * m, line.get());
+        reduce_rows<T, Order::backwards>(
+            {r.rows, r.nrows, taps.get(), width}, lanes,
+            [=](int64_t c) {
+              return MatchState<T, V>{load<V>(y + c), Vec<W, V>{}};
+            },
+            [=](auto& s, int64_t place) {
+              s.found = (load<V>(x + place) == s.best) ? load<V>(v + place) : s.found;
+            },
+            [=](auto& s, int64_t c) PG_LAMBDA { store_within<T>(out + c, s.found, m - c, limit); });
+      });
+  return true;
+}
+
+/// Merge the phases of a destination row.
+template <class T>
+void interleave_row(const Wide<T>* from, int64_t phase, int64_t period, int64_t cells, T* to,
+                    const T* limit) {
+  using W = Wide<T>;
+  constexpr int V = kLanes<T>;
+  using Order = std::make_integer_sequence<int, V>;
+  const auto by = [&](auto packer) PG_LAMBDA {
+    constexpr int S = decltype(packer)::count;
+    for (int64_t c = 0; c < cells; c += S * V) {
+      Vec<W, V> v[S];
+      for (int p = 0; p < S; ++p) v[p] = load<V>(from + p * phase + c / S);
+      store_within<T>(to + c, interleave<0, S>(v, Order{}), cells - c, limit);
+      store_within<T>(to + c + V, interleave<1, S>(v, Order{}), cells - c - V, limit);
+      if constexpr (S == 3)
+        store_within<T>(to + c + 2 * V, interleave<2, S>(v, Order{}), cells - c - 2 * V, limit);
+    }
+  };
+  if (period == 2) return by(Lane<2>{});
+  if (period == 3) return by(Lane<3>{});
+  for (int64_t p = 0; p < period; ++p)
+    for (int64_t j = p, q = 0; j < cells; j += period, ++q)
+      store<1>(to + j, Vec<W, 1>{from[p * phase + q]});
+}
+
+/// Return the cells of an item if one window covers all of it, else 0.
+inline int64_t global_window_cells(const Plan& plan) {
+  int64_t cells = plan.plain || plan.inner != 1 ? 0 : 1;
+  for (int k = 0; k < plan.rank && cells; ++k)
+    cells *=
+        plan.axis[k].m == 1 ? plan.axis[k].length(0) == plan.axis[k].n ? plan.axis[k].n : 0 : 0;
+  return cells;
+}
+
+/// Compute maxima of global windows: reduce vectors along each item, then transpose what remains of
+/// V items.
+template <class T>
+bool select_global(const Plan& plan, const RowArrays<T, 1, 0>& a, Start start, Piece p) {
+  using W = Wide<T>;
+  constexpr int V = kLanes<T>, N = 4;
+  const int64_t cells = global_window_cells(plan);
+  if (cells < V || start == Start::first) return false;
+  bool is_cut = false;
+  for (int k = 0; k < plan.rank; ++k)
+    is_cut |= plan.axis[k].span && plan.axis[k].span[0] != plan.axis[k].n;
+  const W from = start_value<T>(start, is_cut);
+  W best[V * V], transposed[V * V];
+  for (int64_t i = p.i0; i < p.i1; i += V) {
+    const int64_t items = p.i1 - i < V ? p.i1 - i : V;
+    for (int64_t k = 0; k < items; ++k) {
+      const T* const x = a.source[0] + (i + k) * cells;
+      checkpoint(step_budget(), cells);
+      Vec<W, V> s[N];
+      for (int j = 0; j < N; ++j) s[j] = all<W, V>(from);
+      int64_t c = 0;
+      for (; c + N * V <= cells; c += N * V)
+#pragma GCC unroll 4
+        for (int j = 0; j < N; ++j) s[j] = larger<W, V>(s[j], load<V>(x + c + j * V));
+      for (; c < cells; c += V)
+        s[0] = larger<W, V>(
+            s[0],
+            load<V>(x + (c + V <= cells
+                             ? c
+                             : cells - V)));  // a cell that is seen twice changes nothing
+      store<V>(best + k * V, larger<W, V>(larger<W, V>(s[0], s[1]), larger<W, V>(s[2], s[3])));
+    }
+    for (int64_t k = items; k < V; ++k) store<V>(best + k * V, all<W, V>(from));
+    transpose_square(best, V, transposed, V);
+    Vec<W, V> most = load<V>(transposed);
+    for (int k = 1; k < V; ++k) most = larger<W, V>(most, load<V>(transposed + k * V));
+    store_within<T>(a.out + i, most, items, a.out + p.i1);
+  }
+  return true;
+}
+
+/// Compute spread of global windows: each cell of an item gets the same share.
+template <class T>
+bool spread_global(const Plan& plan, const RowArrays<T, 1, 0>& a, Share share, Piece p) {
+  using W = Wide<T>;
+  constexpr int V = kLanes<T>;
+  if (plan.plain || plan.inner != 1 || rounds_once<T>(share)) return false;
+  int64_t count = 1;
+  for (int k = 0; k < plan.rank; ++k) {
+    const Axis& axis = plan.axis[k];
+    if (axis.n != 1) return false;
+    count *= axis.count[0];
+    for (int64_t j = 0; j < axis.m; ++j)
+      if (axis.length(j) != 1) return false;
+  }
+  const int64_t slab = plan.dest_slab(), item = plan.axis[0].m * slab, cells = (p.h1 - p.h0) * slab;
+  const Vec<W, V> weight = all<W, V>(reciprocal<T>(count, share)), zero{};
+  StreamWriter<T> writer(a.out, a.stream, cells);
+  for (int64_t i = p.i0; i < p.i1; ++i) {
+    const int64_t at = i * item + p.h0 * slab;
+    T* const dx = writer.open(at, cells);
+    const T* limit = writer.limit(cells == item ? a.out + p.i1 * item : a.out + at + cells);
+    checkpoint(step_budget(), cells);
+    const Vec<W, V> v = zero + rounded<T, V>(all<W, V>(load<1>(a.source[0] + i)[0]) * weight);
+    for (int64_t c = 0; c < cells; c += V) store_within<T>(dx + c, v, cells - c, limit);
+  }
+  writer.close();
+  return true;
+}
+
+/// Compute spread: weigh the rows of the gradient while packing, then add tap after tap.
+template <class T, bool Reversed>
+bool spread_by_row_ring(const Plan& whole, const RowArrays<T, 1, 0>& a, Share share, Piece p) {
+  using W = Wide<T>;
+  constexpr int V = kLanes<T>;
+  const RowRingPlan ring(whole, p, V);
+  const RegularAxis& regular = ring.regular;
+  if (!ring.fits || regular.stride > 1 || rounds_once<T>(share) || ring.taps() > kLongSum)
+    return false;
+  const Axis& last = ring.plan.last();
+  const int64_t lanes = RowPacker<T>::round_up(regular.cells_per_phase), n = ring.n, m = ring.m,
+                period = regular.period;
+  RowPacker<T> packer(n, 1, regular.pad_left, lanes + regular.overhang(), W{0},
+                      a.source[0] + ring.source_size());
+  if (!RowRing<W>::fits_cache(ring.plan, packer.size())) return false;
+  RowRing<W> rows(ring.plan, Reversed, packer.size());
+  RowPerCount<W> weights(RowPacker<T>::round_up(n));
+  Scratch<int64_t> taps(last.widest * period), widths(period);
+  Scratch<W> phases(period > 1 ? lanes * period : 0);
+  for (int64_t q = 0; q < period; ++q)
+    for (int64_t t = widths[q] = 0; t < regular.width(q); widths[q] = ++t)
+      taps[q * last.widest + t] = regular.first(q) + regular.pad_left + t;
+  for (int64_t k = 0; k < rows.slot_count(); ++k)
+    packer.fill_neutral(rows.data() + k * packer.size());
+  StreamWriter<T> writer(a.out, a.stream, m);
+  rows.run(
+      ring.piece,
+      [&](int64_t row, int64_t upper, W* to) {
+        packer.pack(a.source[0] + row * n, to, weights(upper, [&](int64_t c) {
+                      return reciprocal<T>(c < n ? upper * last.count[c] : 1, share);
+                    }));
+      },
+      [](W*) {},
+      [&](const RingRow& r) {
+        T* const dx = writer.open(r.row * m, m);
+        const T* limit = writer.limit(a.out + ring.limit(r));
+        const W* g = rows.data();
+        for (int64_t q = 0; q < period; ++q) {
+          W* const run = phases.get() + q * lanes;
+          reduce_rows<T, Reversed ? Order::columns : Order::rows>(
+              {r.rows, r.nrows, taps.get() + q * last.widest, widths[q]}, lanes,
+              [=](int64_t) { return Vec<W, V>{}; },
+              [=](auto& sum, int64_t place) { sum = rounded<T, V>(sum + load<V>(g + place)); },
+              [=](auto& sum, int64_t c) PG_LAMBDA {
+                period == 1 ? store_within<T>(dx + c, sum, m - c, limit) : store<V>(run + c, sum);
+              });
+        }
+        if (period > 1) interleave_row<T>(phases.get(), lanes, period, m, dx, limit);
+      });
+  writer.close();
+  return true;
+}
+
+}  // namespace poolgrad::PG_ISA

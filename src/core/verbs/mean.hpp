@@ -1,0 +1,253 @@
+// fold and spread by the direct loop: sums over windows, and sums over the windows that cover a
+// cell.
+#pragma once
+#include "loops/transposed_tile.hpp"
+#include "reducers/sum.hpp"
+#include "simd/divide.hpp"
+
+namespace poolgrad::PG_ISA {
+
+/// Set y[i] = mean of x over window i. Add cells in row-major order: the order fixes the rounding.
+template <class T>
+void fold_direct(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Mean mean, Piece piece,
+                 bool only_short = false) {
+  PerCount<Wide<T>> divisors;
+  over_rows<T>(
+      plan, arrays, false, piece,
+      [&](const WindowTaps& w, const auto& a, int64_t, int64_t lanes) {
+        const T* x = a.source[0];
+        T* y = a.out;
+        const int64_t count = w.nrows * w.width;
+        if (only_short && count > kLongSum) return;
+        if constexpr (!is_real<T>)
+          if (mean == Mean::wide)
+            return reduce<T, Order::rows>(
+                w, lanes,
+                [](auto lane, int64_t, int64_t) { return Vec<int64_t, decltype(lane)::count>{}; },
+                [x](auto lane, auto& sum, int64_t at, int64_t) {
+                  sum += convert<int64_t, decltype(lane)::count, T>(
+                      load<decltype(lane)::count>(x + at));
+                },
+                [y, count](auto lane, auto& sum, int64_t c) {
+                  store<decltype(lane)::count>(
+                      y + c, convert<T, decltype(lane)::count, int64_t>(count ? sum / count : sum));
+                });
+        if constexpr (is_real<T>)
+          if ((count > kLongSum && mean != Mean::strict) || rounds_once<T>(mean)) {
+            const auto by = static_cast<Long<T>>(mean == Mean::total ? 1 : count);
+            return reduce<T, Order::rows>(
+                w, lanes,
+                [](auto lane, int64_t, int64_t) { return Vec<Long<T>, decltype(lane)::count>{}; },
+                [x](auto lane, auto& sum, int64_t at, int64_t) {
+                  sum += convert<Long<T>, decltype(lane)::count, Wide<T>>(
+                      load<decltype(lane)::count>(x + at));
+                },
+                [y, by](auto lane, auto& sum, int64_t c) {
+                  store<decltype(lane)::count>(
+                      y + c, convert<Wide<T>, decltype(lane)::count, Long<T>>(sum / by));
+                });
+          }
+        const Wide<T> by = divisors(count, [mean](int64_t n) { return divisor<T>(n, mean); });
+        [[maybe_unused]] const Wide<T> over = is_real<T> ? 1 / by : 0;
+        add_up<T, Order::rows>(
+            w, lanes,
+            [x](auto lane, int64_t at, int64_t) { return load<decltype(lane)::count>(x + at); },
+            [=](auto lane, auto& s, int64_t c) {
+              constexpr int L = decltype(lane)::count;
+              const Vec<Wide<T>, L> sum = total<T, L>(s);
+              if constexpr (is_real<T>)
+                store<L>(y + c, by <= kExactCount
+                                    ? divided<T, L>(sum, all<Wide<T>, L>(by), all<Wide<T>, L>(over))
+                                    : sum / by);
+              else store<L>(y + c, by != 0 ? sum / by : sum);
+            });
+      },
+      only_short);
+}
+
+/// Count the rows of g that are weighed together.
+template <class T>
+int64_t weighed_rows(const Plan& plan) {
+  return kTileBytes / (plan.source_slab() * static_cast<int64_t>(sizeof(T)) + 1);
+}
+template <class T>
+bool weighed_rows_fit(const Plan& plan) {
+  return !plan.plain && weighed_rows<T>(plan) >= 2 * plan.axis[0].widest;
+}
+
+/// Weigh cells [h0, h1) of g: multiply each by its weight and round.
+template <class T>
+void weigh(const Plan& plan, const T* g, int64_t h0, int64_t h1, Share share,
+           PerCount<Wide<T>>& weight, T* to) {
+  const Axis &first = plan.axis[0], &last = plan.last();
+  const int64_t inner = plan.inner;
+  int64_t rows = 1;
+  for (int a = 1; a + 1 < plan.rank; ++a) rows *= plan.axis[a].n;
+  if (plan.rank == 1) {
+    for (int64_t h = h0; h < h1; ++h, g += inner, to += inner)
+      scale_row<T>(g, to, inner,
+                   weight(first.count[h], [&](int64_t n) { return reciprocal<T>(n, share); }));
+    return;
+  }
+  for (int64_t h = h0; h < h1; ++h)
+    for (int64_t row = 0; row < rows; ++row) {
+      int64_t upper = first.count[h], r = row;
+      for (int a = plan.rank - 2; a >= 1; --a) {
+        upper *= plan.axis[a].count[r % plan.axis[a].n];
+        r /= plan.axis[a].n;
+      }
+      for (int64_t w = 0; w < last.n;) {
+        const int64_t begin = w;
+        while (w < last.n && last.count[w] == last.count[begin]) ++w;
+        scale_row<T>(g, to, (w - begin) * inner, weight(upper * last.count[begin], [&](int64_t n) {
+                       return reciprocal<T>(n, share);
+                     }));
+        g += (w - begin) * inner;
+        to += (w - begin) * inner;
+      }
+    }
+}
+
+/// Compute spread of half types. Rounding a weighed cell takes as long as rounding a sum, so weigh
+/// each cell of g once, not once per cell that it covers.
+template <class T, bool Reversed>
+void spread_weighed(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays, Share share,
+                    Piece piece, bool only_short) {
+  constexpr Order order = Reversed ? Order::columns : Order::rows;
+  PerCount<Wide<T>> weight;
+  const auto cell = [&](const WindowTaps& w, const auto& a, int64_t, int64_t lanes) {
+    const T* g = a.source[0];
+    T* dx = a.out;
+    const int64_t taps = w.nrows * w.width;
+    if (taps > kLongSum) {
+      if (only_short) return;
+      return reduce<T, order>(
+          w, lanes,
+          [](auto lane, int64_t, int64_t) { return Vec<Long<T>, decltype(lane)::count>{}; },
+          [g](auto lane, auto& sum, int64_t at, int64_t) {
+            sum +=
+                convert<Long<T>, decltype(lane)::count, float>(load<decltype(lane)::count>(g + at));
+          },
+          [dx](auto lane, auto& sum, int64_t c) {
+            store<decltype(lane)::count>(dx + c,
+                                         convert<float, decltype(lane)::count, Long<T>>(sum));
+          });
+    }
+    add_up<T, order>(
+        w, lanes,
+        [g](auto lane, int64_t at, int64_t) { return load<decltype(lane)::count>(g + at); },
+        [dx](auto lane, auto& sum, int64_t c) {
+          store<decltype(lane)::count>(dx + c, total<T, decltype(lane)::count>(sum));
+        });
+  };
+  for_tiles<T>(full_plan, arrays, piece,
+               [&](const Plan& plan, const RowArrays<T, 1, 0>& a, Piece p) {
+                 const Axis& axis = plan.axis[0];
+                 const int64_t slab = plan.source_slab(), d_slab = plan.dest_slab(),
+                               rows = weighed_rows<T>(plan);
+                 const int64_t cells = axis.n > axis.widest && rows > axis.widest
+                                           ? (rows - axis.widest) * axis.m / axis.n + 1
+                                           : axis.m;
+                 int64_t most = 0;
+                 for (int64_t h = p.h0; h < p.h1; h += cells) {
+                   const int64_t end = h + cells < p.h1 ? h + cells : p.h1,
+                                 need = axis.stop[end - 1] - axis.start[h];
+                   most = need > most ? need : most;
+                 }
+                 Scratch<T> weighed(most * slab);
+                 for (int64_t i = p.i0; i < p.i1; ++i)
+                   for (int64_t h = p.h0; h < p.h1; h += cells) {
+                     const int64_t end = h + cells < p.h1 ? h + cells : p.h1, g0 = axis.start[h],
+                                   g1 = axis.stop[end - 1];
+                     weigh<T>(plan, a.source[0] + i * axis.n * slab + (g0 - axis.origin) * slab, g0,
+                              g1, share, weight, weighed.get());
+                     Plan local = strip(plan, h, end, g0);
+                     local.outer = 1;
+                     const RowArrays<T, 1, 0> b{
+                         {weighed.get()}, {}, a.out + (i * axis.m + h) * d_slab, a.stream};
+                     over_rows<T, true>(local, b, Reversed, Piece{0, 1, 0, end - h}, cell);
+                   }
+               });
+}
+
+/// Set dx[i] = sum of g over the windows that cover i, each weighed by the length of its window.
+template <class T, bool Reversed>
+void spread_direct(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share share, Piece piece,
+                   bool only_short = false) {
+  constexpr Order order = Reversed ? Order::columns : Order::rows;
+  if constexpr (is_half<T>)
+    if (!rounds_once<T>(share) && weighed_rows_fit<T>(plan))
+      return spread_weighed<T, Reversed>(plan, arrays, share, piece, only_short);
+  PerCount<Wide<T>> weight;
+  // Weights of the lists that the runner keeps.
+  constexpr int kLists = 5, kTaps = 16;
+  Wide<T> kept[kLists][kTaps];
+  int64_t version[kLists] = {-1, -1, -1, -1, -1};
+  over_rows<T, is_real<T>>(
+      plan, arrays, Reversed, piece,
+      [&](const WindowTaps& w, const auto& a, int64_t, int64_t lanes) {
+        const T* g = a.source[0];
+        T* dx = a.out;
+        if (only_short && w.nrows * w.width > kLongSum) return;
+        if (rounds_once<T>(share)) {
+          const int64_t taps = w.nrows * w.width;
+          Scratch<double> counts(2 * taps);
+          double *const by = counts.get(), *const over = by + taps;
+          int64_t k = 0;
+          each_tap<order>(w, [&](int64_t r, int64_t t) {
+            by[k] =
+                share == Share::whole ? 1 : static_cast<double>(w.row_count[r] * w.col_count[t]);
+            over[k] = 1 / by[k];
+            ++k;
+          });
+          return reduce<double, order>(
+              w, lanes,
+              [](auto lane, int64_t, int64_t) { return Vec<double, decltype(lane)::count>{}; },
+              [g, by, over](auto lane, auto& sum, int64_t at, int64_t k) {
+                constexpr int L = decltype(lane)::count;
+                sum += quotient<T, L>(convert<double, L, Wide<T>>(load<L>(g + at)), by[k], over[k]);
+              },
+              [dx](auto lane, auto& sum, int64_t c) {
+                store<decltype(lane)::count>(dx + c, to_cells<T, decltype(lane)::count>(sum));
+              });
+        }
+        if constexpr (is_real<T>) {
+          const int64_t taps = w.nrows * w.width;
+          const bool keeps = w.slot >= 0 && taps <= kTaps;
+          Scratch<Wide<T>> weights(keeps ? 0 : taps);
+          Wide<T>* const q = keeps ? kept[w.slot] : weights.get();
+          if (!keeps || version[w.slot] != w.version) {
+            int64_t k = 0;
+            each_tap<order>(w, [&](int64_t r, int64_t t) {
+              q[k++] = weight(w.row_count[r] * w.col_count[t],
+                              [&](int64_t n) { return reciprocal<T>(n, share); });
+            });
+            if (keeps) version[w.slot] = w.version;
+          }
+          if (taps > kLongSum)
+            return reduce<T, order>(
+                w, lanes,
+                [](auto lane, int64_t, int64_t) { return Vec<Long<T>, decltype(lane)::count>{}; },
+                [g, q](auto lane, auto& sum, int64_t at, int64_t k) {
+                  constexpr int L = decltype(lane)::count;
+                  sum += convert<Long<T>, L, Wide<T>>(rounded<T, L>(load<L>(g + at) * q[k]));
+                },
+                [dx](auto lane, auto& sum, int64_t c) {
+                  store<decltype(lane)::count>(
+                      dx + c, convert<Wide<T>, decltype(lane)::count, Long<T>>(sum));
+                });
+          add_up<T, order>(
+              w, lanes,
+              [g, q](auto lane, int64_t at, int64_t k) {
+                return rounded<T, decltype(lane)::count>(load<decltype(lane)::count>(g + at) *
+                                                         q[k]);
+              },
+              [dx](auto lane, auto& sum, int64_t c) {
+                store<decltype(lane)::count>(dx + c, total<T, decltype(lane)::count>(sum));
+              });
+        }
+      },
+      only_short);
+}
+
+}  // namespace poolgrad::PG_ISA
