@@ -21,7 +21,7 @@ FRAMEWORKS = {
     "skimage",
     "onnxruntime",
 }
-ADAPTERS = {"torch", "jax", "tensorflow", "keras", "autograd", "dask", "xarray"}
+ADAPTERS = {"torch", "jax", "tensorflow", "keras", "autograd"}
 
 
 def imports(path) -> set[str]:

@@ -244,6 +244,11 @@ def _geometry_of(op: str, shape: tuple[int, ...], given: Mapping[str, Any]) -> t
     return resolve(problems, shape, words), int(np.prod([axis.length // len(axis) + extra for axis in made]))
 
 
+def _kind(op: str) -> str:
+    """Return the kind of a pool by its name; a pool of another kind needs code of its own."""
+    return next(kind for kind in ("max", "min", "avg", "sum") if f"{kind}_pool" in op)
+
+
 def understand_call(op: str, shape: tuple[int, ...], dtype: Any, given: Mapping[str, Any]) -> PoolCall:
     """Check a call of the pool of that name; take the arguments of the NumPy pool, and raise the same errors."""
     for name in _FLAGS:
@@ -260,8 +265,10 @@ def understand_call(op: str, shape: tuple[int, ...], dtype: Any, given: Mapping[
     lay_out(problems, np.empty((0,) * len(shape), dtype), geometry)
     most = int(np.prod([axis.count.max(initial=1) for axis in axes]))
     pooled = tuple((d, a.length, len(a), a.step) for d, a in zip(geometry.axes, axes, strict=True))
-    rule = PoolSpec(op, "pick", Frame(pooled, max(most, bound), bound > 256), least="min" in op, ties=ties, nan=nan)
-    if not any(word in op for word in ("max", "min")):
+    rule = PoolSpec(
+        op, "pick", Frame(pooled, max(most, bound), bound > 256), least=_kind(op) == "min", ties=ties, nan=nan
+    )
+    if _kind(op) in ("avg", "sum"):
         if given.get("divisor") is not None:
             ratio_of(problems, given["divisor"])
         rule = _folding(problems, rule, given, np.dtype(dtype))
@@ -274,7 +281,7 @@ def _folding(problems: ArgumentErrors, rule: PoolSpec, given: Mapping[str, Any],
     if given.get("rounding", "nearest") not in ROUNDINGS:
         problems.fail("rounding", short_repr(given["rounding"]), "'nearest', 'floor', 'ceil' or 'toward_zero'")
     padded, by = bool(given.get("count_include_pad", False)), given.get("divisor")
-    mean = "avg" in rule.op
+    mean = _kind(rule.op) == "avg"
     careful = given["nan"] == "ignore" and dtype.kind not in "iub"
     return replace(
         rule, kind="like" if careful else "fold", ties="none", mean=mean, count_include_pad=padded, divisor=by

@@ -1,4 +1,4 @@
-"""Turn an op's row and a caller's arguments into a checked call; no other module checks names and attributes."""
+"""Turn an op's row and a caller's arguments into a checked call. `kinds` checks each argument alone, this module all of them together."""
 
 from __future__ import annotations
 

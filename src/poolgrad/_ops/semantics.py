@@ -1,4 +1,4 @@
-"""Name the choices in a row of the op table: the kernel, where windows start, how sums round, and what is promised. Imports nothing."""
+"""Name the choices in a row of the op table: the kernel, the windows, the start of a maximum, the rounding of means, the promise. Imports nothing."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def answer(op: str, x: Any, args: tuple[Any, ...]) -> Any:
 
 
 def remember(op: str, x: Any, args: tuple[Any, ...], plan: Plan, run: Run) -> None:
-    """Cache the run of a call, unless its windows or its result are large."""
+    """Cache the run of a call on a writable C array. Skip many windows, large results, and arguments that are no plain values."""
     if type(x) is not np.ndarray or not x.flags.carray or entries(plan) > SHORT or 8 * prod(plan.dest) > _NO_RISK:
         return
     try:

@@ -1,7 +1,7 @@
 """Run the operators on the memory of tensors, through the NumPy API; torch cannot trace this code.
 
-The functions take tensors and check everything. `choice`, `average` and `places` prepare arrays' shortest way to the core, for plans and
-dtypes that have one; it may refuse an array (`UNREADABLE`), which then takes the way of the functions.
+The functions take tensors and check everything. `choice`, `average` and `places` return fast functions of arrays, for some
+plans and dtypes. If one of these raises `UNREADABLE`, the caller uses `choose`, `apply` or `positions` instead.
 """
 
 from __future__ import annotations
