@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ._windows.axis import Axis, Ints, table
+from ._windows.axis import Axis, IntArray, table
 from ._windows.axis import _unpacked as _unpacked  # pickles of earlier versions name it here
 from ._windows.plan import MOST_AXES, Plan, TooManyAxes, planned
 from ._windows.sliding import edges, itself, reach, same_length, same_pad, sliding_axis, valid_length, whole
@@ -10,7 +10,7 @@ from ._windows.sliding import edges, itself, reach, same_length, same_pad, slidi
 __all__ = [
     "MOST_AXES",
     "Axis",
-    "Ints",
+    "IntArray",
     "Plan",
     "TooManyAxes",
     "edges",
@@ -25,12 +25,14 @@ __all__ = [
     "whole",
 ]
 
+_RENAMED = {"Ints": "IntArray", "clip": "sliding_axis"}
+
 if not TYPE_CHECKING:  # a type checker must know which names there are
 
     def __getattr__(name: str) -> object:
-        if name == "clip":
+        if name in _RENAMED:
             from ._common.renamed import warn_renamed
 
-            warn_renamed(__name__, "clip", "sliding_axis")
-            return sliding_axis
+            warn_renamed(__name__, name, _RENAMED[name])
+            return globals()[_RENAMED[name]]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -33,7 +33,9 @@ def test_the_page_runs():
 
 
 FUNCTIONS = [name for name in pgt.__all__ if name.islower()]
-FACES = {name: getattr(_signatures, "".join(map(str.capitalize, name[:-2].split("_")))) for name in FUNCTIONS}
+FACES = {
+    name: getattr(_signatures, "".join(map(str.capitalize, name[:-2].split("_"))) + "Function") for name in FUNCTIONS
+}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._ops.semantics import Kernel, OpSemantics
-from .._windows.axis import Axis, Ints
+from .._windows.axis import Axis, IntArray
 from .._windows.cells import cell_pairs, window_axes
 from .._windows.plan import Plan
 
@@ -38,9 +38,9 @@ class Links:
 
     verb: Kernel
     plan: Plan
-    windows: Ints  # flat destination cells
-    ptr: Ints | None = None  # hits of windows[k] are cell[ptr[k]:ptr[k + 1]]; None if all cells count
-    cell: Ints | None = None
+    windows: IntArray  # flat destination cells
+    ptr: IntArray | None = None  # hits of windows[k] are cell[ptr[k]:ptr[k + 1]]; None if all cells count
+    cell: IntArray | None = None
     eps: float = 0.0
 
     @cached_property
@@ -65,7 +65,7 @@ class Links:
         found: list[int] = self.cell[self.ptr[k] : self.ptr[k + 1]].tolist()
         return found
 
-    def weights(self) -> tuple[Ints, Ints, npt.NDArray[np.float64]]:
+    def weights(self) -> tuple[IntArray, IntArray, npt.NDArray[np.float64]]:
         """Return arrays of destination cell, source cell and weight, one entry per link that counts."""
         if self.ptr is None or self.cell is None:
             k, j = cell_pairs(self.plan, self.windows)
@@ -94,7 +94,7 @@ def links(
     plan: Plan,
     rule: OpSemantics,
     arrays: Mapping[str, Array],
-    windows: Ints | None = None,
+    windows: IntArray | None = None,
     items: int = 1,
     absolute: bool = True,
 ) -> Links:
@@ -115,7 +115,9 @@ def links(
 
 
 @np.errstate(all="ignore")
-def _hit(rule: OpSemantics, arrays: Mapping[str, Array], windows: Ints, k: Ints, j: Ints) -> npt.NDArray[np.bool_]:
+def _hit(
+    rule: OpSemantics, arrays: Mapping[str, Array], windows: IntArray, k: IntArray, j: IntArray
+) -> npt.NDArray[np.bool_]:
     """Return a mask of the cells that count, or that tie with a cell that counts."""
     x = _plain(arrays["x"])[j]
     if rule.verb in (Kernel.ROUTE, Kernel.ARGMAX):
@@ -134,7 +136,7 @@ def _plain(array: Array) -> Array:
     return flat.astype(np.float32) if flat.dtype.name == "bfloat16" else flat
 
 
-def _largest(x: Array, k: Ints) -> npt.NDArray[np.bool_]:
+def _largest(x: Array, k: IntArray) -> npt.NDArray[np.bool_]:
     """Return a mask of the largest cells of each window; NaN is the largest only as the first cell, since no number exceeds it."""
     if not len(k):
         return np.zeros(0, bool)

@@ -474,7 +474,7 @@ class Pads(Sizes):
         return f"Cells before and after, per dimension, in the order of {_order(op)}; read only if `padding` is 'EXPLICIT'."
 
 
-class Ratio(Kind):
+class RatioList(Kind):
     """A list of float32 numbers, one per dimension."""
 
     doc = "a float per dimension"
@@ -785,7 +785,7 @@ def _order(op: Row) -> str:
 
 
 Kind.SIZES, Kind.SIZES_TENSOR, Kind.PADDING, Kind.PADS = Sizes(), SizesTensor(), Padding(), Pads()
-Kind.FORMAT, Kind.RATIO, Kind.FLAG, Kind.SEED = Format(), Ratio(), Flag(), Seed()
+Kind.FORMAT, Kind.RATIO, Kind.FLAG, Kind.SEED = Format(), RatioList(), Flag(), Seed()
 Kind.INDEX_TYPE, Kind.NAME = IndexType(), Name()
 Kind.SOURCE = Cells("an array with the shape of the input")
 Kind.DEST = Cells("an array with the shape of the output")

@@ -13,13 +13,13 @@ from .._common.arrays import afford
 from .._common.errors import ArgumentErrors
 from .plan_cache import cache_plan
 
-Ints = npt.NDArray[np.int64]
+IntArray = npt.NDArray[np.int64]
 
 _STEP = 1 << 18  # entries of a table that are made at a time
 _MANY = 1 << 23  # entries from which on memory may run out
 
 
-def table(m: int, part: Callable[[int, int], npt.ArrayLike]) -> Ints:
+def table(m: int, part: Callable[[int, int], npt.ArrayLike]) -> IntArray:
     """Make a read-only table of m integers; part(a, b) gives entries a to b - 1. Python can handle signals between parts."""
     if not 0 <= m <= _MANY:
         _check_many(m)
@@ -38,7 +38,7 @@ def _check_many(m: int) -> None:
     afford(problems, "windows", 4 * 8 * m, f"{m} windows")
 
 
-def frozen_integers(values: npt.ArrayLike) -> Ints:
+def frozen_integers(values: npt.ArrayLike) -> IntArray:
     """Copy the values: a caller may keep a writable view even of an array that is read-only."""
     array = np.asarray(values)
     if array.dtype.kind not in "iu" and array.size:
@@ -95,11 +95,11 @@ class Axis:
     """
 
     length: int
-    start: Ints
-    stop: Ints
-    span: Ints
+    start: IntArray
+    stop: IntArray
+    span: IntArray
     step: int
-    count: Ints = field(init=False)
+    count: IntArray = field(init=False)
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class Axis:
         put(self, "span", self.count if span is None else frozen_integers(np.broadcast_to(span, self.start.shape)))
         self._check()
 
-    def _counts(self, a: int, b: int) -> Ints:
+    def _counts(self, a: int, b: int) -> IntArray:
         cells = self.stop[a:b] - self.start[a:b]
         return cells if self.step == 1 else -(-cells // self.step)
 
@@ -277,7 +277,7 @@ class Axis:
         return slice(lo, hi), Axis(hi - lo, start - lo, stop - lo, self.span[i0:i1], self.step)
 
 
-def _packed(values: Ints) -> tuple[str, bytes]:
+def _packed(values: IntArray) -> tuple[str, bytes]:
     """Pack integers for a pickle: the name of the shortest dtype that holds them, and their bytes."""
     low, high = int(values.min(initial=0)), int(values.max(initial=0))
     kind = next(k for k in ("<i1", "<i2", "<i4", "<i8") if np.iinfo(k).min <= low and high <= np.iinfo(k).max)

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from .axis import Axis, Ints
+from .axis import Axis, IntArray
 from .plan import Plan
 
 
@@ -25,7 +25,7 @@ def count_cells(plan: Plan) -> int:
     return prod(int(a.count.sum()) if a is not None else n for a, n in zip(window_axes(plan), plan.dest, strict=True))
 
 
-def cell_pairs(plan: Plan, windows: Ints) -> tuple[Ints, Ints]:
+def cell_pairs(plan: Plan, windows: IntArray) -> tuple[IntArray, IntArray]:
     """Return one (k, cell) pair per cell of windows[k]: the flat source cells of each window in row-major order.
 
     >>> [a.tolist() for a in cell_pairs(Plan((1, 4), {1: Axis(4, [0, 1], [3, 4])}), np.array([1, 0]))]
@@ -50,7 +50,7 @@ def cell_pairs(plan: Plan, windows: Ints) -> tuple[Ints, Ints]:
     return k, cell
 
 
-def covering_windows(plan: Plan, cell: tuple[int, ...]) -> Ints:
+def covering_windows(plan: Plan, cell: tuple[int, ...]) -> IntArray:
     """Return the windows that read a source cell, as flat destination cells.
 
     >>> covering_windows(Plan((1, 4), {1: Axis(4, [0, 1], [3, 4])}), (0, 3)).tolist()

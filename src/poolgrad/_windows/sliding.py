@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from .axis import Axis, Ints, frozen_integers, table
+from .axis import Axis, IntArray, frozen_integers, table
 from .plan_cache import cache_plan
 
 
@@ -47,7 +47,7 @@ def sliding_axis(n: int, k: int, s: int, pad: int, m: int) -> Axis:
     [(0, 2), (1, 4), (3, 5)]
     """
 
-    def stop(a: int, b: int) -> Ints:
+    def stop(a: int, b: int) -> IntArray:
         return np.minimum(np.arange(a, b) * s + (k - pad), n)
 
     start = table(m, lambda a, b: np.minimum(np.maximum(np.arange(a, b) * s - pad, 0), stop(a, b)))
@@ -206,10 +206,10 @@ def slide(n: int, k: int, s: int, d: int, pads: tuple[int, int], ceil_mode: bool
     d, m = 1 if k == 1 else d, how_many(n, k, s, d, pads, ceil_mode)
     long = d * (k - 1) + 1
 
-    def first(a: int, b: int) -> Ints:
+    def first(a: int, b: int) -> IntArray:
         return np.arange(a, b) * s - before
 
-    def inside(a: int, b: int) -> Ints:
+    def inside(a: int, b: int) -> IntArray:
         return np.where(first(a, b) < 0, first(a, b) % d, first(a, b))
 
     start, stop = table(m, inside), table(m, lambda a, b: np.minimum(first(a, b) + long, n))

@@ -20,7 +20,7 @@ from .._windows.cells import count_cells
 from . import literals
 from .blocks import BLOCKS, EITHER, TYPED, WIRED, optional
 from .embedded_files import Sources
-from .model import Node, Page, Problem
+from .model import Node, Page, PageProblem
 from .seen import BLOCKED, FAILED, OK, UNKNOWN, Checked, Seen, Spec
 from .text import TextError
 
@@ -40,7 +40,7 @@ def check(page: Page, sources: Sources) -> Checked:
         node, _, pin = fetch.partition(".")
         block = found.seen[node].block if node in found.seen else None
         if node not in found.seen or (block is not None and pin not in block.outputs):
-            found.problems.append(Problem(None, "fetch", repr(fetch), "an output of a block on the page"))
+            found.problems.append(PageProblem(None, "fetch", repr(fetch), "an output of a block on the page"))
     found.sort()
     return found
 
@@ -52,7 +52,7 @@ def _wires(page: Page, found: Checked) -> None:
     for source, target in page.wires:
         (origin, out), (node, pin) = source.split("."), target.split(".")
         if node not in found.seen:
-            found.problems.append(Problem(None, None, f"a wire to {target}", "a block on the page"))
+            found.problems.append(PageProblem(None, None, f"a wire to {target}", "a block on the page"))
             continue
         block, seen = found.seen[node].block, found.seen[node]
         if block is None:
@@ -75,7 +75,7 @@ def _wires(page: Page, found: Checked) -> None:
 
 
 def _blame(found: Checked, node: str, pin: str | None, got: str, expected: str, **more: Any) -> None:
-    found.problems.append(Problem(node, pin, got, expected, **more))
+    found.problems.append(PageProblem(node, pin, got, expected, **more))
     found.blamed.add((node, pin))
     found.seen[node].status = FAILED
 

@@ -18,7 +18,7 @@ from .._ops.table import Op
 from . import literals
 from .check import REFUSALS, arguments, blame, check
 from .embedded_files import Sources
-from .model import Node, Page, Problem
+from .model import Node, Page, PageProblem
 from .op_family import forward_of
 from .seen import BLOCKED, FAILED, OK, Checked, Seen
 
@@ -104,11 +104,11 @@ class Run:
 
     checked: Checked
     blocks: dict[str, Ran]
-    warnings: list[Problem]
+    warnings: list[PageProblem]
     ms: float
 
     @property
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[PageProblem]:
         """Return all problems of the page."""
         return self.checked.problems
 
@@ -164,7 +164,7 @@ def _block(node: Node, run: Run, cache: Cache) -> Ran:
     if seen.status == BLOCKED or any(giver.result is None for giver in givers):
         return Ran(BLOCKED)
     if node.op == "Placeholder" and seen.outputs["output"].value is None:
-        run.checked.problems.append(Problem(node.id, "feed", "nothing", "an array: feed it, or type one"))
+        run.checked.problems.append(PageProblem(node.id, "feed", "nothing", "an array: feed it, or type one"))
         return Ran(FAILED)
     begin = time.perf_counter()
     key = _key(node, seen, run)
@@ -250,7 +250,7 @@ def _pooled(op: Op, given: Mapping[str, Array], attrs: Mapping[str, Any]) -> str
 def _warn(node: Node, result: BlockResult, run: Run) -> None:
     if result.warning:
         expected = "the pooled orig_input: orig_output is not the pooled orig_input, so gradients may be lost"
-        run.warnings.append(Problem(node.id, "orig_output", result.warning, expected))
+        run.warnings.append(PageProblem(node.id, "orig_output", result.warning, expected))
 
 
 def _fail(node: Node, seen: Seen, run: Run, error: Exception) -> None:
@@ -259,7 +259,7 @@ def _fail(node: Node, seen: Seen, run: Run, error: Exception) -> None:
     if op is not None and hasattr(error, "findings"):
         blame(node, op, seen, run.checked, error, set(), inputs_of(seen, run))
     if len(run.checked.problems) == before:
-        run.checked.problems.append(Problem(node.id, None, str(error)[:200], "a block that can run"))
+        run.checked.problems.append(PageProblem(node.id, None, str(error)[:200], "a block that can run"))
 
 
 def with_feeds(sources: Sources, feeds: Mapping[str, Any]) -> Sources:

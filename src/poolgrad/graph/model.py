@@ -42,7 +42,7 @@ class Repair:
 
 
 @dataclass(frozen=True)
-class Problem:
+class PageProblem:
     """A problem of a page: where it is, what came, what was wanted.
 
     Attributes
@@ -62,7 +62,7 @@ class Problem:
 
     Examples
     --------
-    >>> print(Problem("pool", "ksize", "'1,,2'", "an integer", at=2))
+    >>> print(PageProblem("pool", "ksize", "'1,,2'", "an integer", at=2))
     pool: ksize, character 3: got '1,,2', wanted an integer
     """
 
@@ -90,11 +90,11 @@ class GraphError(ValueError):
     ----------
     message : str
         The whole message.
-    problems : sequence of Problem
+    problems : sequence of PageProblem
         The reasons, one by one.
     """
 
-    def __init__(self, message: str, problems: Sequence[Problem] = ()) -> None:
+    def __init__(self, message: str, problems: Sequence[PageProblem] = ()) -> None:
         super().__init__(message)
         self.problems = tuple(problems)
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from .._ops.table import OPS, Kind, Op, Param
 from . import literals, text
 from .blocks import BLOCKS, TYPED
-from .model import Edit, Page, Problem, Repair, Wire
+from .model import Edit, Page, PageProblem, Repair, Wire
 from .op_family import forward_of
 from .seen import Checked, Seen
 
@@ -70,7 +70,7 @@ class _View:
         return self.names[name]
 
 
-def repaired(page: Page, checked: Checked, problems: Sequence[Problem] | None = None) -> list[Problem]:
+def repaired(page: Page, checked: Checked, problems: Sequence[PageProblem] | None = None) -> list[PageProblem]:
     """Return these problems, or all of a page, each with its repair if there is one."""
     found, view = [], _View(page, checked)
     for problem in checked.problems if problems is None else problems:
@@ -80,7 +80,7 @@ def repaired(page: Page, checked: Checked, problems: Sequence[Problem] | None = 
     return found
 
 
-def _repair(view: _View, problem: Problem, seen: Seen) -> Repair | None:
+def _repair(view: _View, problem: PageProblem, seen: Seen) -> Repair | None:
     node, pin = problem.node, problem.pin
     assert node is not None
     if problem.fix is not None and pin is not None:
@@ -215,7 +215,7 @@ def _sizes(node: str, pin: str, seen: Seen, op: Op) -> Repair | None:
     return Repair(f"Change to {words}", (_typed(node, pin, words),))
 
 
-def _reshaped(view: _View, problem: Problem, seen: Seen) -> Repair | None:
+def _reshaped(view: _View, problem: PageProblem, seen: Seen) -> Repair | None:
     """Give an input the right shape: keep its numbers if the count fits, else use 1, 2, 3, ..."""
     page, checked = view.page, view.checked
     shape, pin, node = problem.expected_shape, problem.pin, problem.node
@@ -246,7 +246,7 @@ def _reshaped(view: _View, problem: Problem, seen: Seen) -> Repair | None:
     return Repair(f"Insert a Const with 1, 2, 3, ... of shape {sizes}", tuple(added))
 
 
-def _retyped(page: Page, checked: Checked, problem: Problem, seen: Seen, op: Op) -> Repair | None:
+def _retyped(page: Page, checked: Checked, problem: PageProblem, seen: Seen, op: Op) -> Repair | None:
     """Set the type of a block to that of the other inputs, if its type is a text."""
     giver = seen.sources.get(problem.pin or "", "").partition(".")[0]
     if giver not in page.nodes or BLOCKS[page.nodes[giver].op].pin("dtype") is None:

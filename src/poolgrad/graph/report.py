@@ -20,7 +20,7 @@ from .._ops.table import Kind, Op
 from .._windows.cells import count_cells
 from .check import REFUSALS, arguments
 from .executor import Ran, Run, inputs_of
-from .model import Json, Limits, Problem
+from .model import Json, Limits, PageProblem
 from .seen import Checked, Seen, Spec
 
 Array = npt.NDArray[Any]
@@ -159,7 +159,7 @@ def outline(spec: Spec, about: Json) -> Json:
     return {"shape": shape, "dtype": spec.dtype, "role": about["role"], "axes": axes(about["axes"], rank)}
 
 
-def problem(found: Problem) -> Json:
+def problem(found: PageProblem) -> Json:
     """Return a problem in the form that the page lists."""
     repair = None if found.repair is None else {"label": found.repair.label, "edits": list(found.repair.edits)}
     return {

@@ -18,7 +18,7 @@ from .blocks import BLOCKS, EITHER, TYPED, WIRED, Block, Pin, optional
 from .check import check, check_node
 from .embedded_files import Sources
 from .executor import execute
-from .model import Graph, GraphError, Node, Page, Problem
+from .model import Graph, GraphError, Node, Page, PageProblem
 from .repair import repaired
 from .seen import FAILED, Checked, Seen
 
@@ -247,7 +247,7 @@ class Scope:
         return self._state.sources
 
     @property
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[PageProblem]:
         """Return all problems of the page, each with its repair if there is one."""
         self.checked.sort()
         return repaired(self.page, self.checked)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from .._ops.bind import BoundCall
 from . import literals
 from .blocks import Block
-from .model import Problem
+from .model import PageProblem
 
 Array = npt.NDArray[Any]
 OK, FAILED, BLOCKED, UNKNOWN = "ok", "failed", "blocked", "unknown"
@@ -65,7 +65,7 @@ class Checked:
 
     seen: dict[str, Seen] = field(default_factory=dict)
     order: list[str] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[PageProblem] = field(default_factory=list)
     blamed: set[tuple[str, str | None]] = field(default_factory=set)  # (block, pin) of each problem
     nbytes: int = 0  # of all arrays of the page
     cells: int = 0  # read by all windows
@@ -80,7 +80,7 @@ class Checked:
         """Sort problems by block, then by pin."""
         places = {name: i for i, name in enumerate(self.seen)}
 
-        def place(problem: Problem) -> tuple[int, int]:
+        def place(problem: PageProblem) -> tuple[int, int]:
             block = self.seen[problem.node].block if problem.node in self.seen else None
             pins = [pin.name for pin in block.pins] if block else []
             return places.get(problem.node or "", -1), pins.index(problem.pin) if problem.pin in pins else -1

@@ -20,7 +20,7 @@ WindowsOfAxis: TypeAlias = Axis | Sequence[tuple[int, int]] | np.ndarray
 Both: TypeAlias = tuple[Tensor, Tensor]
 
 
-class MaxPool(Protocol):
+class MaxPoolFunction(Protocol):
     """Max pooling over sliding windows.
 
     Parameters
@@ -113,7 +113,7 @@ class MaxPool(Protocol):
     ) -> Tensor | Both: ...
 
 
-class MinPool(MaxPool, Protocol):
+class MinPoolFunction(MaxPoolFunction, Protocol):
     """Min pooling over sliding windows.
 
     Parameters
@@ -154,7 +154,7 @@ class MinPool(MaxPool, Protocol):
     """
 
 
-class AvgPool(Protocol):
+class AvgPoolFunction(Protocol):
     """Average pooling over sliding windows.
 
     Parameters
@@ -209,7 +209,7 @@ class AvgPool(Protocol):
     ) -> Tensor: ...
 
 
-class LpPool(Protocol):
+class LpPoolFunction(Protocol):
     """Power-average pooling: the p-norm of each sliding window, (sum of abs(x)**p)**(1/p).
 
     Parameters
@@ -255,7 +255,7 @@ class LpPool(Protocol):
     ) -> Tensor: ...
 
 
-class AdaptiveMaxPool(Protocol):
+class AdaptiveMaxPoolFunction(Protocol):
     """Max pooling over a given number of windows that divide an axis evenly.
 
     Parameters
@@ -301,7 +301,7 @@ class AdaptiveMaxPool(Protocol):
     ) -> Tensor | Both: ...
 
 
-class AdaptiveAvgPool(Protocol):
+class AdaptiveAvgPoolFunction(Protocol):
     """Average pooling over a given number of windows that divide an axis evenly.
 
     Parameters
@@ -334,7 +334,7 @@ class AdaptiveAvgPool(Protocol):
     def __call__(self, input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor: ...
 
 
-class MaxUnpool(Protocol):
+class MaxUnpoolFunction(Protocol):
     """Put each cell at its position in a plane of zeros.
 
     Parameters
@@ -389,7 +389,7 @@ class MaxUnpool(Protocol):
     ) -> Tensor: ...
 
 
-class FractionalMaxPool(Protocol):
+class FractionalMaxPoolFunction(Protocol):
     """Max pooling over windows drawn at random for this call.
 
     Without `kernel_size`, windows cover each axis (Graham's); with it, all have that size (torch's). One set of windows serves all
@@ -501,7 +501,7 @@ class FractionalMaxPool(Protocol):
     ) -> Tensor | Both: ...
 
 
-class FractionalAvgPool(Protocol):
+class FractionalAvgPoolFunction(Protocol):
     """Average pooling over windows drawn at random for this call.
 
     Parameters

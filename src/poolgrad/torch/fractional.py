@@ -11,7 +11,7 @@ from .._common.errors import ArgumentErrors, short_repr
 from . import _custom_ops, _kernels
 from ._arguments import checked, drawn, filled, fitting, flag, fraction, number, ranks, supplied
 from ._resolved import Best, Pool
-from ._signatures import FractionalAvgPool, FractionalMaxPool
+from ._signatures import FractionalAvgPoolFunction, FractionalMaxPoolFunction
 from ._tensors import Tensor, TorchWindows, unwatched
 from .functional import best, mean
 
@@ -184,15 +184,15 @@ def _fractional_avg_pool(
     return mean(x, rows, "mean", 1.0, geometry)
 
 
-fractional_max_pool1d: FractionalMaxPool
-fractional_max_pool2d: FractionalMaxPool
-fractional_max_pool3d: FractionalMaxPool
+fractional_max_pool1d: FractionalMaxPoolFunction
+fractional_max_pool2d: FractionalMaxPoolFunction
+fractional_max_pool3d: FractionalMaxPoolFunction
 fractional_max_pool1d, fractional_max_pool2d, fractional_max_pool3d = ranks(
-    _fractional_max_pool, FractionalMaxPool, remember=False
+    _fractional_max_pool, FractionalMaxPoolFunction, remember=False
 )
-fractional_avg_pool1d: FractionalAvgPool
-fractional_avg_pool2d: FractionalAvgPool
-fractional_avg_pool3d: FractionalAvgPool
+fractional_avg_pool1d: FractionalAvgPoolFunction
+fractional_avg_pool2d: FractionalAvgPoolFunction
+fractional_avg_pool3d: FractionalAvgPoolFunction
 fractional_avg_pool1d, fractional_avg_pool2d, fractional_avg_pool3d = ranks(
-    _fractional_avg_pool, FractionalAvgPool, remember=False
+    _fractional_avg_pool, FractionalAvgPoolFunction, remember=False
 )

@@ -14,7 +14,15 @@ import torch
 from .._common.errors import ArgumentErrors, short_repr
 from ._arguments import affordable, checked, filled, flag, integers, number, ranks, sharing, sliding
 from ._resolved import Best, Means, Pool, Unpooling
-from ._signatures import AdaptiveAvgPool, AdaptiveMaxPool, AvgPool, LpPool, MaxPool, MaxUnpool, MinPool
+from ._signatures import (
+    AdaptiveAvgPoolFunction,
+    AdaptiveMaxPoolFunction,
+    AvgPoolFunction,
+    LpPoolFunction,
+    MaxPoolFunction,
+    MaxUnpoolFunction,
+    MinPoolFunction,
+)
 from ._tensors import Tensor, TorchWindows
 
 
@@ -188,31 +196,31 @@ def _unpooled(y: Tensor, rank: int, kernel_size: Any, stride: Any, padding: Any,
     return chosen
 
 
-max_pool1d: MaxPool
-max_pool2d: MaxPool
-max_pool3d: MaxPool
-max_pool1d, max_pool2d, max_pool3d = ranks(_max_pool, MaxPool)
-min_pool1d: MinPool
-min_pool2d: MinPool
-min_pool3d: MinPool
-min_pool1d, min_pool2d, min_pool3d = ranks(_min_pool, MinPool)
-avg_pool1d: AvgPool
-avg_pool2d: AvgPool
-avg_pool3d: AvgPool
-avg_pool1d, avg_pool2d, avg_pool3d = ranks(_avg_pool, AvgPool)
-lp_pool1d: LpPool
-lp_pool2d: LpPool
-lp_pool3d: LpPool
-lp_pool1d, lp_pool2d, lp_pool3d = ranks(_lp_pool, LpPool)
-adaptive_max_pool1d: AdaptiveMaxPool
-adaptive_max_pool2d: AdaptiveMaxPool
-adaptive_max_pool3d: AdaptiveMaxPool
-adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = ranks(_adaptive_max_pool, AdaptiveMaxPool)
-adaptive_avg_pool1d: AdaptiveAvgPool
-adaptive_avg_pool2d: AdaptiveAvgPool
-adaptive_avg_pool3d: AdaptiveAvgPool
-adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = ranks(_adaptive_avg_pool, AdaptiveAvgPool)
-max_unpool1d: MaxUnpool
-max_unpool2d: MaxUnpool
-max_unpool3d: MaxUnpool
-max_unpool1d, max_unpool2d, max_unpool3d = ranks(_max_unpool, MaxUnpool, remember=False)
+max_pool1d: MaxPoolFunction
+max_pool2d: MaxPoolFunction
+max_pool3d: MaxPoolFunction
+max_pool1d, max_pool2d, max_pool3d = ranks(_max_pool, MaxPoolFunction)
+min_pool1d: MinPoolFunction
+min_pool2d: MinPoolFunction
+min_pool3d: MinPoolFunction
+min_pool1d, min_pool2d, min_pool3d = ranks(_min_pool, MinPoolFunction)
+avg_pool1d: AvgPoolFunction
+avg_pool2d: AvgPoolFunction
+avg_pool3d: AvgPoolFunction
+avg_pool1d, avg_pool2d, avg_pool3d = ranks(_avg_pool, AvgPoolFunction)
+lp_pool1d: LpPoolFunction
+lp_pool2d: LpPoolFunction
+lp_pool3d: LpPoolFunction
+lp_pool1d, lp_pool2d, lp_pool3d = ranks(_lp_pool, LpPoolFunction)
+adaptive_max_pool1d: AdaptiveMaxPoolFunction
+adaptive_max_pool2d: AdaptiveMaxPoolFunction
+adaptive_max_pool3d: AdaptiveMaxPoolFunction
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = ranks(_adaptive_max_pool, AdaptiveMaxPoolFunction)
+adaptive_avg_pool1d: AdaptiveAvgPoolFunction
+adaptive_avg_pool2d: AdaptiveAvgPoolFunction
+adaptive_avg_pool3d: AdaptiveAvgPoolFunction
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = ranks(_adaptive_avg_pool, AdaptiveAvgPoolFunction)
+max_unpool1d: MaxUnpoolFunction
+max_unpool2d: MaxUnpoolFunction
+max_unpool3d: MaxUnpoolFunction
+max_unpool1d, max_unpool2d, max_unpool3d = ranks(_max_unpool, MaxUnpoolFunction, remember=False)
