@@ -244,9 +244,12 @@ def _geometry_of(op: str, shape: tuple[int, ...], given: Mapping[str, Any]) -> t
     return resolve(problems, shape, words), int(np.prod([axis.length // len(axis) + extra for axis in made]))
 
 
+_KINDS = {"max": "max", "min": "min", "avg": "avg", "sum": "sum", "lp": "sum"}
+
+
 def _kind(op: str) -> str:
-    """Return the kind of a pool by its name; a pool of another kind needs code of its own."""
-    return next(kind for kind in ("max", "min", "avg", "sum") if f"{kind}_pool" in op)
+    """Return the kind of a pool by its name; a norm is a sum of powers. A pool of another kind needs code of its own."""
+    return next(kind for word, kind in _KINDS.items() if f"{word}_pool" in op)
 
 
 def understand_call(op: str, shape: tuple[int, ...], dtype: Any, given: Mapping[str, Any]) -> PoolCall:
