@@ -59,6 +59,7 @@ def cache_plan(most: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
                     _make_room(made)
             return made
 
+        known.cache_clear = short.clear  # type: ignore[attr-defined]  # as functools names it
         return known
 
     return cached
