@@ -118,8 +118,8 @@ inline void one_cell(const Call& c, const Window& w, int64_t base, int64_t to, i
     put(index_type(c), r.index, to, static_cast<uint64_t>((base + cell * c.shape.inner) % modulo));
 }
 
-/// What the call should give, if it only compares and copies. The first cell of a window without
-/// cells is nobody's promise.
+/// Return the exact result of a call that only compares and copies. No promise covers the first
+/// cell of a window without cells.
 inline std::optional<Result> expected(const Call& c) {
   if (c.verb != Verb::select && c.verb != Verb::argmax && c.verb != Verb::recall &&
       c.verb != Verb::choose && c.verb != Verb::pick)

@@ -384,8 +384,8 @@ class RowRunner {
     return all < some ? all : some;
   }
 
-  /// Sort the source rows by phase, as far as they are read. Keep them for the next destination
-  /// row.
+  /// Sort the cells that windows read in the source rows by phase. Keep them for the next
+  /// destination row.
   void deinterleave_rows(WindowTaps& window, Arrays& base, int64_t from, int64_t to) {
     const int64_t length = axis_.n * inner_, slot_size = phase_ * axis_.step;
     if (from != from_ || to != to_)

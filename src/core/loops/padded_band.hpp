@@ -21,7 +21,7 @@ constexpr int kVectors = 4;
 template <class T>
 constexpr int64_t kBlockLanes = int64_t{kVectors} * kLanes<T>;
 
-/// Where cells lie in the padded copy. Along an axis, source cell c is position (c + pad_left) /
+/// The cells of the padded copy. Along an axis, source cell c is position (c + pad_left) /
 /// stride of phase (c + pad_left) % stride; destination cell j is position j / period of phase j %
 /// period. Each phase of all axes is a block of its own; all blocks have the same pitches. The
 /// neutral cells behind the end of an axis also precede its next beginning. A group of items lies

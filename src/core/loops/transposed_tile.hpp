@@ -60,7 +60,7 @@ class Tile {
   Scratch<T> data_;
 };
 
-/// Call run(plan, arrays, piece) on a piece as it is, or on its transposed tiles.
+/// Call run(plan, arrays, piece) on the piece itself, or on its transposed tiles.
 template <class T, int Sources, int Partners, class Run>
 void for_tiles(const Plan& plan, const RowArrays<T, Sources, Partners>& a, Piece p, Run&& run) {
   const int64_t group = images_per_tile<T>(plan, p.i1 - p.i0);

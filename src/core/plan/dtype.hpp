@@ -16,7 +16,7 @@ enum class Dtype : int { f16, bf16, f32, f64, i8, u8, i16, u16, i32, u32, i64, u
 /// Longer windows are summed in float64, in any order, unless the rule is `strict`.
 constexpr int64_t kLongSum = 64;
 
-/// How fold turns a sum into a result.
+/// The rule by which fold turns a sum into a result.
 enum class Mean : int {
   counted,  ///< divide by the count, capped at the largest integer that T counts up to
   exact,    ///< divide by the count, rounded to T
@@ -26,7 +26,7 @@ enum class Mean : int {
   once,     ///< like `exact`; sum half types in float64 and round once
 };
 
-/// How spread weighs a cell of the gradient.
+/// The rule by which spread weighs a cell of the gradient.
 enum class Share : int {
   reciprocal,        ///< multiply by 1/count, computed in float64 and rounded to T
   short_reciprocal,  ///< multiply by 1/count, computed in float32 and rounded to T

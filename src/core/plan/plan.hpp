@@ -21,9 +21,9 @@ struct Axis {
   int64_t origin = 0;              ///< the source cell at which the given array begins
   int64_t first = 0;               ///< the destination cell at which this piece begins
 
-  /// How sliding.hpp builds window j from blocks of `widest` cells. 0: the end of one block and the
-  /// start of the next. 1: the start of one block. 2: the end of one block. Null if some window is
-  /// none of these.
+  /// Per window, the blocks of `widest` cells that sliding.hpp joins. 0: the end of one block and
+  /// the start of the next. 1: the start of one block. 2: the end of one block. Null if some
+  /// window is none of these.
   const uint8_t* blocks = nullptr;
 
   // Windows repeat in [lo, hi): start[j + period] == start[j] + step, with equal lengths.

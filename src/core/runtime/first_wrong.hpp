@@ -1,4 +1,4 @@
-// Where a call found an error.
+// Remember the first element at which a call found an error.
 #pragma once
 #include <atomic>
 #include <cstdint>

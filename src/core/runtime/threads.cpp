@@ -251,7 +251,7 @@ void parallel_for(int64_t tasks, int threads, StopCheck should_stop, void (*body
   if (helpers <= 0) {
     job.work(should_stop);
   } else if (!the_pool.load()->run(job, static_cast<int>(helpers), should_stop)) {
-    // A task may run twice: it writes all that it owns.
+    // A task may run twice: it writes every cell of its part again.
     if (!job.stopped) job.next = 0;
     job.work(should_stop);
   }
