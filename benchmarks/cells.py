@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Iterable, Iterator
@@ -75,6 +76,12 @@ class Cell:
         return self.layout.index("C") == 1
 
     @property
+    def twin(self) -> Cell | None:
+        """Return the same work in the other layout; None if the op has one layout only."""
+        others = [layout for layout in self.op.formats if layout != self.layout]
+        return dataclasses.replace(self, layout=others[0]) if others else None
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Return the input's shape in the cell's layout."""
         return self.in_layout(self.x)
@@ -132,6 +139,15 @@ class Cell:
         x, y = math.prod(self.shape) * self.itemsize, math.prod(self.dest) * self.itemsize
         where = math.prod(self.dest) * index_itemsize
         return where + y + (min(x, math.prod(self.dest) * CACHE_LINE) if self.op.order == 2 else x)
+
+
+def solid(kind: str) -> str:
+    """Return the op of three dimensions that does what an op of two does.
+
+    >>> solid("MaxPoolGrad")
+    'MaxPool3DGrad'
+    """
+    return kind.replace("Pool", "Pool3D", 1)
 
 
 def _extent(n: int, k: int, s: int, padding: str) -> Extent:

@@ -109,6 +109,16 @@ def argmax(cell: Cell, arrays: Arrays) -> Array:
     return native.argmax(plan, size, np.int32 if size < 2**31 else np.int64, arrays.x)[1]
 
 
+def in_other_layout(cell: Cell, arrays: Arrays) -> Arrays:
+    """Return the arrays of the cell's twin: the same numbers, copied to the other layout; flat positions are left out."""
+
+    def moved(array: Array) -> Array:
+        return np.ascontiguousarray(np.moveaxis(array, 1, -1) if cell.first else np.moveaxis(array, -1, 1))
+
+    x, y, g, v = map(moved, (arrays.x, arrays.y, arrays.g, arrays.v))
+    return Arrays(x, y, g, v, None, arrays.rows, arrays.cols)
+
+
 def planes(cell: Cell, arrays: Arrays) -> Array:
     """Return the positions of the maxima within their channel, as PyTorch counts them."""
     assert arrays.index is not None

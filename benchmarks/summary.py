@@ -49,6 +49,15 @@ def disturbance(report: Record) -> str:
     return f"not an idle machine: other processes kept up to {max(hit):.1f} cores busy {where}"
 
 
+def busy(cores: float) -> list[str]:
+    """Return a warning, in a list, if other processes used more cores than may be."""
+    if cores <= IDLE:
+        return []
+    return [
+        f"doubtful: not an idle machine: other processes kept {cores:.1f} cores busy, which slows calls with many threads most"
+    ]
+
+
 def _best(record: Record, name: str) -> float:
     return float(record["contestants"].get(name, {}).get("best", math.nan))
 

@@ -12,7 +12,7 @@ import numpy as np
 from poolgrad import get_num_threads, threads
 
 from . import data, machine, memory, native
-from .cells import Cell, of_workload, read
+from .cells import Cell, of_workload, read, solid
 from .peers import Peer
 from .peers.ours import Ours
 from .summary import IDLE, Line, disturbance, lines, means, seconds
@@ -21,7 +21,7 @@ from .timing import Entry, once, race
 Record = dict[str, Any]
 Verdict = tuple[str, bool | None]
 FLAT = ("MaxPool", "MaxPoolGrad", "MaxPoolGradGrad", "AvgPool", "AvgPoolGrad")
-SOLID = tuple(f"{kind[:7]}3D{kind[7:]}" for kind in FLAT)
+SOLID = tuple(map(solid, FLAT))
 OF_REPORT = 3  # targets up to this one come from the cells; the last, bytes, does not depend on the clock
 MEMORY = 9
 WHAT = {

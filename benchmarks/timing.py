@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +20,8 @@ SPINS = 0.1  # OpenMP's spin up to 10 ms, onnxruntime's 50; start the turn after
 SLOW = 4.0  # a contestant this many times slower than the fastest stops after LEAST turns,
 COSTLY = 0.03  # if its turn takes more than this share of the budget
 LEAST = 1  # rounds; with the first call, two times of each
+TURNS = 16  # of both sides of a duel in its seconds, at least two each;
+AGAIN, LONGER = 3, 2  # so many more tries if the outcome is doubtful, each so many times longer
 
 
 @dataclass
@@ -35,6 +38,21 @@ class Entry:
     def best(self) -> float:
         """Return the shortest time so far."""
         return min(self.times, default=self.first)
+
+
+@dataclass(frozen=True)
+class Duel:
+    """The best times of two calls that took turns, in seconds; how many times each has, and how often they were timed again."""
+
+    one: float
+    other: float
+    times: int
+    again: int
+
+    @property
+    def ratio(self) -> float:
+        """Return the first call's time over the second's."""
+        return self.one / self.other
 
 
 def once(call: Callable[[], Any]) -> tuple[Any, float]:
@@ -54,8 +72,8 @@ def settle() -> None:
             return
 
 
-def turn(entry: Entry) -> None:
-    """Time one burst of calls, as many as fit. The best time so far, not the first, sets how many calls to time together."""
+def turn(entry: Entry, burst: float = BURST) -> None:
+    """Time calls for `burst` seconds, at least one. The best time so far, not the first, sets how many to time together."""
     settle()
     call, start = entry.call, time.perf_counter()
     for calls in itertools.count(1):
@@ -66,22 +84,29 @@ def turn(entry: Entry) -> None:
             call()
         now = time.perf_counter()
         entry.times.append((now - began) / count)
-        if now - start >= (BURST if calls >= CALLS else LONGEST):
+        if now - start >= (burst if calls >= CALLS else burst * (LONGEST / BURST)):
             return
 
 
 def race(entries: list[Entry], budget: float, patience: float = 2.0) -> None:
     """Run all in turns for `budget` seconds, at least once each; stop a contestant whose first call exceeds `patience`."""
     end = time.perf_counter() + budget
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
+    with without_collector():
         rounds = 0
         while rounds < LEAST or time.perf_counter() < end:
             _round(entries, rounds, patience, end, budget)
             rounds += 1
             if not any(e.first <= patience and not e.error for e in entries):
                 return
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """Switch the garbage collector off for a block: it would run in somebody's turn."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
     finally:
         if collecting:
             gc.enable()
@@ -98,3 +123,20 @@ def _round(entries: list[Entry], rounds: int, patience: float, end: float, budge
             turn(entry)
         except Exception as error:  # a peer's failure is a finding, not ours
             entry.error = f"{type(error).__name__}: {error}"
+
+
+def duel(one: Callable[[], Any], other: Callable[[], Any], seconds: float, doubtful: Callable[[float], bool]) -> Duel:
+    """Time two calls in turns, who begins changing each round; go on, longer, while the ratio of their times is doubtful."""
+    entries = [Entry(name, call, min(once(call)[1], once(call)[1])) for name, call in (("one", one), ("other", other))]
+    first, second = entries
+    burst = min(BURST, seconds / TURNS)
+    with without_collector():
+        for again in range(AGAIN + 1):
+            end, rounds = time.perf_counter() + seconds * (LONGER if again else 1), 0
+            while rounds < 2 or time.perf_counter() < end:
+                for entry in entries if rounds % 2 == 0 else reversed(entries):
+                    turn(entry, burst)
+                rounds += 1
+            if not doubtful(first.best / second.best):
+                break
+    return Duel(first.best, second.best, min(len(first.times), len(second.times)), again)
