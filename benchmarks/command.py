@@ -6,26 +6,47 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import TypeVar
 
-from . import cells, guard, markdown, plot, readme
+from poolgrad import _core
+
+from . import cells, channels_first, cores, guard, layouts, markdown, planes, plot, readme
 from .peers import MODULES, available
 from .run import Progress, run
 from .summary import disturbance, lines
 from .targets import WHAT, Targets
 
+VERBS = ("run", "guard", "readme", "render", "cores", "layouts", "channels-first")
+OUTPUT = Path("bench-out")
 
-def _run_parser(parser: argparse.ArgumentParser) -> None:
+
+def _sources(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument(
         "sources",
         nargs="*",
         metavar="FILE|LINE",
-        help="workload files (*.json), files of problem lines, problem lines; default: the bundled workloads",
+        help=f"workload files (*.json), files of problem lines, problem lines; default: {default}",
     )
+
+
+def _filters(parser: argparse.ArgumentParser, *names: str) -> None:
     parser.add_argument(
         "--only", action="append", default=[], metavar="TEXT", help="cells whose name contains TEXT; may be repeated"
     )
-    for name in ("kind", "layout", "dtype"):
+    for name in names:
         parser.add_argument(f"--{name}", action="append", default=[], help=f"cells of this {name}; may be repeated")
+
+
+def _measuring(parser: argparse.ArgumentParser, seconds: float, file: str) -> None:
+    parser.add_argument("--seconds-per-cell", type=float, default=seconds, metavar="S", help=f"default {seconds}")
+    parser.add_argument("--threads", type=int, default=0, metavar="N", help="threads of each side; default: all cores")
+    parser.add_argument("--quick", action="store_true", help="small arrays: a check of the harness, not a measurement")
+    parser.add_argument("-o", "--output", type=Path, default=OUTPUT, metavar="DIR", help=f"where {file} goes")
+
+
+def _run_parser(parser: argparse.ArgumentParser) -> None:
+    _sources(parser, "the bundled workloads")
+    _filters(parser, "kind", "layout", "dtype")
     parser.add_argument(
         "--peer",
         action="append",
@@ -37,18 +58,71 @@ def _run_parser(parser: argparse.ArgumentParser) -> None:
         "--quick", action="store_true", help="small arrays and short races: a check of the harness, not a measurement"
     )
     parser.add_argument("--seconds-per-cell", type=float, default=1.5, metavar="S")
-    parser.add_argument(
-        "--passes", type=int, default=1, metavar="N", help="run close races N times, all contestants alike (default 1)"
-    )
+    _passes(parser)
     parser.add_argument("--no-targets", action="store_true", help="skip the target report")
     parser.add_argument("--list", action="store_true", help="print the cells and stop")
     parser.add_argument(
         "-o",
         "--output",
         type=Path,
-        default=Path("bench-out"),
+        default=OUTPUT,
         metavar="DIR",
         help="where report.json, report.md and the pictures go",
+    )
+
+
+def _cores_parser(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("old", type=Path, metavar="OLD.so", help="a build of the core")
+    parser.add_argument(
+        "new", type=Path, nargs="?", metavar="NEW.so", help="another build; default: the core that poolgrad uses"
+    )
+    parser.add_argument(
+        "--cells",
+        action="append",
+        default=[],
+        metavar="FILE|LINE",
+        help="workload file (*.json), file of problem lines, problem line; default: the bundled workloads",
+    )
+    _filters(parser, "kind", "layout", "dtype")
+    parser.add_argument("--taps", action="store_true", help="also race the verbs that find and follow taps")
+    parser.add_argument("--fill", action="store_true", help="write all results into one array, instead of new ones")
+    _measuring(parser, 1.0, "cores.json")
+
+
+def _layouts_parser(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--verb",
+        dest="verbs",
+        action="append",
+        default=[],
+        choices=list(layouts.VERBS),
+        help="time this verb of the core; may be repeated",
+    )
+    _grid(parser)
+    _measuring(parser, 0.1, "layouts.json")
+
+
+def _channels_first_parser(parser: argparse.ArgumentParser) -> None:
+    _sources(parser, "the cells of `layouts`")
+    parser.add_argument("--kind", action="append", default=[], help="cells of this kind; may be repeated")
+    _grid(parser)
+    _passes(parser)
+    _measuring(parser, 0.5, "channels-first.json")
+
+
+def _grid(parser: argparse.ArgumentParser) -> None:
+    _filters(parser)
+    parser.add_argument(
+        "--dtype", action="append", default=[], help="time this dtype; may be repeated; default: float32 and bfloat16"
+    )
+    parser.add_argument(
+        "--sample", type=int, default=0, metavar="N", help="N of the cells, drawn at random, each time the same"
+    )
+
+
+def _passes(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--passes", type=int, default=1, metavar="N", help="run close races N times, all contestants alike (default 1)"
     )
 
 
@@ -56,7 +130,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Races poolgrad against every installed peer, interleaved, after checking that all agree.",
-        epilog="examples:\n  python -m benchmarks --quick\n  python -m benchmarks --only resnet_stem --dtype float32\n  python -m benchmarks guard",
+        epilog="examples:\n  python -m benchmarks --quick\n  python -m benchmarks --only resnet_stem --dtype float32\n  python -m benchmarks guard\n  python -m benchmarks cores OLD.so\n  python -m benchmarks layouts --sample 200",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verbs = parser.add_subparsers(dest="verb", required=True)
@@ -73,13 +147,18 @@ def _parser() -> argparse.ArgumentParser:
     rewriting.add_argument("--picture", default="", help="path of the picture, as the README shall name it")
     rendering = verbs.add_parser("render", help="write Markdown and pictures of a report again")
     rendering.add_argument("report", type=Path)
+    _cores_parser(verbs.add_parser("cores", help="race two builds of the core on the workloads, in both layouts"))
+    _layouts_parser(verbs.add_parser("layouts", help="time each verb channels first against channels last"))
+    _channels_first_parser(
+        verbs.add_parser("channels-first", help="race PyTorch, JAX and TensorFlow channels first, with equal threads")
+    )
     return parser
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run a command line; return 0 if all went well, 1 if the guard found a loss, 2 for a wrong call."""
     words = list(sys.argv[1:] if argv is None else argv)
-    if not words or words[0] not in ("run", "guard", "readme", "render", "-h", "--help"):
+    if not words or words[0] not in (*VERBS, "-h", "--help"):
         words.insert(0, "run")
     args = _parser().parse_args(words)
     try:
@@ -94,16 +173,15 @@ def main(argv: list[str] | None = None) -> int:
         if args.verb == "render":
             _write(json.loads(args.report.read_text()), args.report.parent)
             return 0
-        return _race(args)
+        return {"run": _race, "cores": _cores, "layouts": _layouts, "channels-first": _channels_first}[args.verb](args)
     except (ValueError, OSError) as error:
         print(f"python -m benchmarks: {error}", file=sys.stderr)
         return 2
 
 
 def _race(args: argparse.Namespace) -> int:
-    chosen = cells.keep(cells.read(args.sources or [str(cells.BUNDLED)]), args.only, args.kind, args.layout, args.dtype)
-    if not chosen:
-        raise ValueError("no cell passes the filters")
+    wanted = cells.read(args.sources or [str(cells.BUNDLED)])
+    chosen = _some(cells.keep(wanted, args.only, args.kind, args.layout, args.dtype))
     if args.list:
         print("\n".join(cell.name for cell in chosen))
         return 0
@@ -119,6 +197,59 @@ def _race(args: argparse.Namespace) -> int:
         report["targets"] = Targets(report, peers, min(budget, 0.5), args.quick).measure(progress.step)
         progress.close()
     _write(report, args.output)
+    return 0
+
+
+def _cores(args: argparse.Namespace) -> int:
+    wanted = cores.in_both_layouts(cells.read(args.cells or [str(cells.BUNDLED)]))
+    chosen = _some(cells.keep(wanted, args.only, args.kind, args.layout, args.dtype))
+    chosen = [cells.small(cell) for cell in chosen] if args.quick else chosen
+    files = (args.old, args.new or Path(_core.__file__))
+    with cores.loaded(*files) as (old, new):
+        report = cores.race(old, new, chosen, args.seconds_per_cell, args.threads, args.taps, args.fill)
+    report["settings"] |= {"old": str(files[0]), "new": str(files[1]), "quick": args.quick}
+    return _tell(cores.text(report), report, args.output / "cores.json")
+
+
+def _layouts(args: argparse.Namespace) -> int:
+    items = layouts.items(args.verbs or layouts.VERBS, args.dtype or layouts.DTYPES)
+    items = [item for item in items if not args.only or any(word in layouts.name(item) for word in args.only)]
+    chosen = _some(planes.sample(items, args.sample))
+    chosen = [(cells.small(cell), verb) for cell, verb in chosen] if args.quick else chosen
+    report = layouts.compare(chosen, args.seconds_per_cell, args.threads)
+    report["settings"]["quick"] = args.quick
+    return _tell(layouts.text(report), report, args.output / "layouts.json")
+
+
+def _channels_first(args: argparse.Namespace) -> int:
+    if args.threads:
+        channels_first.use_threads(args.threads)
+    if args.sources:
+        wanted = cells.keep(cells.read(args.sources), args.only, args.kind, ["NCHW", "NCDHW"], args.dtype)
+    else:
+        grid = list(planes.cells(dtypes=args.dtype or layouts.DTYPES))
+        wanted = cells.keep(grid, args.only, args.kind, [], [])
+    chosen = _some(planes.sample(wanted, args.sample))
+    chosen = [cells.small(cell) for cell in chosen] if args.quick else chosen
+    peers, missing = channels_first.contestants()
+    report = run(chosen, args.seconds_per_cell, peers, missing, max(args.passes, 1))
+    report["settings"]["quick"] = args.quick
+    return _tell(channels_first.text(report), report, args.output / "channels-first.json")
+
+
+Item = TypeVar("Item")
+
+
+def _some(items: list[Item]) -> list[Item]:
+    if not items:
+        raise ValueError("no cell passes the filters")
+    return items
+
+
+def _tell(text: str, report: markdown.Record, file: Path) -> int:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(report, indent=1) + "\n")
+    print(f"{text}\n\nwritten: {file}")
     return 0
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from poolgrad._ops.table import Kind
 
 from ..cells import Cell
-from ..data import Arrays, arguments
+from ..data import Arrays, arguments, in_other_layout
 from .base import Peer, Run, installed, load, version_of
 
 
@@ -46,6 +46,30 @@ class TensorFlow:
             name: self.tf.constant(value) if kinds[name] in tensors else value
             for name, value in arguments(cell, arrays).items()
         }  # fmt: skip
+
+
+class EitherLayout(TensorFlow):
+    """`tf.raw_ops` on channels-first cells: in this layout if `first`, else on the same numbers channels last.
+
+    Some of TensorFlow's CPU kernels take channels first, others raise an error; that depends on its version and on oneDNN.
+    """
+
+    def __init__(self, first: bool) -> None:
+        super().__init__()
+        self.first = first
+        self.name = "tensorflow" if first else "tensorflow channels_last"
+
+    def can(self, cell: Cell) -> str | None:
+        """Try every channels-first cell."""
+        return None if cell.first else "the cell's channels come last"
+
+    def prepare(self, cell: Cell, arrays: Arrays) -> Run:
+        """Bind the cell's op, or its twin's on arrays converted beforehand."""
+        twin = cell.twin
+        if self.first or twin is None:
+            return super().prepare(cell, arrays)
+        run = super().prepare(twin, in_other_layout(cell, arrays))
+        return Run(run.call, lambda out: np.moveaxis(run.result(out), -1, 1))
 
 
 def peers() -> list[Peer]:
