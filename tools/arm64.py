@@ -5,7 +5,7 @@
     python tools/arm64.py python --seconds 10
 
 `programs` compiles `fuzz/simd.cpp`, `fuzz/replay.cpp` and `fuzz/stress.cpp` twice, for arm64 and for this machine, and compares their
-results. `python` fetches an arm64 Python from this machine's Debian sources into `build/arm64-python` (no root, no change of the
+results. `python` fetches an arm64 Python from this machine's Debian sources into `build/arm64` (no root, no change of the
 system), builds the module for it, and runs hashes, tests and random calls. On Debian it needs g++-aarch64-linux-gnu and qemu-user.
 """
 
@@ -32,6 +32,7 @@ sys.path.insert(0, str(ROOT / "fuzz" / "helpers"))
 
 from build import ARM64, ARM64_COMPILER, OF_ANY_BUILD, Missing, build, configure_and_build, package, tool  # noqa: E402
 
+FOLDER = ROOT / "build" / "arm64"
 PACKAGES = ("python3", "libpython3-dev", "libstdc++6")
 WHEELS = (
     "hypothesis",
@@ -133,7 +134,7 @@ def locked() -> str:
 
 def arm64_python() -> Path:
     """Return a command that runs the arm64 Python, made unless it exists."""
-    folder = ROOT / "build" / "arm64-python"
+    folder = FOLDER / "python"
     command, stamp = folder / "python", folder / "made"
     wanted = hashlib.sha256((locked() + Path(__file__).read_text()).encode()).hexdigest()
     if stamp.exists() and stamp.read_text() == wanted:
@@ -168,7 +169,7 @@ def arm64_package(command: Path) -> Path:
     # Debian's pyconfig.h includes a file of this folder, whose other headers the compiler has.
     options = [*ARM64, f"-DCMAKE_CXX_FLAGS=-idirafter {Path(include).parent}"]
     options += [f"-DPython_INCLUDE_DIR={include}", f"-DPython_NumPy_INCLUDE_DIR={numpy}"]
-    return package(configure_and_build(ROOT, ROOT / "build" / "arm64-module", ARM64_COMPILER, str(command), options))
+    return package(configure_and_build(ROOT, FOLDER / "module", ARM64_COMPILER, str(command), options))
 
 
 def python(seconds: float) -> None:

@@ -63,7 +63,7 @@ def configure_and_build(source: Path, folder: Path, compiler: str, python: str, 
 
 def package(folder: Path) -> Path:
     """Copy the Python package, with the folder's core in place of the installed one; return the entry for PYTHONPATH."""
-    home = (folder if folder.parent == ROOT / "build" else ROOT / "build" / "plain") / "package"
+    home = (folder if ROOT / "build" in folder.parents else ROOT / "build" / "plain") / "package"
     shutil.rmtree(home, ignore_errors=True)
     shutil.copytree(ROOT / "src" / "poolgrad", home / "poolgrad", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     module = next(folder.glob("_core*.so"))
