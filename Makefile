@@ -5,7 +5,7 @@ JOBS ?= 2
 PYTEST := $(BIN)/python -m pytest --durations=10
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 
-.PHONY: demo studio test install lint docs bench bits soak sanitize fuzz differential coverage emulate mutate clean wheel check-wheel check-sdist reproducible lock check-workflows
+.PHONY: demo studio test install lint docs bench bits soak sanitize fuzz differential coverage emulate arm64 mutate clean wheel check-wheel check-sdist reproducible lock check-workflows
 
 demo studio: install
 	$(BIN)/poolgrad $@
@@ -54,6 +54,9 @@ lint: install .venv/tools
 
 bits coverage emulate mutate sanitize: install .venv/tools
 	$(BIN)/python tools/$@.py
+
+arm64: install .venv/tools
+	$(BIN)/python tools/arm64.py $(ARM64)
 
 docs: install .venv/tools
 	$(BIN)/python tools/map.py

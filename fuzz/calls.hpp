@@ -13,6 +13,7 @@
 namespace poolgrad::fuzz {
 
 inline std::atomic<int64_t> calls{0}, refused{0}, inputs{0};
+inline std::atomic<uint64_t> digest{0};  ///< a sum, so that threads may add in any order
 
 /// The size of the pieces of work, and the number of threads.
 struct Cutting {
@@ -196,6 +197,21 @@ inline void agree(const Call& c, const Result& got, const Result& want, const ch
   if (at >= 0) fail(c, what, at);
 }
 
+/// Add a result to the digest, which is then the same on every processor. All NaN count as one.
+inline void note(const Call& c, const Result& r) {
+  uint64_t hash = 0xcbf29ce484222325ull + static_cast<uint64_t>(r.wrong);
+  const auto add = [&](Dtype dtype, const Buffer& a) {
+    const size_t size = static_cast<size_t>(size_of(dtype));
+    for (size_t i = 0; i < a.bytes() / size; ++i) {
+      uint64_t bits = 0;
+      std::memcpy(&bits, static_cast<const char*>(a.get()) + i * size, size);
+      hash = (hash ^ (is_nan(dtype, bits) ? ~uint64_t{0} : bits)) * 0x100000001b3ull;
+    }
+  };
+  if (r.wrong < 0) add(c.dtype, r.out), add(index_type(c), r.index);
+  digest.fetch_add(hash, std::memory_order_relaxed);
+}
+
 /// Positions inside their image, but for a few.
 inline Buffer positions(Bytes& in, Noise& noise, const Call& c, int64_t count) {
   const int64_t items = std::max<int64_t>(c.shape.outer, 1),
@@ -291,9 +307,10 @@ inline Call decode(Bytes& in, const Shape& shape, const OwnedPlan& plan, VerbTab
 
 /// The counts, as the tools read them.
 inline void report() {
-  std::fprintf(stderr, "core: %lld calls of verbs, %lld inputs, %lld plans refused\n",
+  std::fprintf(stderr,
+               "core: %lld calls of verbs, %lld inputs, %lld plans refused, digest %016llx\n",
                static_cast<long long>(calls), static_cast<long long>(inputs),
-               static_cast<long long>(refused));
+               static_cast<long long>(refused), static_cast<unsigned long long>(digest));
 }
 
 }  // namespace poolgrad::fuzz

@@ -161,6 +161,7 @@ inline void test(const uint8_t* data, size_t size, VerbTable table, int threads 
       if (!exists(verbs, call)) continue;
       const Cutting cut{in.between(1, 3), in.between(1, 4), threads};
       const Result want = run(verbs, call, plain, {});
+      note(call, want);
       agree(call, run(verbs, call, fast, {}), want, "the fast path differs from the generic one");
       agree(call, run(verbs, call, fast, cut), want,
             "the fast path differs when it is cut in pieces");

@@ -12,6 +12,8 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,6 +32,9 @@ module_from_spec(spec_from_file_location("poolgrad._core", sys.argv[1]))
 """
 
 
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
 class Failure(Exception):
     """A processor on which something is wrong."""
 
@@ -40,18 +45,16 @@ def python(model: str, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([emulator, "-cpu", model, sys.executable, *words], capture_output=True, text=True, cwd=ROOT)
 
 
-def compare(model: str, script: str, seconds: float) -> str:
-    """Run the random cases of a script in one process; return what it counted."""
+def compare(processor: str, run: Run, script: str, seconds: float) -> str:
+    """Run the random cases of a script with an emulated Python; return what it counted."""
     with tempfile.NamedTemporaryFile() as note:
         note.write(bytes(Progress.SIZE))
         note.flush()
-        done = python(
-            model, str(ROOT / "fuzz" / script), "--note", note.name, "--seconds", str(seconds), "--seed", "11"
-        )
+        done = run(str(ROOT / "fuzz" / script), "--note", note.name, "--seconds", str(seconds), "--seed", "11")
         case = Progress(note.name).read()[0]
     if done.returncode:
         raise Failure(
-            f"{model}: {script}, status {done.returncode} at case {case}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
+            f"{processor}: {script}, status {done.returncode} at case {case}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
         )
     counts = json.loads(done.stdout.strip().splitlines()[-1].removeprefix("counts "))
     return f"{counts['calls']:,} calls of {script.removesuffix('.py')}"
@@ -62,7 +65,8 @@ def check(model: str, seconds: float) -> str:
     level = python(model, "-c", LEVEL)
     if level.stdout.strip() != MODELS[model]:
         raise Failure(f"{model}: wanted {MODELS[model]}, got {level.stdout}{level.stderr[-2000:]}")
-    return f"{model}: {MODELS[model]}, {compare(model, 'verbs.py', seconds)}, {compare(model, 'ops.py', seconds)}, all right"
+    calls = [compare(model, partial(python, model), script, seconds) for script in ("verbs.py", "ops.py")]
+    return f"{model}: {MODELS[model]}, {', '.join(calls)}, all right"
 
 
 def refused(model: str) -> str:

@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+ARM64_COMPILER = "aarch64-linux-gnu-g++"
+ARM64 = ["-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64"]
 KINDS = {
     "asan": ("address,undefined", "c++"),
     "tsan": ("thread", "c++"),
@@ -17,6 +19,8 @@ KINDS = {
     "fuzz": ("fuzzer", "clang++"),
     "coverage": ("coverage", "clang++"),
     "faults": ("faults", "c++"),
+    "plain": ("plain", "c++"),
+    "arm64": ("plain", ARM64_COMPILER),
 }
 
 # Tests of the shipped build: its speed, its size, the names that it exports. Instrumented builds differ in all three.
@@ -39,11 +43,16 @@ def tool(*names: str) -> str:
 def build(kind: str, root: Path = ROOT) -> Path:
     """Build what has changed, in a folder of its own; return the folder. `root` may be a copy of this tree."""
     flags, compiler = KINDS[kind]
-    folder = ROOT / "build" / kind
+    options = [f"-DPOOLGRAD_INSTRUMENT={flags}", *(ARM64 if kind == "arm64" else [])]
+    return configure_and_build(root / "fuzz", ROOT / "build" / kind, compiler, sys.executable, options)
+
+
+def configure_and_build(source: Path, folder: Path, compiler: str, python: str, options: list[str]) -> Path:
+    """Run CMake on a folder of sources; return the folder of what it built."""
     cmake, made = tool("cmake"), tool("ninja", "make")
     generator = "Ninja" if made.endswith("ninja") else "Unix Makefiles"
-    setup = [cmake, "-S", root / "fuzz", "-B", folder, "-G", generator, f"-DPOOLGRAD_INSTRUMENT={flags}"]
-    setup += [f"-DCMAKE_CXX_COMPILER={tool(compiler)}", f"-DPython_EXECUTABLE={sys.executable}"]
+    setup = [cmake, "-S", source, "-B", folder, "-G", generator, *options]
+    setup += [f"-DCMAKE_CXX_COMPILER={tool(compiler)}", f"-DPython_EXECUTABLE={python}"]
     jobs = os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL") or str(os.cpu_count() or 1)
     for command in (setup, [cmake, "--build", folder, "--parallel", jobs]):
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
@@ -54,7 +63,7 @@ def build(kind: str, root: Path = ROOT) -> Path:
 
 def package(folder: Path) -> Path:
     """Copy the Python package, with the folder's core in place of the installed one; return the entry for PYTHONPATH."""
-    home = (folder if folder.parent == ROOT / "build" else ROOT / "build" / "plain") / "package"
+    home = (folder if ROOT / "build" in folder.parents else ROOT / "build" / "plain") / "package"
     shutil.rmtree(home, ignore_errors=True)
     shutil.copytree(ROOT / "src" / "poolgrad", home / "poolgrad", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     module = next(folder.glob("_core*.so"))

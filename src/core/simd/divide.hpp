@@ -17,11 +17,21 @@
 
 namespace poolgrad::PG_ISA {
 
-#if defined(__FMA__)
+/// Defined if the steps are faster than a division. Apple's processors divide as fast.
+#if defined(__FMA__) || (defined(__aarch64__) && !defined(__APPLE__))
+#define PG_FUSED
+#endif
+
+#if defined(PG_FUSED)
 /// Return a b + c, rounded once.
 template <int L>
 PG_INLINE Vec<double, L> fused(Vec<double, L> a, Vec<double, L> b, Vec<double, L> c) {
   if constexpr (L == 1) return Vec<double, 1>{__builtin_fma(a[0], b[0], c[0])};
+#if defined(__aarch64__)
+  else if constexpr (L == 2)
+    return bitcast<Vec<double, L>>(
+        vfmaq_f64(bitcast<float64x2_t>(c), bitcast<float64x2_t>(a), bitcast<float64x2_t>(b)));
+#else
   else if constexpr (L == 2)
     return bitcast<Vec<double, L>>(
         _mm_fmadd_pd(bitcast<__m128d>(a), bitcast<__m128d>(b), bitcast<__m128d>(c)));
@@ -33,13 +43,14 @@ PG_INLINE Vec<double, L> fused(Vec<double, L> a, Vec<double, L> b, Vec<double, L
     return bitcast<Vec<double, L>>(
         _mm512_fmadd_pd(bitcast<__m512d>(a), bitcast<__m512d>(b), bitcast<__m512d>(c)));
 #endif
+#endif
 }
 #endif
 
 /// Return v / by for a cell of type T and a count; `over` is 1 / by. The sign of a zero is lost.
 template <class T, int L>
 PG_INLINE Vec<double, L> quotient(Vec<double, L> v, double by, [[maybe_unused]] double over) {
-#if defined(__FMA__)
+#if defined(PG_FUSED)
   if constexpr (!std::is_same_v<T, double>) {
     const Vec<double, L> about = v * over, left = fused<L>(-about, all<double, L>(by), v);
     return fused<L>(left == left ? left : Vec<double, L>{}, all<double, L>(over),
@@ -78,6 +89,19 @@ PG_INLINE Vec<Wide<T>, L> divided(Vec<Wide<T>, L> v, Vec<Wide<T>, L> by,
     if (_mm256_movemask_ps(_mm256_and_ps(small, _mm256_cmp_ps(a, zero, _CMP_NEQ_OQ))) == 0)
       return bitcast<Vec<float, L>>(
           _mm256_fmadd_ps(_mm256_and_ps(left, _mm256_cmp_ps(left, left, _CMP_ORD_Q)), r, about));
+  }
+#elif defined(PG_FUSED)
+  if constexpr (std::is_same_v<Wide<T>, float> && L == 4) {
+    const float32x4_t a = bitcast<float32x4_t>(v), n = bitcast<float32x4_t>(by),
+                      r = bitcast<float32x4_t>(over), about = vmulq_f32(a, r),
+                      left = vfmsq_f32(a, about, n),
+                      most = vdupq_n_f32(std::numeric_limits<float>::max());
+    const uint32x4_t tiny =
+        vbicq_u32(vcaltq_f32(a, vdupq_n_f32(static_cast<float>(kLeast))), vceqzq_f32(a));
+    if (vgetq_lane_u64(vreinterpretq_u64_u32(vpmaxq_u32(tiny, tiny)), 0) == 0)
+      return bitcast<Vec<float, L>>(
+          vfmaq_f32(about, vminnmq_f32(left, most), r));  // the remainder of infinity is NaN: any
+                                                          // number may replace it
   }
 #endif
   return v / by;

@@ -16,6 +16,11 @@ PG_INLINE Vec<float, L> widen(Vec<uint16_t, L> h, f16) {
   if constexpr (L == 8) return bitcast<Vec<float, L>>(_mm256_cvtph_ps(bitcast<__m128i>(h)));
   if constexpr (L == 1) return Vec<float, L>{_cvtsh_ss(h[0])};
 #endif
+#if defined(__aarch64__)
+  if constexpr (L == 2 || L == 4)
+    return first_bytes<Vec<float, L>>(vcvt_f32_f16(pad_bytes<float16x4_t>(h)));
+  if constexpr (L == 1) return Vec<float, L>{static_cast<float>(bitcast<__fp16>(h))};
+#endif
   using U = Vec<uint32_t, L>;
   const U u = __builtin_convertvector(h, U);
   const U sign = (u & 0x8000u) << 16, mag = (u & 0x7fffu) << 13;
@@ -50,6 +55,14 @@ PG_INLINE Vec<uint16_t, L> narrow(Vec<float, L> v, f16) {
     return bitcast<Vec<uint16_t, L>>(
         _mm256_cvtps_ph(bitcast<__m256>(v), _MM_FROUND_TO_NEAREST_INT));
   if constexpr (L == 1) return Vec<uint16_t, L>{_cvtss_sh(v[0], _MM_FROUND_TO_NEAREST_INT)};
+#endif
+#if defined(__aarch64__)
+  if constexpr (L == 4) return bitcast<Vec<uint16_t, L>>(vcvt_f16_f32(bitcast<float32x4_t>(v)));
+  if constexpr (L == 2) {
+    const float32x2_t two = bitcast<float32x2_t>(v);
+    return first_bytes<Vec<uint16_t, L>>(vcvt_f16_f32(vcombine_f32(two, two)));
+  }
+  if constexpr (L == 1) return bitcast<Vec<uint16_t, L>>(static_cast<__fp16>(v[0]));
 #endif
   using U = Vec<uint32_t, L>;
   const U u = bitcast<U>(v), sign = (u >> 16) & 0x8000u, mag = u & 0x7fffffffu;
@@ -119,6 +132,10 @@ PG_INLINE Vec<Wide<T>, L> plus(Vec<Wide<T>, L> sum, Vec<Wide<T>, L> v) {
     if constexpr (L == 8)
       return bitcast<Vec<float, L>>(
           _mm256_fmadd_ps(bitcast<__m256>(v), _mm256_set1_ps(0x1p112f), bitcast<__m256>(sum)));
+#elif defined(__aarch64__)
+    if constexpr (L == 4)
+      return bitcast<Vec<float, L>>(
+          vfmaq_n_f32(bitcast<float32x4_t>(sum), bitcast<float32x4_t>(v), 0x1p112f));
 #endif
     return sum + v * 0x1p112f;
   }

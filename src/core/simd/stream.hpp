@@ -7,6 +7,9 @@
 //   result   |....####|########|########|##......|     # belongs to this row
 //             copy     stream   stream   kept for the next row, or copied at the end
 //
+// arm64 has only a hint for such stores, but its processors notice runs of whole lines and write
+// them without reading: rows are written in place.
+//
 // Source: Intel 64 and IA-32 Optimization Reference Manual, "Memory Optimization Using Non-Temporal
 // Stores"; U. Drepper, "What Every Programmer Should Know About Memory" (2007), section 6.1.
 #pragma once
@@ -16,6 +19,12 @@
 namespace poolgrad::PG_ISA {
 
 constexpr int64_t kCacheLine = 64;  ///< bytes
+
+#if defined(__SSE2__)
+constexpr bool kStreams = true;  ///< the processor has streaming stores
+#else
+constexpr bool kStreams = false;
+#endif
 
 /// Copy whole lines past the caches, if the processor can; `to` begins a line.
 PG_INLINE void stream_lines(char* to, const char* from, int64_t bytes) {
@@ -62,7 +71,7 @@ class StreamWriter {
   StreamWriter(T* out, bool stream, int64_t row)
       : out_(out),
         size_(row + kRoom),
-        buffered_(stream && row <= kLongestRow),
+        buffered_(kStreams && stream && row <= kLongestRow),
         buffer_(buffered_ ? size_ + 2 * kPerLine : 0) {}
 
   /// Return where to write `count` elements, at most a row, of out + at. Each call ends the one

@@ -12,6 +12,8 @@
 #include <immintrin.h>
 #elif defined(__SSE2__)
 #include <emmintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #include "plan/dtype.hpp"
@@ -83,9 +85,28 @@ PG_INLINE To bitcast(From v) {
   return r;
 }
 
+/// Return the first bytes of a vector.
+template <class To, class From>
+PG_INLINE To first_bytes(From v) {
+  static_assert(sizeof(To) <= sizeof(From));
+  To r;
+  std::memcpy(&r, &v, sizeof r);
+  return r;
+}
+
+#if defined(__aarch64__)
+/// Put a vector of at most 8 bytes into a register of 8 bytes; zeros follow. GCC 12 keeps vectors
+/// of 2 and 4 bytes in general registers.
+template <class To, class From>
+PG_INLINE To pad_bytes(From v) {
+  using Bits = typename UintOf<sizeof(From)>::type;
+  return bitcast<To>(vcreate_u64(bitcast<Bits>(v)));
+}
+#endif
+
 template <class W, int L>
 PG_INLINE Vec<W, L> all(W value) {
-  return Vec<W, L>{} + value;
+  return value - Vec<W, L>{};  // + would cost an addition: it turns -0 into 0
 }
 
 /// Return true if some byte of a mask is set.
@@ -123,6 +144,32 @@ PG_INLINE Vec<To, L> convert(Vec<From, L> v) {
     return bitcast<Vec<To, L>>(_mm256_cvtepu8_epi64(_mm_cvtsi32_si128(bitcast<int>(v))));
   if constexpr (word && sizeof(To) == 4 && L == 8)
     return bitcast<Vec<To, L>>(_mm256_cvtepu16_epi32(bitcast<__m128i>(v)));
+#endif
+#if defined(__aarch64__)  // GCC 12 would convert vectors of at most 8 bytes lane by lane
+  [[maybe_unused]] constexpr bool lane4 = std::is_same_v<From, uint32_t>,
+                                  lane8 = std::is_same_v<From, uint64_t>;
+  if constexpr (byte && sizeof(To) == 4 && L == 4)
+    return bitcast<Vec<To, L>>(vmovl_u16(vget_low_u16(vmovl_u8(pad_bytes<uint8x8_t>(v)))));
+  if constexpr (byte && sizeof(To) == 8 && L == 2)
+    return bitcast<Vec<To, L>>(
+        vmovl_u32(vget_low_u32(vmovl_u16(vget_low_u16(vmovl_u8(pad_bytes<uint8x8_t>(v)))))));
+  if constexpr (byte && sizeof(To) == 2 && L == 8)
+    return bitcast<Vec<To, L>>(vmovl_u8(bitcast<uint8x8_t>(v)));
+  if constexpr (word && sizeof(To) == 4 && (L == 2 || L == 4))
+    return first_bytes<Vec<To, L>>(vmovl_u16(pad_bytes<uint16x4_t>(v)));
+  if constexpr (lane4 && sizeof(To) == 8 && L == 2)
+    return bitcast<Vec<To, L>>(vmovl_u32(bitcast<uint32x2_t>(v)));
+  if constexpr (std::is_same_v<From, float> && std::is_same_v<To, double> && L == 2)
+    return bitcast<Vec<To, L>>(vcvt_f64_f32(bitcast<float32x2_t>(v)));
+  if constexpr (lane4 && sizeof(To) == 1 && L == 4) {
+    const uint16x4_t half = vmovn_u32(bitcast<uint32x4_t>(v));
+    return first_bytes<Vec<To, L>>(vmovn_u16(vcombine_u16(half, half)));
+  }
+  if constexpr (lane8 && sizeof(To) == 1 && L == 2) {
+    const uint32x2_t half = vmovn_u64(bitcast<uint64x2_t>(v));
+    const uint16x4_t quarter = vmovn_u32(vcombine_u32(half, half));
+    return first_bytes<Vec<To, L>>(vmovn_u16(vcombine_u16(quarter, quarter)));
+  }
 #endif
   if constexpr (std::is_integral_v<From> && sizeof(To) > 2 * sizeof(From)) {
     using Wider = typename UintOf<2 * sizeof(From)>::type;
