@@ -70,7 +70,7 @@ void* make_plan(int64_t outer, int64_t inner, int rank, const int64_t* n, const 
     for (int a = 0; a < rank; ++a) {
       const int64_t windows = m[a];
       if (windows < 0) throw std::invalid_argument("windows: got a negative number of them");
-      axes.push_back({n[a], {start, start + windows}, {stop, stop + windows}, {}, {}});
+      axes.push_back({n[a], {start, start + windows}, {stop, stop + windows}, {}});
       start += windows;
       stop += windows;
     }

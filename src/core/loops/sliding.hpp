@@ -380,7 +380,7 @@ inline bool worth_sliding(const Plan& plan, double step) {
     left /= static_cast<double>(whole.m);
     passes += read * left;
   }
-  return visits > step * passes;
+  return passes > 0 && visits > step * passes;
 }
 
 /// Return true if rows fill vectors by themselves; shorter rows use transposed tiles.

@@ -109,8 +109,8 @@ void set_whole(Axis& axis, const Whole* parent, int64_t inner) {
   axis.whole = {axis.n, axis.m, axis.widest, 0, true};
   if (!parent) return;
   const int64_t most = int64_t{1} << 48;  // so that sums of lengths do not overflow
-  if (parent->n > most || parent->m > most || parent->first < 0 || parent->m < axis.m ||
-      parent->n - axis.n < parent->first || parent->widest < axis.widest ||
+  if (parent->n < 0 || parent->n > most || parent->m < axis.m || parent->m > most ||
+      parent->first < 0 || parent->n - axis.n < parent->first || parent->widest < axis.widest ||
       parent->widest > parent->n)
     throw std::invalid_argument("plan: an axis is not a part of its parent");
   afford(parent->widest);

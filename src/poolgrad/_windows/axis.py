@@ -199,14 +199,25 @@ class Axis:
     @property
     def identity(self) -> bool:
         """True if window i is cell i and was not cut: the dimension is not pooled. A part is as pooled as its parent."""
-        if self.parents or len(self) != self.length or self.step != 1 or not (self.count == 1).all() or not np.all(self.span == 1):
+        if (
+            self.parents
+            or len(self) != self.length
+            or self.step != 1
+            or not (self.count == 1).all()
+            or not np.all(self.span == 1)
+        ):
             return False
         return bool((self.start[1:] > self.start[:-1]).all())  # so many starts that rise are 0, 1, 2, ...
 
     @property
     def covers(self) -> bool:
         """True if one window covers all cells and was not cut."""
-        return len(self) == 1 and self.step == 1 and not self.parents and bool(self.count[0] == self.length == self.span[0])
+        return (
+            len(self) == 1
+            and self.step == 1
+            and not self.parents
+            and bool(self.count[0] == self.length == self.span[0])
+        )
 
     @property
     def tables(self) -> set[Axis]:
@@ -380,7 +391,7 @@ class Axis:
             kept = {}
             for source, dest, axis in self.phases():
                 first, every = dest.start or 0, dest.step or 1
-                kept[source.start or 0] = Phase(first, every, axis.parents.get(0) or _facts(axis))
+                kept[source.start or 0] = Phase(first, every, None if axis.identity else parent_of(axis))
             object.__setattr__(self, "_whole", kept)
         return kept
 
@@ -391,10 +402,10 @@ def _with_parents(axis: Axis, parents: Mapping[int, Parent]) -> Axis:
     return axis
 
 
-def _facts(axis: Axis) -> Parent | None:
-    """Return the facts about an axis that was not cut; None if it is not pooled."""
-    if axis.identity:
-        return None
+def parent_of(axis: Axis) -> Parent:
+    """Return the facts about the axis that this one was cut from, or about itself; its windows are not dilated."""
+    if axis.parents:
+        return axis.parents[0]
     back = axis.transpose()
     widest, overlap = (int(a.count.max(initial=0)) for a in (axis, back))
     return Parent(axis.length, len(axis), 0, 0, widest, overlap, int(_fits(axis, widest)), int(_fits(back, overlap)))
