@@ -76,16 +76,18 @@ class LineReducer {
   static constexpr int L = kLanes<Cell>;
   static constexpr int64_t kShort = 6;  ///< windows up to this length join cell by cell
 
-  explicit LineReducer(const Axis& axis) : axis_(axis), widest_(axis.whole.widest) {
+  explicit LineReducer(const Axis& axis)
+      : axis_(axis), widest_(axis.whole.widest), at_end_(axis.m) {
+    const Whole& whole = axis.whole;
+    while (inside_ < axis.m && axis.start[inside_] + whole.first == 0) ++inside_;
+    while (at_end_ > inside_ && axis.stop[at_end_ - 1] + whole.first == whole.n) --at_end_;
     for (int64_t j = 0; j < axis.m && unit_step_; ++j)
       unit_step_ = begin(j) == begin(0) + j && end(j) == begin(j) + widest_;
   }
 
   /// Return the begin and the end of window j, neutral cells included.
-  int64_t begin(int64_t j) const { return at_start(j) ? axis_.stop[j] - widest_ : axis_.start[j]; }
-  int64_t end(int64_t j) const {
-    return at_start(j) || at_end(j) ? begin(j) + widest_ : axis_.stop[j];
-  }
+  int64_t begin(int64_t j) const { return j < inside_ ? axis_.stop[j] - widest_ : axis_.start[j]; }
+  int64_t end(int64_t j) const { return j < at_end_ ? axis_.stop[j] : begin(j) + widest_; }
 
   /// Return the elements that the line of windows [j0, j1) needs, with room for vectors that read
   /// past its end.
@@ -119,9 +121,6 @@ class LineReducer {
   }
 
  private:
-  bool at_start(int64_t j) const { return axis_.start[j] + axis_.whole.first == 0; }
-  bool at_end(int64_t j) const { return axis_.stop[j] + axis_.whole.first == axis_.whole.n; }
-
   void reduce_short(const Cell* line, int64_t lanes, int64_t n, Cell* out) const {
     for (int64_t c = 0; c < n; c += L) {
       auto v = load<L>(line + c);
@@ -131,7 +130,7 @@ class LineReducer {
   }
 
   /// Do the same for one window; leave its neighbours in `out` alone.
-  static void reduce_short_of(const Cell* line, int64_t length, int64_t lanes, Cell* out) {
+  [[gnu::noinline]] static void reduce_short_of(const Cell* line, int64_t length, int64_t lanes, Cell* out) {
     for_lanes<Cell>(lanes, [&](auto lane, auto many, int64_t first) {
       constexpr int V = decltype(lane)::count, N = decltype(many)::count;
       for (int64_t c = first; c < first + N * V; c += V) {
@@ -174,7 +173,8 @@ class LineReducer {
 
   const Axis& axis_;
   const int64_t widest_;
-  bool unit_step_ = true;  // neighbouring windows are one cell apart and equally long
+  int64_t inside_ = 0, at_end_;  // the first window past the start of the whole axis; the first at its end
+  bool unit_step_ = true;        // neighbouring windows are one cell apart and equally long
 };
 
 /// The most bytes of scratch memory for sliding.
@@ -267,7 +267,7 @@ class SlidingReducer {
 
   /// Reduce axes `a` and following at the current source cell of the axes before.
   template <class Read>
-  void reduce_slab(int a, Cell* to, Read&& read) {
+  [[gnu::noinline]] void reduce_slab(int a, Cell* to, Read&& read) {
     if (a < top_) return reduce_axis(a, to, read, [](int64_t) {});
     const int64_t j0 = from_[a], j1 = to_[a];
     TileRow row = row_of_;
@@ -330,7 +330,7 @@ class SlidingReducer {
 
   /// Write the rows of destination cell j.
   template <class Write>
-  void emit_rows(int64_t j, Write&& write) {
+  [[gnu::noinline]] void emit_rows(int64_t j, Write&& write) {
     int64_t rows = 1, at[kMaxRank] = {j};
     for (int a = 1; a < top_; ++a) rows *= to_[a] - from_[a];
     TileRow row = row_of_;

@@ -526,7 +526,9 @@ class MeanOfSome(WindowSum):
 
     def carry(self, v: Array) -> Array:
         some = super().carry(v)
-        return some if v.dtype.kind in integers.WHOLE else np.where(self.counts_all, forth_by(self.plan, _mean, v), some)
+        return (
+            some if v.dtype.kind in integers.WHOLE else np.where(self.counts_all, forth_by(self.plan, _mean, v), some)
+        )
 
     def carry_back(self, g: Array) -> Array:
         some = super().carry_back(g)
