@@ -12,7 +12,7 @@ class Plan:
         dest: Sequence[int],
         outer: int,
         inner: int,
-        axes: Sequence[tuple[int, Array, Array, Array | None]],
+        axes: Sequence[tuple[int, Array, Array, Array | None, tuple[int, ...] | None]],
         plain: bool = False,
     ) -> None: ...
 

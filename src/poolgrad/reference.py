@@ -5,9 +5,10 @@ Each array is viewed as (outer, cells, inner). Cells are numbered in row-major o
 
 from __future__ import annotations
 
+from functools import reduce
 from itertools import product, starmap
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from ._kernels.native import Array, Astray, tap_type
 from ._ops.dtypes import HALVES
 from ._ops.semantics import Mean, Share, Start
-from ._windows.axis import Axis
+from ._windows.axis import Axis, parent_of
 from ._windows.plan import Plan
 
 
@@ -54,11 +55,89 @@ def _sum_type(dtype: np.dtype[Any], terms: int, rule: Mean | Share) -> Any:
     return np.float64 if long else dtype
 
 
+class _Place(NamedTuple):
+    """The lengths and the longest window of the axis that an axis was cut from, and the cell at which the part begins."""
+
+    length: int
+    windows: int
+    widest: int
+    first: int
+    fits: int
+
+
+def _slides(places: list[_Place]) -> bool:
+    """Return True if long sums are composed axis by axis: passes over the axes cost less than a sixteenth of visits to all cells."""
+    pooled = [p for p in places if p.length != p.windows or p.widest != 1]
+    read, left = [p.length for p in pooled], [p.windows for p in pooled]
+    passes = sum(prod(read[: k + 1]) * prod(left[k + 1 :]) for k in range(len(pooled)))
+    visits = prod(p.windows * p.widest for p in pooled)
+    return len(places) > 1 and all(p.fits for p in places) and bool(pooled) and visits > 16 * passes
+
+
+def _from_left(cells: Array) -> Any:
+    return reduce(np.add, cells)
+
+
+def _from_right(cells: Array) -> Any:
+    return reduce(np.add, cells[::-1])
+
+
+def _by_blocks(place: _Place, cells: Array, start: int, stop: int) -> Any:
+    """Add up a window: blocks of `widest` cells, counted from the begin of the whole axis, meet inside it or at one of its ends."""
+    end = start + place.widest - (start + place.first) % place.widest  # of the block that the window begins in
+    if stop > end:
+        return _from_right(cells[start:end]) + _from_left(cells[end:stop])
+    begins = start + place.first == 0 or end - start == place.widest
+    return _from_left(cells[start:stop]) if begins or stop < min(end, len(cells)) else _from_right(cells[start:stop])
+
+
+def _by_doubling(place: _Place, cells: Array, start: int, stop: int) -> Any:
+    """Add up a window along the last axis: cell by cell if `widest` is at most 6, else by a power of two for each bit of its length.
+
+    A window at an edge of the whole axis counts as `widest` cells long, with zeros beyond the edge.
+    """
+    window = cells[start:stop]
+    if place.widest <= 6:
+        return _from_left(window)
+    zeros = np.zeros((place.widest - len(window), *window.shape[1:]))
+    if start + place.first == 0:
+        window = np.concatenate([zeros, window])
+    elif stop + place.first == place.length:
+        window = np.concatenate([window, zeros])
+    sums, at = [], 0
+    for span in (2**k for k in range(len(window).bit_length()) if len(window) & 2**k):
+        part, at = window[at : at + span], at + span
+        while len(part) > 1:
+            part = part[0::2] + part[1::2]
+        sums.append(part[0])
+    return reduce(np.add, sums)
+
+
+def _long_sums(plan: Plan, back: bool, terms: Array) -> Array | None:
+    """Return the sums of all windows as the core composes long ones, (outer, cells, inner); None if it adds tap after tap."""
+    facts = [parent_of(axis) for axis in plan.axes]
+    axes = [axis.transpose() for axis in plan.axes] if back else plan.axes
+    places = [
+        _Place(p.windows, p.length, p.overlap, p.first, p.fits_back)
+        if back
+        else _Place(p.length, p.windows, p.widest, p.origin, p.fits)
+        for p in facts
+    ]
+    if not terms.size or not _slides(places):
+        return None
+    sums = terms.reshape(plan.outer, *(axis.length for axis in axes), plan.inner).astype(np.float64)
+    for d, (axis, place) in reversed(list(enumerate(zip(axes, places, strict=True), 1))):
+        add, cells = _by_doubling if d == len(axes) else _by_blocks, np.moveaxis(sums, d, 0)
+        sums = np.moveaxis(np.array([add(place, cells, start, stop) for start, stop in axis]), 0, d)
+    return sums.reshape(plan.outer, prod(map(len, axes)), plan.inner) + 0.0
+
+
 @np.errstate(all="ignore")
 def fold(plan: Plan, mean: Mean, x: Array) -> Array:
     """Compute the sum or mean of each window: y[i] = mean of x over window i.
 
-    Cells are added one by one, in row-major order; integers are divided toward zero.
+    Cells are added one by one, in row-major order; integers are divided toward zero. Windows of more than 64 cells are summed in
+    float64: if they overlap so much that it saves work, axis by axis, in blocks that begin at multiples of the longest window.
 
     Parameters
     ----------
@@ -83,11 +162,16 @@ def fold(plan: Plan, mean: Mean, x: Array) -> Array:
     >>> fold(plan, Mean.EXACT, np.array([1.0, 4, 1, 4, 4])).tolist()
     [2.0, 3.0]
     """
-    y = np.empty(plan.dest, x.dtype)
+    y, sums = np.empty(plan.dest, x.dtype), None
+    if x.dtype.kind not in "iu" and mean is not Mean.STRICT:
+        sums = _long_sums(plan, False, x)
     for i, cells in enumerate(_windows(plan.axes)):
         count, total = len(cells), np.zeros((plan.outer, plan.inner), _sum_type(x.dtype, len(cells), mean))
-        for j in cells:
-            total += _view(x, plan)[:, j]
+        if sums is not None and count > 64:
+            total += sums[:, i]
+        else:
+            for j in cells:
+                total += _view(x, plan)[:, j]
         if mean is Mean.TOTAL:
             _view(y, plan)[:, i] = total if x.dtype.kind in "iu" else _cast(total, x.dtype)
         elif x.dtype.kind in "iu":
@@ -130,12 +214,18 @@ def spread(plan: Plan, share: Share, reversed: bool, g: Array) -> Array:
     dx, counts = np.empty(plan.source, g.dtype), [len(cells) for cells in _windows(plan.axes)]
     kind = np.dtype(np.float64) if share is Share.QUOTIENT else g.dtype
     real = np.float32 if share is Share.SHORT_RECIPROCAL else np.float64
+    terms = np.empty((plan.outer, len(counts), plan.inner), kind)
+    for i, count in enumerate(counts):
+        add, weight = _view(g, plan)[:, i].astype(kind), 1 if share is Share.WHOLE else _cast(1 / real(count), kind)
+        terms[:, i] = add / count if share is Share.QUOTIENT else add * kind.type(weight)
+    sums = None if share is Share.QUOTIENT else _long_sums(plan, True, terms)
     for j, covering in enumerate(_windows(tuple(axis.transpose() for axis in plan.axes), reversed)):
         total = np.zeros((plan.outer, plan.inner), _sum_type(g.dtype, len(covering), share))
-        for i in covering:
-            add = _view(g, plan)[:, i].astype(kind)
-            weight = kind.type(1) if share is Share.WHOLE else _cast(1 / real(counts[i]), kind)
-            total += add / counts[i] if share is Share.QUOTIENT else add * weight
+        if sums is not None and len(covering) > 64:
+            total += sums[:, j]
+        else:
+            for i in covering:
+                total += terms[:, i]
         _view(dx, plan)[:, j] = _cast(total, g.dtype)
     return dx
 

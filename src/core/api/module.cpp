@@ -344,23 +344,37 @@ int64_t scatter(int64_t items, bool absolute, nb::handle g, nb::handle index, nb
   return wrong.get();
 }
 
+/// Read the axis that an axis was cut from.
+ParentData parent_of(nb::handle given) {
+  if (!PyTuple_Check(given.ptr()) || PyTuple_Size(given.ptr()) != 8)
+    throw nb::type_error(
+        "parent: must be (length, windows, origin, first, widest, overlap, fits, fits_back)");
+  const nb::tuple t = nb::borrow<nb::tuple>(given);
+  const auto field = [&](int i) { return integer(t[i], "parent"); };
+  const int64_t n = field(0), m = field(1);
+  return {{n, m, field(4), field(2), field(6) != 0}, {m, n, field(5), field(3), field(7) != 0}};
+}
+
 nb::object make_plan(nb::handle source, nb::handle dest, int64_t outer, int64_t inner,
                      nb::handle axes, bool plain) {
   struct Given {
     int64_t n;
     Borrowed start, stop, span;
+    std::optional<ParentData> parent;
   };
   std::vector<Given> list;
   for (nb::handle item : axes) {
     if (list.size() == static_cast<size_t>(kMaxRank))
       throw nb::value_error(
           ("axes: got more than " + std::to_string(kMaxRank) + ", wanted at most so many").c_str());
-    if (!PyTuple_Check(item.ptr()) || PyTuple_Size(item.ptr()) != 4)
-      throw nb::type_error("axes: each must be (n, start, stop, span)");
+    const Py_ssize_t fields = PyTuple_Check(item.ptr()) ? PyTuple_Size(item.ptr()) : 0;
+    if (fields != 4 && fields != 5)
+      throw nb::type_error("axes: each must be (n, start, stop, span) or (..., parent)");
     const nb::tuple t = nb::borrow<nb::tuple>(item);
     list.push_back(
-        {integer(t[0], "axes"), int64_vector(t[1], "start"), int64_vector(t[2], "stop"), {}});
+        {integer(t[0], "axes"), int64_vector(t[1], "start"), int64_vector(t[2], "stop"), {}, {}});
     if (!t[3].is_none()) list.back().span = int64_vector(t[3], "span");
+    if (fields == 5 && !t[4].is_none()) list.back().parent = parent_of(t[4]);
   }
   std::unique_ptr<OwnedPlan> plan;
   try {
@@ -368,7 +382,7 @@ nb::object make_plan(nb::handle source, nb::handle dest, int64_t outer, int64_t 
       parallel_for(1, 1, should_stop, [&](int64_t) {
         std::vector<AxisData> data;
         for (const Given& g : list)
-          data.push_back({g.n, copied(g.start), copied(g.stop), copied(g.span)});
+          data.push_back({g.n, copied(g.start), copied(g.stop), copied(g.span), g.parent});
         plan = std::make_unique<OwnedPlan>(outer, inner, std::move(data), plain);
       });
     });

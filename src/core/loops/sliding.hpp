@@ -13,10 +13,16 @@
 //
 // The last axis joins a line with itself, shifted by 1, 2, 4, ... cells, until its cells span whole
 // windows (doubling). A window of any length is two overlapping spans (maxima) or one span per bit
-// of its length (sums).
+// of its length (sums), the shortest first. A window at an edge of the axis counts as long as the
+// longest one, with neutral cells beyond the edge. Lines of short windows join cell by cell.
 //
 // Nothing is subtracted: NaN and infinity stay in their windows, and sums do not cancel. The way a
-// window is composed depends on its axis alone, not on tiles or pieces.
+// window is composed depends on its place on its axis alone, not on tiles or pieces. A part of an
+// axis knows the axis that it was cut from (`Axis::whole`), so it composes windows as the whole
+// does:
+//
+//   whole      a b c d | e f g h | i j k l       B = 4
+//   part               | . f g h | i j .         first = 5: its first block has 3 cells
 // Source: M. van Herk, "A fast algorithm for local minimum and maximum filters on rectangular and
 // octagonal kernels", Pattern Recognition Letters 13 (1992); J. Gil, M. Werman, "Computing 2-D min,
 // median, and max filters", IEEE PAMI 15 (1993). Doubling: W. D. Hillis, G. L. Steele, "Data
@@ -61,8 +67,8 @@ PG_INLINE void join_rows(const typename Op::Cell* a, const typename Op::Cell* b,
     store<L>(to + c, Op::template join<L>(load<L>(a + c), load<L>(b + c)));
 }
 
-/// Reduce a line: out[j] = op over the cells of window j. Neutral cells complete windows that an
-/// edge cut.
+/// Reduce a line: out[j] = op over the cells of window j. Neutral cells make windows at an edge of
+/// the whole axis as long as its longest window.
 template <class Op>
 class LineReducer {
  public:
@@ -71,35 +77,40 @@ class LineReducer {
   static constexpr int64_t kShort = 6;  ///< windows up to this length join cell by cell
 
   explicit LineReducer(const Axis& axis)
-      : axis_(axis), base_(axis.m ? axis.start[axis.lo] - axis.lo * axis.step : 0) {
-    regular_ = axis.hi > axis.lo && axis.period == 1 && axis.length(axis.lo) == axis.widest;
-    for (int64_t j = 0; j < axis.m && regular_; ++j) {
-      const int64_t s = base_ + j * axis.step, e = s + axis.widest;
-      regular_ = axis.start[j] == (s > 0 ? s : 0) && axis.stop[j] == (e < axis.n ? e : axis.n);
-    }
+      : axis_(axis), widest_(axis.whole.widest), at_end_(axis.m) {
+    const Whole& whole = axis.whole;
+    while (inside_ < axis.m && axis.start[inside_] + whole.first == 0) ++inside_;
+    while (at_end_ > inside_ && axis.stop[at_end_ - 1] + whole.first == whole.n) --at_end_;
+    for (int64_t j = 0; j < axis.m && unit_step_; ++j)
+      unit_step_ = begin(j) == begin(0) + j && end(j) == begin(j) + widest_;
   }
 
   /// Return the begin and the end of window j, neutral cells included.
-  int64_t begin(int64_t j) const { return regular_ ? base_ + j * axis_.step : axis_.start[j]; }
-  int64_t end(int64_t j) const { return regular_ ? begin(j) + axis_.widest : axis_.stop[j]; }
+  int64_t begin(int64_t j) const { return j < inside_ ? axis_.stop[j] - widest_ : axis_.start[j]; }
+  int64_t end(int64_t j) const { return j < at_end_ ? axis_.stop[j] : begin(j) + widest_; }
 
   /// Return the elements that the line of windows [j0, j1) needs, with room for vectors that read
   /// past its end.
   int64_t room(int64_t j0, int64_t j1, int64_t lanes) const {
-    return (end(j1 - 1) - begin(j0) + axis_.widest) * lanes + 2 * L;
+    return (end(j1 - 1) - begin(j0) + widest_) * lanes + 2 * L;
   }
 
   /// Reduce the line of windows [j0, j1). The line begins at window j0, holds its cells, and is
   /// overwritten.
   void run(int64_t j0, int64_t j1, int64_t lanes, Cell* line, Cell* out) const {
-    const int64_t B = axis_.widest, cells = end(j1 - 1) - begin(j0),
+    const int64_t B = widest_, cells = end(j1 - 1) - begin(j0),
                   lead = axis_.start[j0] - begin(j0), tail = axis_.stop[j1 - 1] - begin(j0);
     for (int64_t c = 0; c < lead * lanes; ++c) line[c] = Op::neutral();
     for (int64_t c = tail * lanes; c < cells * lanes; ++c) line[c] = Op::neutral();
-    const bool unit_step = regular_ && axis_.step == 1;
-    if (unit_step && B <= kShort) return reduce_short(line, lanes, (j1 - j0) * lanes, out);
+    if (B <= kShort) {
+      if (unit_step_) return reduce_short(line, lanes, (j1 - j0) * lanes, out);
+      for (int64_t j = j0; j < j1; ++j)
+        reduce_short_of(line + (begin(j) - begin(j0)) * lanes, end(j) - begin(j), lanes,
+                        out + (j - j0) * lanes);
+      return;
+    }
     for (int64_t span = 1;; span *= 2) {
-      if (unit_step) combine_span(line, span, B, lanes, (j1 - j0) * lanes, out);
+      if (unit_step_) combine_span(line, span, B, lanes, (j1 - j0) * lanes, out);
       else
         for (int64_t j = j0; j < j1; ++j)
           combine_span_of(line + (begin(j) - begin(j0)) * lanes, span, end(j) - begin(j), lanes,
@@ -111,12 +122,24 @@ class LineReducer {
 
  private:
   void reduce_short(const Cell* line, int64_t lanes, int64_t n, Cell* out) const {
-    const int64_t B = axis_.widest;
     for (int64_t c = 0; c < n; c += L) {
       auto v = load<L>(line + c);
-      for (int64_t t = 1; t < B; ++t) v = Op::template join<L>(v, load<L>(line + c + t * lanes));
+      for (int64_t t = 1; t < widest_; ++t) v = Op::template join<L>(v, load<L>(line + c + t * lanes));
       store<L>(out + c, v);
     }
+  }
+
+  /// Do the same for one window; leave its neighbours in `out` alone.
+  [[gnu::noinline]] static void reduce_short_of(const Cell* line, int64_t length, int64_t lanes, Cell* out) {
+    for_lanes<Cell>(lanes, [&](auto lane, auto many, int64_t first) {
+      constexpr int V = decltype(lane)::count, N = decltype(many)::count;
+      for (int64_t c = first; c < first + N * V; c += V) {
+        auto v = load<V>(line + c);
+        for (int64_t t = 1; t < length; ++t)
+          v = Op::template join<V>(v, load<V>(line + c + t * lanes));
+        store<V>(out + c, v);
+      }
+    });
   }
 
   /// Each cell of the line spans `span` cells: join what that gives to windows of `length` cells,
@@ -149,8 +172,9 @@ class LineReducer {
   }
 
   const Axis& axis_;
-  int64_t base_;
-  bool regular_;
+  const int64_t widest_;
+  int64_t inside_ = 0, at_end_;  // the first window past the start of the whole axis; the first at its end
+  bool unit_step_ = true;        // neighbouring windows are one cell apart and equally long
 };
 
 /// The most bytes of scratch memory for sliding.
@@ -168,7 +192,7 @@ class SlidingReducer {
     Cell* p = memory_.get();
     for (int a = 0; a < top_; ++a) {
       ring_[a] = p;
-      begin_[a] = p + plan.axis[a].widest * size_[a + 1];
+      begin_[a] = p + slots(plan.axis[a]) * size_[a + 1];
       p = begin_[a] + size_[a + 1];
     }
     slab_ = p;
@@ -192,6 +216,8 @@ class SlidingReducer {
 
  private:
   static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+  /// Count the slabs of a ring: those of a block.
+  static int64_t slots(const Axis& axis) { return least(axis.whole.widest, axis.n); }
   static constexpr int64_t padded(int64_t n) {
     return (n + kLanes<Cell> - 1) / kLanes<Cell> * kLanes<Cell>;
   }
@@ -221,7 +247,7 @@ class SlidingReducer {
     size_[top_] = padded(tile_[top_] * lanes_);
     int64_t sum = 0, room = 0;
     for (int a = top_; a-- > 0;) {
-      sum += (plan_.axis[a].widest + 1) * size_[a + 1];
+      sum += (slots(plan_.axis[a]) + 1) * size_[a + 1];
       size_[a] = (a ? tile_[a] : 1) * size_[a + 1];
     }
     for (int64_t j = 0; j < plan_.last().m; j += tile_[top_]) {
@@ -241,7 +267,7 @@ class SlidingReducer {
 
   /// Reduce axes `a` and following at the current source cell of the axes before.
   template <class Read>
-  void reduce_slab(int a, Cell* to, Read&& read) {
+  [[gnu::noinline]] void reduce_slab(int a, Cell* to, Read&& read) {
     if (a < top_) return reduce_axis(a, to, read, [](int64_t) {});
     const int64_t j0 = from_[a], j1 = to_[a];
     TileRow row = row_of_;
@@ -260,28 +286,34 @@ class SlidingReducer {
   template <class Read, class Done>
   void reduce_axis(int a, Cell* out, Read&& read, Done&& done) {
     const Axis& axis = plan_.axis[a];
-    const int64_t B = axis.widest, n = size_[a + 1], j1 = to_[a], s0 = axis.start[from_[a]],
-                  s1 = axis.stop[j1 - 1], step = a ? n : 0;
-    Cell *const ring = ring_[a], *run = nullptr;
+    const int64_t B = axis.whole.widest, slots = SlidingReducer::slots(axis), n = size_[a + 1],
+                  j1 = to_[a], s0 = axis.start[from_[a]], s1 = axis.stop[j1 - 1], step = a ? n : 0;
+    Cell *const ring = ring_[a], *const ring_end = ring + slots * n, *run = nullptr,
+                *slab = ring + s0 % slots * n;
+    const auto end_of_block = [&](int64_t j) { return ring + axis.start[j] % slots * n; };
     int64_t j = from_[a];
-    for (int64_t s = s0, r = s0 % B; s < s1; ++s, r = r + 1 == B ? 0 : r + 1) {
-      Cell* const slab = ring + r * n;
+    for (int64_t s = s0, r = (s0 + axis.whole.first) % B; s < s1;
+         ++s, r = r + 1 == B ? 0 : r + 1, slab = slab + n == ring_end ? ring : slab + n) {
       at_[a] = s;
       reduce_slab(a + 1, slab, read);
       const bool fresh = s == s0 || r == 0,
                  both = !fresh && j < j1 && axis.stop[j] == s + 1 && axis.blocks[j] == 0;
-      if (both) extend_and_join(run, slab, begin_[a], ring + axis.start[j] % B * n, out, n);
+      if (both) extend_and_join(run, slab, begin_[a], end_of_block(j), out, n);
       else if (!fresh) join_rows<Op>(run, slab, begin_[a], n);
       run = fresh ? slab : begin_[a];
       for (bool made = both; j < j1 && axis.stop[j] == s + 1 && axis.blocks[j] != 2;
            made = false, out += step, done(j++))
         if (axis.blocks[j] == 1) std::memcpy(out, run, static_cast<size_t>(n) * sizeof(Cell));
-        else if (!made) join_rows<Op>(ring + axis.start[j] % B * n, run, out, n);
+        else if (!made) join_rows<Op>(end_of_block(j), run, out, n);
       if (j == j1 || (r < B - 1 && s < axis.n - 1)) continue;
-      for (int64_t k = r; k-- > (s - r >= s0 ? 0 : s0 % B);)
-        join_rows<Op>(ring + k * n, ring + (k + 1) * n, ring + k * n, n);
+      Cell* next = slab;
+      for (int64_t k = least(r, s - s0); k > 0; --k) {
+        Cell* const here = (next == ring ? ring_end : next) - n;
+        join_rows<Op>(here, next, here, n);
+        next = here;
+      }
       for (; j < j1 && axis.stop[j] == s + 1; out += step, done(j++))
-        std::memcpy(out, ring + axis.start[j] % B * n, static_cast<size_t>(n) * sizeof(Cell));
+        std::memcpy(out, end_of_block(j), static_cast<size_t>(n) * sizeof(Cell));
     }
   }
 
@@ -298,7 +330,7 @@ class SlidingReducer {
 
   /// Write the rows of destination cell j.
   template <class Write>
-  void emit_rows(int64_t j, Write&& write) {
+  [[gnu::noinline]] void emit_rows(int64_t j, Write&& write) {
     int64_t rows = 1, at[kMaxRank] = {j};
     for (int a = 1; a < top_; ++a) rows *= to_[a] - from_[a];
     TileRow row = row_of_;
@@ -329,20 +361,26 @@ class SlidingReducer {
 };
 
 /// Return true if sliding is possible and saves work: one step of it costs as much as `step` visits
-/// to a cell. All instruction sets decide alike, because sums depend on it.
+/// to a cell. Sums depend on this: all instruction sets, every batch and all parts of an array
+/// decide alike, by the lengths and windows of the whole axes. Axes that are not pooled cost nothing
+/// in both ways.
 inline bool worth_sliding(const Plan& plan, double step) {
-  double reduce_short = 1, passes = 0;
+  double visits = 1, passes = 0, read = 1, left = 1;
   if (plan.rank < 2 || plan.outer * plan.inner == 0) return false;
   for (int k = 0; k < plan.rank; ++k) {
-    const Axis& axis = plan.axis[k];
-    if (!axis.blocks) return false;
-    reduce_short *= static_cast<double>(axis.m * axis.widest);
-    double size = 1;
-    for (int a = 0; a < plan.rank; ++a)
-      size *= static_cast<double>(a <= k ? plan.axis[a].n : plan.axis[a].m);
-    passes += size;
+    const Whole& whole = plan.axis[k].whole;
+    if (!plan.axis[k].blocks) return false;
+    if (whole.pooled()) left *= static_cast<double>(whole.m);
   }
-  return reduce_short > step * passes;
+  for (int k = 0; k < plan.rank; ++k) {
+    const Whole& whole = plan.axis[k].whole;
+    if (!whole.pooled()) continue;
+    visits *= static_cast<double>(whole.m * whole.widest);
+    read *= static_cast<double>(whole.n);
+    left /= static_cast<double>(whole.m);
+    passes += read * left;
+  }
+  return passes > 0 && visits > step * passes;
 }
 
 /// Return true if rows fill vectors by themselves; shorter rows use transposed tiles.

@@ -21,11 +21,16 @@ int64_t product(int64_t a, int64_t b) {
 /// Compare the tables of an axis with the memory of the machine from this length on.
 constexpr int64_t kLongAxis = 1 << 24;
 
+/// Reject tables of so many cells that do not fit the memory. Their allocation would succeed; the
+/// system would kill some process once we fill them.
+void afford(int64_t cells) {
+  if (cells > kLongAxis && cells / (sysconf(_SC_PAGE_SIZE) / 64) > sysconf(_SC_PHYS_PAGES))
+    throw std::bad_alloc();
+}
+
 void check(const AxisData& axis) {
   if (axis.n < 0) throw std::invalid_argument("plan: an axis has a negative length");
-  // The allocation would succeed; the system would kill some process once we fill the tables.
-  if (axis.n > kLongAxis && axis.n / (sysconf(_SC_PAGE_SIZE) / 64) > sysconf(_SC_PHYS_PAGES))
-    throw std::bad_alloc();
+  afford(axis.n);
   if (axis.stop.size() != axis.start.size() ||
       (!axis.span.empty() && axis.span.size() != axis.start.size()))
     throw std::invalid_argument("plan: start, stop and span differ in length");
@@ -79,22 +84,38 @@ int64_t widest(const Axis& axis) {
 
 /// Compute Axis::blocks; return an empty table if some window fits no block.
 Bytes fit_blocks(const Axis& axis) {
+  if (!axis.whole.fits) return {};
   Bytes fit(static_cast<size_t>(axis.m));
-  const int64_t B = axis.widest;
+  const int64_t B = axis.whole.widest, first = axis.whole.first;
   int64_t block = 0;  // the start of the block that holds the start of the window
   StepBudget& steps = step_budget();
   uint8_t* const kind = fit.data();
   for (int64_t j = 0; j < axis.m; ++j) {
     checkpoint(steps, 1);
-    const int64_t s = axis.start[j], e = axis.stop[j];
+    const int64_t s = axis.start[j] + first, e = axis.stop[j] + first;
     if (s == e) return {};
     if (s - block >= B) block = s - block < 2 * B ? block + B : s / B * B;
     if (e > block + B) kind[j] = 0;
     else if (s == block) kind[j] = 1;
-    else if (e == block + B || e == axis.n) kind[j] = 2;
+    else if (e == block + B || e == axis.n + first) kind[j] = 2;
+    else if (s == first) kind[j] = 1;  // cells under windows that a part does not have
     else return {};
   }
   return fit;
+}
+
+/// Set Axis::whole: the axis itself, or the one that it was cut from.
+void set_whole(Axis& axis, const Whole* parent, int64_t inner) {
+  axis.whole = {axis.n, axis.m, axis.widest, 0, true};
+  if (!parent) return;
+  const int64_t most = int64_t{1} << 48;  // so that sums of lengths do not overflow
+  if (parent->n < 0 || parent->n > most || parent->m < axis.m || parent->m > most ||
+      parent->first < 0 || parent->n - axis.n < parent->first || parent->widest < axis.widest ||
+      parent->widest > parent->n)
+    throw std::invalid_argument("plan: an axis is not a part of its parent");
+  afford(parent->widest);
+  product(product(parent->widest, inner), 1 << 12);  // bytes of a line of sliding.hpp
+  axis.whole = *parent;
 }
 
 }  // namespace
@@ -156,6 +177,8 @@ OwnedPlan::OwnedPlan(int64_t outer, int64_t inner, std::vector<AxisData> axes, b
     b.base = data.start.data();
     b.widest = widest(b);
     if (step > 0) find_repeats(b, step, 1);
+    set_whole(f, data.parent ? &data.parent->forward : nullptr, inner);
+    set_whole(b, data.parent ? &data.parent->transposed : nullptr, inner);
     for (Axis* axis : {&f, &b}) {
       blocks_.push_back(fit_blocks(*axis));
       axis->blocks = blocks_.back().empty() ? nullptr : blocks_.back().data();

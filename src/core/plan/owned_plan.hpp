@@ -1,5 +1,6 @@
 // A plan that owns its tables and has been checked, with its transposed plan.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,10 +29,16 @@ struct TableMemory {
 using Table = std::vector<int64_t, TableMemory<int64_t>>;
 using Bytes = std::vector<uint8_t, TableMemory<uint8_t>>;
 
+/// The axis that an axis was cut from, forward and transposed, as the caller gives it.
+struct ParentData {
+  Whole forward, transposed;
+};
+
 /// One axis as the caller gives it.
 struct AxisData {
   int64_t n;
   Table start, stop, span;
+  std::optional<ParentData> parent = {};
 };
 
 class OwnedPlan {

@@ -8,6 +8,18 @@ namespace poolgrad {
 
 constexpr int kMaxRank = 16;
 
+/// The axis that an axis was cut from; the axis itself if it was not cut. Long sums are composed by
+/// it, so that a part has the bits of the whole.
+struct Whole {
+  int64_t n = 0;       ///< source length
+  int64_t m = 0;       ///< destination length
+  int64_t widest = 0;  ///< longest window: the length of the blocks of sliding.hpp
+  int64_t first = 0;   ///< the source cell at which the part begins
+  bool fits = true;    ///< every window begins or ends with a block, or spans two
+
+  PG_INLINE bool pooled() const { return n != m || widest != 1; }
+};
+
 /// Destination cell j of an axis reads source cells start[j] to stop[j] - 1.
 struct Axis {
   int64_t n = 0;                   ///< source length
@@ -20,10 +32,11 @@ struct Axis {
   int64_t widest = 0;              ///< longest window
   int64_t origin = 0;              ///< the source cell at which the given array begins
   int64_t first = 0;               ///< the destination cell at which this piece begins
+  Whole whole = {};                ///< the axis that this one was cut from
 
-  /// Per window, the blocks of `widest` cells that sliding.hpp joins. 0: the end of one block and
-  /// the start of the next. 1: the start of one block. 2: the end of one block. Null if some
-  /// window is none of these.
+  /// Per window, the blocks of `whole.widest` cells that sliding.hpp joins. 0: the end of one block
+  /// and the start of the next. 1: the start of one block. 2: the end of one block. Null if some
+  /// window of the whole axis is none of these.
   const uint8_t* blocks = nullptr;
 
   // Windows repeat in [lo, hi): start[j + period] == start[j] + step, with equal lengths.

@@ -50,14 +50,14 @@ template <class T, class Read, class Divisor>
 void sum_sliding(const Plan& plan, T* out, Piece p, Read&& read, Divisor&& divisor) {
   const int64_t d_item = plan.axis[0].m * plan.dest_slab();
   SlidingReducer<SumOp> slider(plan);
-  slider.run(p, read, [&](const TileRow& row, const double* sums) {
+  slider.run(p, read, [&](const TileRow& row, const double* sums) PG_LAMBDA {
     int64_t upper = 1;
     for (int a = 0; a + 1 < plan.rank; ++a) upper *= plan.axis[a].length(row.at[a]);
     row.for_equal_runs([&](int64_t j) { return upper * plan.last().length(j); },
-                       [&](int64_t count, int64_t w, int64_t end) {
+                       [&](int64_t count, int64_t w, int64_t end) PG_LAMBDA {
                          if (count <= kLongSum) return;
                          const double by = divisor(count);
-                         row.for_spans(w, end, [&](int64_t place, int64_t at, int64_t n) {
+                         row.for_spans(w, end, [&](int64_t place, int64_t at, int64_t n) PG_LAMBDA {
                            T* const to = out + row.item * d_item + place;
                            if (by != 1) return divide_sums<T>(sums + at, to, n, by);
                            for_lanes<double>(n, [&](auto lane, auto many, int64_t first) {
@@ -92,8 +92,8 @@ void fold_sliding(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays, Mean 
         if (some_short) fold_direct<T>(plan, a, mean, p, true);
         sum_sliding<T>(
             plan, a.out, p,
-            [&](const TileRow& row, double* to) {
-              row.for_spans(0, row.cells, [&](int64_t place, int64_t at, int64_t n) {
+            [&](const TileRow& row, double* to) PG_LAMBDA {
+              row.for_spans(0, row.cells, [&](int64_t place, int64_t at, int64_t n) PG_LAMBDA {
                 const T* const from = a.source[0] + row.item * item + place;
                 for_lanes<double>(n, [&](auto lane, auto many, int64_t first) {
                   constexpr int L = decltype(lane)::count, N = decltype(many)::count;
@@ -119,15 +119,15 @@ void spread_sliding(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays, Sha
         if (some_short) spread_direct<T, Reversed>(plan, a, share, p, true);
         sum_sliding<T>(
             plan, a.out, p,
-            [&](const TileRow& row, double* to) {
+            [&](const TileRow& row, double* to) PG_LAMBDA {
               int64_t upper = 1;
               for (int k = 0; k + 1 < plan.rank; ++k) upper *= plan.axis[k].count[row.at[k]];
               row.for_equal_runs(
                   [&](int64_t w) { return plan.last().count[w]; },
-                  [&](int64_t count, int64_t w, int64_t end) {
+                  [&](int64_t count, int64_t w, int64_t end) PG_LAMBDA {
                     const Wide<T> q =
                         weight(upper * count, [&](int64_t n) { return reciprocal<T>(n, share); });
-                    row.for_spans(w, end, [&](int64_t place, int64_t at, int64_t n) {
+                    row.for_spans(w, end, [&](int64_t place, int64_t at, int64_t n) PG_LAMBDA {
                       weigh_terms<T>(a.source[0] + row.item * item + place, to + at, n, q);
                     });
                   });

@@ -42,7 +42,7 @@ def native(plan: Plan, plain: bool = False) -> _core.Plan:
             raise ValueError(
                 "Plan: step: got windows whose cells lie apart, wanted its phases: the core knows intervals"
             )
-        axes = [(axis.length, axis.start, axis.stop, axis.span) for axis in plan.axes]
+        axes = [(axis.length, axis.start, axis.stop, axis.span, axis.parents.get(0)) for axis in plan.axes]
         made = _core.Plan(plan.source, plan.dest, plan.outer, plan.inner, axes, plain)
         object.__setattr__(plan, "_native", made)
     return made

@@ -22,7 +22,7 @@ from .._common.integers import (
     whole_means,
 )
 from .._windows.plan import Plan
-from .operators import Linear, Masked, WindowSum, exact_sums, inverse, per_window
+from .operators import Linear, Masked, MeanOfSome, WindowSum, exact_sums, inverse, per_window
 from .repeated import Run
 from .selection import has_nan, judge
 from .sources import DTYPES, Layout, array_of, finish, lay_out
@@ -72,7 +72,9 @@ def folding(op: str, layout: Layout, how: Division, cells: Array | None = None) 
             counts = WindowSum(layout.plan, 1.0, range(len(layout.order))).carry(there)
             if how.count_include_pad:  # the padding stays in the count
                 counts = counts + (per_window(layout.plan, "span") - per_window(layout.plan, "count"))
-            operator = WindowSum(layout.plan, counts, layout.order)
+                operator = WindowSum(layout.plan, counts, layout.order)
+            else:
+                operator = MeanOfSome(layout.plan, counts, layout.order)
         operator = Masked(operator, there.transpose(inverse(layout.order)))
     operator.name = f"{op} operator"
     return operator

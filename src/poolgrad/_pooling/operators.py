@@ -514,6 +514,30 @@ class WindowSum(Ordered):
         return np.asarray(array / by.astype(array.dtype))
 
 
+class MeanOfSome(WindowSum):
+    """P(v)[i] = sum of v over window i, divided by `counts`. Windows that count all their cells have the bits of a plain mean.
+
+    So have the gradients of cells that only such windows read.
+    """
+
+    def __init__(self, plan: Plan, counts: Array, order: Sequence[int]) -> None:
+        super().__init__(plan, counts, order)
+        self.counts_all = counts == per_window(plan, "count")
+
+    def carry(self, v: Array) -> Array:
+        some = super().carry(v)
+        return (
+            some if v.dtype.kind in integers.WHOLE else np.where(self.counts_all, forth_by(self.plan, _mean, v), some)
+        )
+
+    def carry_back(self, g: Array) -> Array:
+        some = super().carry_back(g)
+        if g.dtype.kind in integers.WHOLE:
+            return some
+        fewer = back_by(self.plan, _spread, (~self.counts_all).astype(np.float32))  # windows that leave out cells
+        return np.where(fewer == 0, back_by(self.plan, _spread_mean, g), some)
+
+
 def _signed(array: Array) -> Array:
     """Unsigned integers as signed ones of the same bits: sums wrap around alike."""
     return array.view(array.dtype.str.replace("u", "i")) if array.dtype.kind == "u" else array

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +45,31 @@ def frozen_integers(values: npt.ArrayLike) -> IntArray:
         raise TypeError(f"Axis: start, stop: got values of dtype {array.dtype}, wanted integers")
     flat = array.astype(np.int64, copy=False).reshape(-1)
     return table(flat.size, lambda a, b: flat[a:b])
+
+
+class Parent(NamedTuple):
+    """The axis that a part was cut from. The core composes long sums by it, so that a part has the bits of the whole."""
+
+    length: int  # its source cells
+    windows: int  # the number of its windows
+    origin: int  # its source cell at which the part begins
+    first: int  # its window at which the part begins
+    widest: int  # the cells of its longest window
+    overlap: int  # the most windows that read one cell
+    fits: int  # 1 if every window begins or ends with a block of `widest` cells, or spans two of them
+    fits_back: int  # the same for the transposed axis, with blocks of `overlap` windows
+
+    def part(self, origin: int, first: int) -> Parent:
+        """Return the facts for a part that begins so many cells and windows further."""
+        return self._replace(origin=self.origin + origin, first=self.first + first)
+
+
+class Phase(NamedTuple):
+    """The windows of an axis whose starts have one residue of the step: their numbers, and the axis that they came from."""
+
+    first: int  # the number of the first such window
+    every: int  # the step from one such window to the next
+    parent: Parent | None  # None if nothing is pooled
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +125,7 @@ class Axis:
     span: IntArray
     step: int
     count: IntArray = field(init=False)
+    parents: Mapping[int, Parent] = field(init=False, repr=False)  # of a part, by the residues of its starts
 
     def __init__(
         self,
@@ -114,6 +140,7 @@ class Axis:
         put(self, "start", frozen_integers(start))
         put(self, "stop", frozen_integers(stop))
         put(self, "step", int(step))
+        put(self, "parents", {})
         if self.start.shape != self.stop.shape:
             raise ValueError(f"Axis: start: got {len(self.start)} windows, wanted {len(self.stop)}, as in stop")
         put(self, "count", table(len(self), self._counts))
@@ -141,7 +168,8 @@ class Axis:
 
     def __reduce__(self) -> tuple[Any, ...]:
         span = None if self.span is self.count else _packed(self.span)
-        return _unpacked, (self.length, self.step, _packed(self.start), _packed(self.stop), span)
+        parents = tuple((r, tuple(parent)) for r, parent in self.parents.items())
+        return _unpacked, (self.length, self.step, _packed(self.start), _packed(self.stop), span, parents)
 
     def __copy__(self) -> Axis:
         return self  # which nobody can change
@@ -170,15 +198,26 @@ class Axis:
 
     @property
     def identity(self) -> bool:
-        """True if window i is cell i and was not cut: the dimension is not pooled."""
-        if len(self) != self.length or self.step != 1 or not (self.count == 1).all() or not np.all(self.span == 1):
+        """True if window i is cell i and was not cut: the dimension is not pooled. A part is as pooled as its parent."""
+        if (
+            self.parents
+            or len(self) != self.length
+            or self.step != 1
+            or not (self.count == 1).all()
+            or not np.all(self.span == 1)
+        ):
             return False
         return bool((self.start[1:] > self.start[:-1]).all())  # so many starts that rise are 0, 1, 2, ...
 
     @property
     def covers(self) -> bool:
         """True if one window covers all cells and was not cut."""
-        return len(self) == 1 and self.step == 1 and bool(self.count[0] == self.length == self.span[0])
+        return (
+            len(self) == 1
+            and self.step == 1
+            and not self.parents
+            and bool(self.count[0] == self.length == self.span[0])
+        )
 
     @property
     def tables(self) -> set[Axis]:
@@ -186,7 +225,7 @@ class Axis:
         return {self}
 
     def transpose(self) -> Axis:
-        """Return the axis read backwards: for each source cell, the windows that cover it.
+        """Return the axis read backwards: for each source cell, the windows that read it.
 
         Returns
         -------
@@ -196,22 +235,40 @@ class Axis:
         Raises
         ------
         ValueError
-            If the windows are dilated.
+            If the windows are dilated, and those that read one cell are no evenly spaced interval, or some residue of the step
+            has no window.
 
         Examples
         --------
         >>> import poolgrad as pg
         >>> pg.Axis(3, [0, 1], [2, 3]).transpose().pairs()
         [(0, 1), (0, 2), (1, 2)]
+        >>> pg.Axis(4, [0, 1], [3, 4], step=2).transpose()
+        Axis(2, [0, 1, 0, 1], [1, 2, 1, 2])
         """
         if self.step > 1:
-            raise ValueError(
-                f"Axis: step: got {self.step}, wanted 1: cells that are apart are not covered by an interval"
-            )
+            return self._transpose_phases()
         cells = np.arange(self.length)
         first = np.searchsorted(self.stop, cells, side="right")
         last = np.searchsorted(self.start, cells, side="right")
         return Axis(len(self), np.minimum(first, last), last)
+
+    def _transpose_phases(self) -> Axis:
+        """Transpose dilated windows: each phase by itself, then number its windows as the axis does."""
+        phases = self.phases()
+        steps = {dest.step for _, dest, part in phases if len(part) > 1}
+        if len(phases) < min(self.step, self.length) or len(steps) > 1:
+            raise ValueError(
+                f"Axis: step: got {self.step} with starts {self.start.tolist()[:8]}, wanted windows for each residue of the "
+                "step, as many apart: else the windows over a cell are no interval"
+            )
+        every = steps.pop() if steps else self.step
+        start, stop = np.zeros((2, self.length), np.int64)
+        for source, dest, part in phases:
+            back = part.transpose()
+            start[source] = dest.start + back.start * every
+            stop[source] = np.minimum(start[source] + np.maximum((back.count - 1) * every + 1, 0), len(self))
+        return Axis(len(self), start, stop, step=every)
 
     def phases(self) -> list[tuple[slice, slice, Axis]]:
         """Split dilated windows into parts whose cells lie side by side, one part per residue of the step.
@@ -243,17 +300,13 @@ class Axis:
                 )
             n = len(range(r, self.length, self.step))
             start = (self.start[here] - r) // self.step
-            parts.append(
-                (
-                    slice(r, None, self.step),
-                    slice(int(here[0]), int(here[-1]) + 1, every),
-                    Axis(n, start, start + self.count[here], self.span[here]),
-                )
-            )
+            part = Axis(n, start, start + self.count[here], self.span[here])
+            part = _with_parents(part, {0: self.parents[r]} if r in self.parents else {})
+            parts.append((slice(r, None, self.step), slice(int(here[0]), int(here[-1]) + 1, every), part))
         return parts
 
     def cut(self, i0: int, i1: int) -> tuple[slice, Axis]:
-        """Return the part of the axis that some result cells need.
+        """Return the part of the axis that some result cells need. Pools over it give the bits of the whole axis.
 
         Parameters
         ----------
@@ -265,7 +318,12 @@ class Axis:
         source : slice
             The source cells that they need.
         axis : Axis
-            Their windows, counted from the first of these cells.
+            Their windows, counted from the first of these cells. It knows its place in the whole axis.
+
+        See Also
+        --------
+        cut_back : The part that some source cells need.
+        Plan.cut : The same for every dimension of an array.
 
         Examples
         --------
@@ -273,8 +331,96 @@ class Axis:
         slice(1, 5, None)
         """
         start, stop = self.start[i0:i1], self.stop[i0:i1]
-        lo, hi = (int(start[0]), int(stop[-1])) if len(start) else (0, 0)
-        return slice(lo, hi), Axis(hi - lo, start - lo, stop - lo, self.span[i0:i1], self.step)
+        lo, hi = (int(start.min()), int(stop.max())) if len(start) else (0, 0)
+        return slice(lo, hi), self._part(slice(i0, i1), slice(lo, hi))
+
+    def cut_back(self, j0: int, j1: int) -> tuple[slice, slice, Axis]:
+        """Return the part of the axis that some source cells need: the gradients of these cells, over it, have the bits of the whole.
+
+        Parameters
+        ----------
+        j0, j1 : int
+            The first source cell, and the one after the last.
+
+        Returns
+        -------
+        dest : slice
+            The windows that may read one of them.
+        source : slice
+            The cells of these windows, and the given ones.
+        axis : Axis
+            The windows, counted from the first of these cells. Other cells than the given ones may lack windows.
+
+        See Also
+        --------
+        cut : The part that some result cells need.
+
+        Examples
+        --------
+        >>> Axis(6, [0, 1, 3], [2, 4, 6]).cut_back(2, 3)
+        (slice(1, 2, None), slice(1, 4, None), Axis(3, [0], [3]))
+        """
+        if self.step == 1:
+            i0, i1 = int(np.searchsorted(self.stop, j0, side="right")), int(np.searchsorted(self.start, j1))
+        else:
+            reading = np.flatnonzero((self.start < j1) & (self.stop > j0))
+            i0, i1 = (int(reading[0]), int(reading[-1]) + 1) if len(reading) else (0, 0)
+        dest = slice(i0, max(i0, i1) if j0 < j1 else i0)
+        lo, hi = int(self.start[dest].min(initial=j0)), int(self.stop[dest].max(initial=j1))
+        return dest, slice(lo, hi), self._part(dest, slice(lo, hi))
+
+    def _part(self, dest: slice, source: slice) -> Axis:
+        """Return these windows as an axis over these cells, which hold them."""
+        lo, hi = source.start, source.stop
+        i0, i1, _ = dest.indices(len(self))
+        if (i0, i1, lo, hi) == (0, len(self), 0, self.length):
+            return self
+        parents = {}
+        for residue, phase in self._phases_of_whole().items():
+            if phase.parent is not None:
+                here = (residue - lo) % self.step  # the residue as the part counts cells
+                before = max(-(-(i0 - phase.first) // phase.every), 0)
+                parents[here] = phase.parent.part((lo + here - residue) // self.step, before)
+        part = Axis(hi - lo, self.start[i0:i1] - lo, self.stop[i0:i1] - lo, self.span[i0:i1], self.step)
+        return _with_parents(part, parents)
+
+    def _phases_of_whole(self) -> dict[int, Phase]:
+        """Return the facts that parts need, by the residues of the starts; computed once."""
+        kept: dict[int, Phase] | None = self.__dict__.get("_whole")
+        if kept is None:
+            kept = {}
+            for source, dest, axis in self.phases():
+                first, every = dest.start or 0, dest.step or 1
+                kept[source.start or 0] = Phase(first, every, None if axis.identity else parent_of(axis))
+            object.__setattr__(self, "_whole", kept)
+        return kept
+
+
+def _with_parents(axis: Axis, parents: Mapping[int, Parent]) -> Axis:
+    """Return a new axis as a part of these ones."""
+    object.__setattr__(axis, "parents", parents)
+    return axis
+
+
+def parent_of(axis: Axis) -> Parent:
+    """Return the facts about the axis that this one was cut from, or about itself; its windows are not dilated."""
+    if axis.parents:
+        return axis.parents[0]
+    back = axis.transpose()
+    widest, overlap = (int(a.count.max(initial=0)) for a in (axis, back))
+    return Parent(axis.length, len(axis), 0, 0, widest, overlap, int(_fits(axis, widest)), int(_fits(back, overlap)))
+
+
+def _fits(axis: Axis, block: int) -> bool:
+    """Return True if every window begins or ends with a block, or spans two: the core may then add up block by block.
+
+    The last block ends with the axis.
+    """
+    if not len(axis) or not axis.count.all():
+        return False
+    begin = axis.start // block * block
+    end = np.minimum(begin + block, axis.length)
+    return bool(((axis.start == begin) | (axis.stop >= end)).all())
 
 
 def _packed(values: IntArray) -> tuple[str, bytes]:
@@ -286,8 +432,14 @@ def _packed(values: IntArray) -> tuple[str, bytes]:
 
 @cache_plan(1024)
 def _unpacked(
-    length: int, step: int, start: tuple[str, bytes], stop: tuple[str, bytes], span: tuple[str, bytes] | None
+    length: int,
+    step: int,
+    start: tuple[str, bytes],
+    stop: tuple[str, bytes],
+    span: tuple[str, bytes] | None,
+    parents: tuple[tuple[int, tuple[int, ...]], ...] = (),
 ) -> Axis:
     """Return the axis of a pickle; cache equal axes."""
     first, last = (np.frombuffer(data, kind) for kind, data in (start, stop))
-    return Axis(length, first, last, None if span is None else np.frombuffer(span[1], span[0]), step)
+    axis = Axis(length, first, last, None if span is None else np.frombuffer(span[1], span[0]), step)
+    return _with_parents(axis, {r: Parent(*facts) for r, facts in parents})

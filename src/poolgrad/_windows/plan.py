@@ -104,6 +104,101 @@ class Plan:
     def __deepcopy__(self, memo: Any) -> Plan:
         return self
 
+    def cut(self, region: Sequence[slice]) -> tuple[tuple[slice, ...], Plan]:
+        """Return the part of the plan that a region of the result needs.
+
+        Pools over the part give the bits of the whole array, also where sums are long: the part knows its place in the whole.
+        Cut a part again, pickle it, or run it in another process.
+
+        Parameters
+        ----------
+        region : sequence of slice
+            The region of the result: one slice without a step per dimension.
+
+        Returns
+        -------
+        source : tuple of slice
+            The region of the array that the windows of the region read.
+        plan : Plan
+            The windows of the region, over that part of the array.
+
+        Raises
+        ------
+        ValueError
+            If there is not one slice per dimension, or a slice has a step.
+
+        See Also
+        --------
+        cut_back : The part that a region of the array needs for its gradient.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import poolgrad as pg
+        >>> x, plan = np.arange(8.0), pg.plan((8,), 4, 2)
+        >>> source, part = plan.cut([slice(1, 3)])
+        >>> source
+        (slice(2, 8, None),)
+        >>> pg.averaging(part)(x[source]).tolist(), pg.averaging(plan)(x)[1:3].tolist()
+        ([3.5, 5.5], [3.5, 5.5])
+        """
+        source, pooled = [], {}
+        for d, (part, axis) in enumerate(zip(_slices("region", region, self.dest), self.by_dimension, strict=True)):
+            if axis is not None:
+                part, pooled[d] = axis.cut(part.start, part.stop)
+            source.append(part)
+        return tuple(source), Plan([s.stop - s.start for s in source], pooled)
+
+    def cut_back(self, cells: Sequence[slice]) -> tuple[tuple[slice, ...], tuple[slice, ...], Plan]:
+        """Return the part of the plan that the gradient of some source cells needs.
+
+        Gradients over the part give these cells the bits of the whole array. Other cells of the part may lack windows.
+
+        Parameters
+        ----------
+        cells : sequence of slice
+            The region of the array: one slice without a step per dimension.
+
+        Returns
+        -------
+        dest : tuple of slice
+            The region of the result whose windows read these cells.
+        source : tuple of slice
+            The cells that these windows read, and the given ones.
+        plan : Plan
+            The windows of `dest`, over the cells of `source`.
+
+        Raises
+        ------
+        ValueError
+            If there is not one slice per dimension, or a slice has a step.
+
+        See Also
+        --------
+        cut : The part that a region of the result needs.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import poolgrad as pg
+        >>> g, plan = np.array([1.0, 2.0, 4.0]), pg.plan((8,), 4, 2)
+        >>> (dest,), (source,), part = plan.cut_back([slice(4, 6)])
+        >>> dest, source
+        (slice(1, 3, None), slice(2, 8, None))
+        >>> pg.summing(part).T(g[dest])[4 - source.start : 6 - source.start].tolist()
+        [6.0, 6.0]
+        >>> pg.summing(plan).T(g)[4:6].tolist()
+        [6.0, 6.0]
+        """
+        dest, source, pooled = [], [], {}
+        for d, (here, axis) in enumerate(zip(_slices("cells", cells, self.source), self.by_dimension, strict=True)):
+            windows = here
+            if axis is not None:
+                windows, here, pooled[d] = axis.cut_back(here.start, here.stop)
+            dest.append(windows)
+            source.append(here)
+        return tuple(dest), tuple(source), Plan([s.stop - s.start for s in source], pooled)
+
     @property
     def tables(self) -> set[Axis]:
         """All axes of the plan; the plan cache counts them."""
@@ -142,6 +237,15 @@ def _axes(source: tuple[int, ...], pooled: dict[int, Axis], kept: list[int]) -> 
         size, i = min(pairs)
         axes[i : i + 2] = [size]
     return tuple(itself(axis) if isinstance(axis, int) else axis for axis in axes)
+
+
+def _slices(name: str, region: Sequence[slice], shape: tuple[int, ...]) -> list[slice]:
+    """Return a region with its bounds: 0 <= start <= stop <= length in each dimension."""
+    given = tuple(region)
+    if len(given) != len(shape) or any(not isinstance(s, slice) or s.step not in (None, 1) for s in given):
+        raise ValueError(f"Plan: {name}: got {given!r:.200}, wanted {len(shape)} slices without a step")
+    bounds = (s.indices(n) for s, n in zip(given, shape, strict=True))
+    return [slice(start, max(start, stop)) for start, stop, _ in bounds]
 
 
 def _product(sizes: Sequence[int]) -> int:
