@@ -94,15 +94,17 @@ def _by_blocks(place: _Place, cells: Array, start: int, stop: int) -> Any:
 def _by_doubling(place: _Place, cells: Array, start: int, stop: int) -> Any:
     """Add up a window along the last axis: cell by cell if `widest` is at most 6, else by a power of two for each bit of its length.
 
-    A window at an edge of the whole axis counts as `widest` cells long, with zeros beyond the edge.
+    In a line of at least 64 cells, or of two longest windows, a window at an edge counts as `widest` cells long, with zeros beyond
+    the edge.
     """
     window = cells[start:stop]
     if place.widest <= 6:
         return _from_left(window)
     zeros = np.zeros((place.widest - len(window), *window.shape[1:]))
-    if start + place.first == 0:
+    extends = place.length >= min(64, 2 * place.widest)
+    if extends and start + place.first == 0:
         window = np.concatenate([zeros, window])
-    elif stop + place.first == place.length:
+    elif extends and stop + place.first == place.length:
         window = np.concatenate([window, zeros])
     sums, at = [], 0
     for span in (2**k for k in range(len(window).bit_length()) if len(window) & 2**k):

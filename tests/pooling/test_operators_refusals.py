@@ -23,7 +23,7 @@ WRONG = {
     "jvp: v: got shape \\[3\\]": lambda: pg.jvp(lambda v: v, np.zeros(2), np.zeros(3)),
     "Var: \\*\\*": lambda: pg.vjp(lambda v: v**v, np.ones(2)),
     "max_pool: padding: got": lambda: pg.max_pool(np.zeros((4, 4)), 2, padding=[1, 1, 1]),
-    "Axis: step: got 2, wanted 1": lambda: Axis(5, [0], [3], step=2).transpose(),
+    "Axis: step: got 2 with starts": lambda: Axis(5, [0], [3], step=2).transpose(),
     "Axis: start: got \\[0, 1, 2, 4\\]": lambda: Axis(9, [0, 1, 2, 4], [3, 4, 5, 7], step=2).phases(),
 }
 

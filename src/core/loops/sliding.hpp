@@ -13,8 +13,9 @@
 //
 // The last axis joins a line with itself, shifted by 1, 2, 4, ... cells, until its cells span whole
 // windows (doubling). A window of any length is two overlapping spans (maxima) or one span per bit
-// of its length (sums), the shortest first. A window at an edge of the axis counts as long as the
-// longest one, with neutral cells beyond the edge. Lines of short windows join cell by cell.
+// of its length (sums), the shortest first. In lines of at least 64 cells, or of two longest
+// windows, a window at an edge counts as long as the longest one, with neutral cells beyond the
+// edge, so that neighbours are computed together. Windows of up to 6 cells join cell by cell.
 //
 // Nothing is subtracted: NaN and infinity stay in their windows, and sums do not cancel. The way a
 // window is composed depends on its place on its axis alone, not on tiles or pieces. A part of an
@@ -67,20 +68,30 @@ PG_INLINE void join_rows(const typename Op::Cell* a, const typename Op::Cell* b,
     store<L>(to + c, Op::template join<L>(load<L>(a + c), load<L>(b + c)));
 }
 
-/// Reduce a line: out[j] = op over the cells of window j. Neutral cells make windows at an edge of
-/// the whole axis as long as its longest window.
+/// Windows of up to this many cells join cell by cell along a line.
+constexpr int64_t kShortLine = 6;
+
+/// Return true to make windows at an edge of the whole axis as long as its longest window, by
+/// neutral cells. In a line of few inner elements, neighbouring windows then share vectors; if most
+/// windows are at an edge, the neutral cells cost more than that saves.
+inline bool extends_edges(const Whole& whole) {
+  return whole.n >= 64 || whole.n >= 2 * whole.widest || whole.widest <= kShortLine;
+}
+
+/// Reduce a line: out[j] = op over the cells of window j.
 template <class Op>
 class LineReducer {
  public:
   using Cell = typename Op::Cell;
   static constexpr int L = kLanes<Cell>;
-  static constexpr int64_t kShort = 6;  ///< windows up to this length join cell by cell
 
   explicit LineReducer(const Axis& axis)
       : axis_(axis), widest_(axis.whole.widest), at_end_(axis.m) {
     const Whole& whole = axis.whole;
-    while (inside_ < axis.m && axis.start[inside_] + whole.first == 0) ++inside_;
-    while (at_end_ > inside_ && axis.stop[at_end_ - 1] + whole.first == whole.n) --at_end_;
+    if (Op::idempotent || extends_edges(whole)) {
+      while (inside_ < axis.m && axis.start[inside_] + whole.first == 0) ++inside_;
+      while (at_end_ > inside_ && axis.stop[at_end_ - 1] + whole.first == whole.n) --at_end_;
+    }
     for (int64_t j = 0; j < axis.m && unit_step_; ++j)
       unit_step_ = begin(j) == begin(0) + j && end(j) == begin(j) + widest_;
   }
@@ -102,35 +113,45 @@ class LineReducer {
                   lead = axis_.start[j0] - begin(j0), tail = axis_.stop[j1 - 1] - begin(j0);
     for (int64_t c = 0; c < lead * lanes; ++c) line[c] = Op::neutral();
     for (int64_t c = tail * lanes; c < cells * lanes; ++c) line[c] = Op::neutral();
-    if (B <= kShort) {
-      if (unit_step_) return reduce_short(line, lanes, (j1 - j0) * lanes, out);
-      for (int64_t j = j0; j < j1; ++j)
-        reduce_short_of(line + (begin(j) - begin(j0)) * lanes, end(j) - begin(j), lanes,
-                        out + (j - j0) * lanes);
-      return;
-    }
+    if (B <= kShortLine && unit_step_) return reduce_short(line, lanes, (j1 - j0) * lanes, out);
+    if (B <= kShortLine)
+      return each_window(j0, j1, [&](int64_t j, int64_t first, int64_t length) {
+        reduce_short_of(line + first * lanes, length, lanes, out + (j - j0) * lanes);
+      });
     for (int64_t span = 1;; span *= 2) {
       if (unit_step_) combine_span(line, span, B, lanes, (j1 - j0) * lanes, out);
       else
-        for (int64_t j = j0; j < j1; ++j)
-          combine_span_of(line + (begin(j) - begin(j0)) * lanes, span, end(j) - begin(j), lanes,
-                          out + (j - j0) * lanes);
+        each_window(j0, j1, [&](int64_t j, int64_t first, int64_t length) {
+          combine_span_of(line + first * lanes, span, length, lanes, out + (j - j0) * lanes);
+        });
       if (2 * span > B) return;
       join_rows<Op>(line, line + span * lanes, line, (cells - 2 * span + 1) * lanes);
     }
   }
 
  private:
+  /// Call f(j, first cell in the line, cells) for windows [j0, j1), whose line begins at window j0.
+  template <class F>
+  PG_INLINE void each_window(int64_t j0, int64_t j1, F&& f) const {
+    const int64_t *const start = axis_.start, *const stop = axis_.stop, line = begin(j0);
+    int64_t j = j0;
+    for (; j < j1 && j < inside_; ++j) f(j, stop[j] - widest_ - line, widest_);
+    for (; j < j1 && j < at_end_; ++j) f(j, start[j] - line, stop[j] - start[j]);
+    for (; j < j1; ++j) f(j, start[j] - line, widest_);
+  }
+
   void reduce_short(const Cell* line, int64_t lanes, int64_t n, Cell* out) const {
     for (int64_t c = 0; c < n; c += L) {
       auto v = load<L>(line + c);
-      for (int64_t t = 1; t < widest_; ++t) v = Op::template join<L>(v, load<L>(line + c + t * lanes));
+      for (int64_t t = 1; t < widest_; ++t)
+        v = Op::template join<L>(v, load<L>(line + c + t * lanes));
       store<L>(out + c, v);
     }
   }
 
   /// Do the same for one window; leave its neighbours in `out` alone.
-  [[gnu::noinline]] static void reduce_short_of(const Cell* line, int64_t length, int64_t lanes, Cell* out) {
+  [[gnu::noinline]] static void reduce_short_of(const Cell* line, int64_t length, int64_t lanes,
+                                                Cell* out) {
     for_lanes<Cell>(lanes, [&](auto lane, auto many, int64_t first) {
       constexpr int V = decltype(lane)::count, N = decltype(many)::count;
       for (int64_t c = first; c < first + N * V; c += V) {
@@ -173,8 +194,9 @@ class LineReducer {
 
   const Axis& axis_;
   const int64_t widest_;
-  int64_t inside_ = 0, at_end_;  // the first window past the start of the whole axis; the first at its end
-  bool unit_step_ = true;        // neighbouring windows are one cell apart and equally long
+  int64_t inside_ = 0;     // windows before this one begin before the line
+  int64_t at_end_;         // windows from this one on end after the line
+  bool unit_step_ = true;  // neighbouring windows are one cell apart and equally long
 };
 
 /// The most bytes of scratch memory for sliding.
@@ -362,8 +384,8 @@ class SlidingReducer {
 
 /// Return true if sliding is possible and saves work: one step of it costs as much as `step` visits
 /// to a cell. Sums depend on this: all instruction sets, every batch and all parts of an array
-/// decide alike, by the lengths and windows of the whole axes. Axes that are not pooled cost nothing
-/// in both ways.
+/// decide alike, by the lengths and windows of the whole axes. Axes that are not pooled do not
+/// count.
 inline bool worth_sliding(const Plan& plan, double step) {
   double visits = 1, passes = 0, read = 1, left = 1;
   if (plan.rank < 2 || plan.outer * plan.inner == 0) return false;
@@ -388,9 +410,9 @@ inline bool long_rows(const Plan& plan) { return plan.last().m * plan.inner >= 6
 
 template <class T, int Sources, int Partners, class Run>
 void for_rows_or_tiles(const Plan& plan, const RowArrays<T, Sources, Partners>& a, Piece p,
-                       Run&& run) {
+                       bool rows, Run&& run) {
   if (p.h0 == p.h1) return;
-  if (long_rows(plan)) run(plan, a, p);
+  if (rows) run(plan, a, p);
   else for_tiles<T>(plan, a, p, run);
 }
 

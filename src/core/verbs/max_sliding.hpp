@@ -17,7 +17,8 @@ template <class T>
 void select_sliding(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays, Start start,
                     Piece piece) {
   for_rows_or_tiles<T>(
-      full_plan, arrays, piece, [&](const Plan& plan, const RowArrays<T, 1, 0>& a, Piece p) {
+      full_plan, arrays, piece, long_rows(full_plan),
+      [&](const Plan& plan, const RowArrays<T, 1, 0>& a, Piece p) {
         const int64_t item = plan.axis[0].n * plan.source_slab(),
                       d_item = plan.axis[0].m * plan.dest_slab();
         const auto raise = [](auto read, auto write, int64_t n, Wide<T> from) {
@@ -139,7 +140,8 @@ bool keys_to_offsets(const uint64_t* keys, const uint32_t* lane, const T* y, int
 template <class T>
 void recall_sliding(const Plan& full_plan, const RowArrays<T, 2, 1>& arrays, Piece piece) {
   for_rows_or_tiles<T>(
-      full_plan, arrays, piece, [&](const Plan& plan, const RowArrays<T, 2, 1>& a, Piece p) {
+      full_plan, arrays, piece, long_rows(full_plan),
+      [&](const Plan& plan, const RowArrays<T, 2, 1>& a, Piece p) {
         const int64_t slab = plan.source_slab(), item = plan.axis[0].n * slab,
                       d_item = plan.axis[0].m * plan.dest_slab(), inner = plan.inner;
         constexpr int64_t kPart = 256;

@@ -17,6 +17,11 @@ inline bool all_windows_long(const Plan& plan) {
   return least > kLongSum;
 }
 
+/// Return true if the sums of a row fill vectors without a transposed tile.
+inline bool long_rows_of_sums(const Plan& plan) {
+  return long_rows(plan) && (plan.inner >= 8 || extends_edges(plan.last().whole));
+}
+
 /// Set y = sums / by, rounded to T. Multiply by slightly smaller and slightly larger reciprocals
 /// first: if both products round alike, the quotient rounds so too. A division takes three times as
 /// long.
@@ -53,7 +58,7 @@ void sum_sliding(const Plan& plan, T* out, Piece p, Read&& read, Divisor&& divis
   slider.run(p, read, [&](const TileRow& row, const double* sums) PG_LAMBDA {
     int64_t upper = 1;
     for (int a = 0; a + 1 < plan.rank; ++a) upper *= plan.axis[a].length(row.at[a]);
-    row.for_equal_runs([&](int64_t j) { return upper * plan.last().length(j); },
+    row.for_equal_runs([&](int64_t j) PG_LAMBDA { return upper * plan.last().length(j); },
                        [&](int64_t count, int64_t w, int64_t end) PG_LAMBDA {
                          if (count <= kLongSum) return;
                          const double by = divisor(count);
@@ -87,7 +92,8 @@ template <class T>
 void fold_sliding(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays, Mean mean, Piece piece) {
   const bool some_short = !all_windows_long(full_plan);
   for_rows_or_tiles<T>(
-      full_plan, arrays, piece, [&](const Plan& plan, const RowArrays<T, 1, 0>& a, Piece p) {
+      full_plan, arrays, piece, long_rows_of_sums(full_plan),
+      [&](const Plan& plan, const RowArrays<T, 1, 0>& a, Piece p) {
         const int64_t item = plan.axis[0].n * plan.source_slab();
         if (some_short) fold_direct<T>(plan, a, mean, p, true);
         sum_sliding<T>(
@@ -114,7 +120,8 @@ void spread_sliding(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays, Sha
   const bool some_short = !all_windows_long(full_plan);
   PerCount<Wide<T>> weight;
   for_rows_or_tiles<T>(
-      full_plan, arrays, piece, [&](const Plan& plan, const RowArrays<T, 1, 0>& a, Piece p) {
+      full_plan, arrays, piece, long_rows_of_sums(full_plan),
+      [&](const Plan& plan, const RowArrays<T, 1, 0>& a, Piece p) {
         const int64_t item = plan.axis[0].n * plan.source_slab();
         if (some_short) spread_direct<T, Reversed>(plan, a, share, p, true);
         sum_sliding<T>(
@@ -123,7 +130,7 @@ void spread_sliding(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays, Sha
               int64_t upper = 1;
               for (int k = 0; k + 1 < plan.rank; ++k) upper *= plan.axis[k].count[row.at[k]];
               row.for_equal_runs(
-                  [&](int64_t w) { return plan.last().count[w]; },
+                  [&](int64_t w) PG_LAMBDA { return plan.last().count[w]; },
                   [&](int64_t count, int64_t w, int64_t end) PG_LAMBDA {
                     const Wide<T> q =
                         weight(upper * count, [&](int64_t n) { return reciprocal<T>(n, share); });
@@ -132,7 +139,7 @@ void spread_sliding(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays, Sha
                     });
                   });
             },
-            [](int64_t) { return 1.0; });
+            [](int64_t) PG_LAMBDA { return 1.0; });
       });
 }
 

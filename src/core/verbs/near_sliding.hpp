@@ -126,7 +126,8 @@ template <class T>
 void near_sliding(const Plan& full_plan, const RowArrays<T, 2, 1>& arrays, double eps,
                   Piece piece) {
   for_rows_or_tiles<T>(
-      full_plan, arrays, piece, [&](const Plan& plan, const RowArrays<T, 2, 1>& a, Piece p) {
+      full_plan, arrays, piece, long_rows(full_plan),
+      [&](const Plan& plan, const RowArrays<T, 2, 1>& a, Piece p) {
         const int64_t item = plan.axis[0].n * plan.source_slab(),
                       d_item = plan.axis[0].m * plan.dest_slab();
         NearSearch<T> search_near(plan, smallest_rounding_to<T>(as<T>(eps)));

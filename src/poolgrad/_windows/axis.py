@@ -199,13 +199,9 @@ class Axis:
     @property
     def identity(self) -> bool:
         """True if window i is cell i and was not cut: the dimension is not pooled. A part is as pooled as its parent."""
-        if (
-            self.parents
-            or len(self) != self.length
-            or self.step != 1
-            or not (self.count == 1).all()
-            or not np.all(self.span == 1)
-        ):
+        if self.parents or self.step != 1 or len(self) != self.length:
+            return False
+        if not (self.count == 1).all() or not np.all(self.span == 1):
             return False
         return bool((self.start[1:] > self.start[:-1]).all())  # so many starts that rise are 0, 1, 2, ...
 
@@ -244,7 +240,7 @@ class Axis:
         >>> pg.Axis(3, [0, 1], [2, 3]).transpose().pairs()
         [(0, 1), (0, 2), (1, 2)]
         >>> pg.Axis(4, [0, 1], [3, 4], step=2).transpose()
-        Axis(2, [0, 1, 0, 1], [1, 2, 1, 2])
+        Axis(2, [0, 1, 0, 1], [1, 2, 1, 2], step=2)
         """
         if self.step > 1:
             return self._transpose_phases()
@@ -322,8 +318,7 @@ class Axis:
 
         See Also
         --------
-        cut_back : The part that some source cells need.
-        Plan.cut : The same for every dimension of an array.
+        Plan : Cut every dimension of an array with `Plan.cut`.
 
         Examples
         --------
@@ -350,10 +345,6 @@ class Axis:
             The cells of these windows, and the given ones.
         axis : Axis
             The windows, counted from the first of these cells. Other cells than the given ones may lack windows.
-
-        See Also
-        --------
-        cut : The part that some result cells need.
 
         Examples
         --------
