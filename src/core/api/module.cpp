@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
+#include <utility>
 
 #include "api/arrays.hpp"
 #include "api/foreign.hpp"
@@ -355,6 +357,48 @@ ParentData parent_of(nb::handle given) {
   return {{n, m, field(4), field(2), field(6) != 0}, {m, n, field(5), field(3), field(7) != 0}};
 }
 
+/// Find a verb that takes a plan by its name.
+Verb verb_of(const char* name) {
+  for (int v = 0; v < static_cast<int>(Verb::count); ++v)
+    if (std::strcmp(name, name_of(Verb(v))) == 0 && Verb(v) != Verb::gather &&
+        Verb(v) != Verb::scatter)
+      return Verb(v);
+  throw nb::value_error("verb: unknown");
+}
+
+/// Return the name of the schedule that runs a call, cut as it would be now; several names, joined
+/// by "+", if its pieces differ; nothing for a call without cells.
+nb::str schedule(const OwnedPlan& plan, const char* name, nb::handle like, int rule, bool verify) {
+  if (!PyArray_Check(like.ptr())) throw nb::type_error("like: not a NumPy array");
+  auto* array = reinterpret_cast<PyArrayObject*>(like.ptr());
+  const Verb verb = verb_of(name);
+  const Verbs* verbs = level->verbs(dtype_of(array, "like"));
+  if (verb == Verb::fold) require_verb(reinterpret_cast<const void*>(verbs->fold));
+  if (verb == Verb::spread) require_verb(reinterpret_cast<const void*>(verbs->spread));
+  const int rules = verb == Verb::fold     ? 6
+                    : verb == Verb::spread ? 4
+                    : verb == Verb::select ? 3
+                                           : 1;
+  if (rule < 0 || rule >= rules) throw nb::value_error("rule: unknown");
+  const bool back = verb == Verb::spread || verb == Verb::near || verb == Verb::route ||
+                    verb == Verb::place,
+             follows = verb == Verb::pick || verb == Verb::place;
+  const Plan& over = back ? plan.transposed() : plan.forward();
+  const int64_t cells =
+                    follows ? std::max(plan.source_size(), plan.dest_size()) : plan.source_size(),
+                bytes = cells * static_cast<int64_t>(PyArray_ITEMSIZE(array));
+  const Cuts cuts = cut_call(over, bytes, follows && follows_single_taps(plan.forward()));
+  bool seen[static_cast<int>(Schedule::count)] = {};
+  std::string names;
+  for (int64_t task = 0; work_of(over) && task < cuts.tasks(); ++task) {
+    const Schedule found = verbs->schedule(plan.forward(), plan.transposed(), verb, rule, verify,
+                                           cuts.piece(over, task));
+    if (std::exchange(seen[static_cast<int>(found)], true)) continue;
+    names += (names.empty() ? "" : "+") + std::string(name_of(found));
+  }
+  return nb::str(names.c_str());
+}
+
 nb::object make_plan(nb::handle source, nb::handle dest, int64_t outer, int64_t inner,
                      nb::handle axes, bool plain) {
   struct Given {
@@ -472,6 +516,8 @@ NB_MODULE(_inner, m) {
   m.def("empty", [](nb::handle shape, nb::handle like) {
     return given_or_new(nb::none(), any_shape(shape, "shape"), like, "like");
   });
+  m.def("schedule", &schedule, nb::arg(), nb::arg(), nb::arg(), nb::arg("rule") = 0,
+        nb::arg("verify") = false);
   m.def("gather", &gather);
   m.def("scatter", &scatter, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
         nb::arg("once") = false);

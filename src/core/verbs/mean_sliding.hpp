@@ -116,7 +116,7 @@ void spread_sliding(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays, Sha
   for_rows_or_tiles<T>(
       full_plan, arrays, piece, [&](const Plan& plan, const RowArrays<T, 1, 0>& a, Piece p) {
         const int64_t item = plan.axis[0].n * plan.source_slab();
-        if (some_short) spread_direct<T, Reversed>(plan, a, share, p, true);
+        if (some_short) spread_short_windows<T, Reversed>(plan, a, share, p);
         sum_sliding<T>(
             plan, a.out, p,
             [&](const TileRow& row, double* to) PG_LAMBDA {

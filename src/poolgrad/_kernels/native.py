@@ -48,6 +48,17 @@ def native(plan: Plan, plain: bool = False) -> _core.Plan:
     return made
 
 
+def schedule(
+    plan: Plan, verb: str, dtype: npt.DTypeLike, rule: Mean | Share | Start | None = None, verify: bool = False
+) -> str:
+    """Return the name of the core's schedule for a call; several names, joined by "+", if parts of the call differ.
+
+    `rule` is that of fold, spread or select; `verify` asks for a route that checks y. The answer depends on the number of threads.
+    """
+    usual = {"fold": Mean.EXACT, "spread": Share.RECIPROCAL, "select": Start.LOWEST}
+    return _core.schedule(native(plan), verb, np.empty(0, dtype), usual.get(verb, 0) if rule is None else rule, verify)
+
+
 def fold(plan: Plan, mean: Mean, x: Array, out: Array | None = None) -> Array:
     """y[i] = mean of x over window i."""
     return _core.fold(native(plan), mean, x, out)

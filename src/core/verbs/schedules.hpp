@@ -1,0 +1,693 @@
+// The tables of schedules: for each verb, ordered rows {name, when, run}. The first row whose
+// `when` holds runs; the last row of a table always does.
+//
+// A row's `when` may derive the geometry that its `run` needs, so that no call derives it twice.
+// The choice depends on the plan, the rule and the dtype, and on the piece that a task computes:
+// how many items it has, and whether it covers them completely.
+#pragma once
+#include <optional>
+
+#include "plan/schedule.hpp"
+#include "verbs/by_padded_band.hpp"
+#include "verbs/indices.hpp"
+#include "verbs/mean_sliding.hpp"
+#include "verbs/near.hpp"
+#include "verbs/near_sliding.hpp"
+
+namespace poolgrad::PG_ISA {
+
+/// A table of rows. A row may also be a table of its own (Below).
+template <class... Rows>
+struct ScheduleTable {
+  /// Run a call. A row returns the first cell of the first axis that it leaves to the rows below
+  /// it.
+  template <class Call>
+  [[gnu::noinline]] static void run(Call call) {
+    static_cast<void>((run_row<Rows>(call) || ...));
+  }
+  /// Return the schedule that runs a call, or the first part of it.
+  template <class Call>
+  [[gnu::noinline, gnu::cold]] static Schedule choose(const Call& call) {
+    Schedule found = Schedule::direct;
+    static_cast<void>((takes<Rows>(call, found) || ...));
+    return found;
+  }
+
+ private:
+  template <class Row, class Call>
+  PG_INLINE static bool run_row(Call& call) {
+    if constexpr (requires { typename Row::Table; }) {
+      Row::Table::run(call);
+      return true;
+    } else if constexpr (Row::exists && !Row::runs_below) {
+      Row row;
+      if (!row.when(call)) return false;
+      call.piece.h0 = row.run(call);
+      return call.piece.h0 == call.piece.h1;
+    } else {
+      return false;
+    }
+  }
+  template <class Row, class Call>
+  PG_INLINE static bool takes(const Call& call, Schedule& found) {
+    if constexpr (requires { typename Row::Table; }) {
+      found = Row::Table::choose(call);
+      return true;
+    } else if constexpr (Row::exists) {
+      found = Row::name;
+      Row row;
+      return row.when(call);
+    } else {
+      return false;
+    }
+  }
+};
+
+/// The rows of another table.
+template <class T>
+struct Below {
+  using Table = T;
+};
+
+/// The base of a row: its name, true if the row exists for a type, and true if the row below it
+/// runs its calls.
+template <Schedule Name, bool Exists = true, bool RunsBelow = false>
+struct PlainRow {
+  static constexpr Schedule name = Name;
+  static constexpr bool exists = Exists, runs_below = RunsBelow;
+};
+
+/// A row that packs bands. V says which bands fit its verb, and computes one.
+template <class T, class V>
+struct PaddedBandRow : PlainRow<Schedule::padded_band, has_row_schedules<T>> {
+  template <class Call>
+  [[gnu::noinline]] bool when(const Call& c) {
+    if (!V::allows(c)) return false;
+    cut = cut_bands<T>(c.plan, c.piece, V::buffers);
+    if (cut.bands == 0 || (V::one_band && cut.bands > 1)) return false;
+    return open(c, c.piece.h0);
+  }
+  template <class Call>
+  int64_t run(const Call& c) {
+    for (int64_t h = c.piece.h0;;) {
+      V::run(c, *part);
+      h += cut.height;
+      if (h >= c.piece.h1) return c.piece.h1;
+      if (!open(c, h)) return h;
+    }
+  }
+
+ private:
+  template <class Call>
+  bool open(const Call& c, int64_t h) {
+    const int64_t end = h + cut.height < c.piece.h1 ? h + cut.height : c.piece.h1;
+    part.emplace(c.plan, c.piece, h, end, V::buffers);
+    return part->band.layout.fits && V::fits(c, part->part.plan, part->band.layout);
+  }
+
+  BandCut cut;
+  std::optional<BandOfPiece<T>> part;
+};
+
+/// A row that keeps a ring of packed rows. V says which plans fit its verb, and computes it.
+template <class T, class V>
+struct RowRingRow : PlainRow<Schedule::row_ring, has_row_schedules<T>> {
+  template <class Call>
+  [[gnu::noinline]] bool when(const Call& c) {
+    if (!V::allows(c) || !may_ring(c.plan, c.piece)) return false;
+    ring.emplace(c.plan, c.piece, kLanes<T>);
+    return ring->fits && V::fits(c, *ring) &&
+           RowRing<Wide<T>>::fits_cache(ring->plan, V::row_size(*ring));
+  }
+  template <class Call>
+  int64_t run(const Call& c) {
+    V::run(c, *ring);
+    return c.piece.h1;
+  }
+
+ private:
+  std::optional<RowRingPlan> ring;
+};
+
+/// A row for calls whose images are computed side by side. The direct row below it runs them: its
+/// loop cuts the piece into tiles.
+template <class T>
+struct ImageTileRow : PlainRow<Schedule::transposed_tile, true, true> {
+  template <class Call>
+  bool when(const Call& c) {
+    return images_per_tile<T>(c.plan, c.piece.i1 - c.piece.i0) > 1;
+  }
+};
+
+// ---- fold
+
+template <class T>
+struct FoldCall {
+  const Plan& plan;
+  RowArrays<T, 1, 0> arrays;
+  Mean mean;
+  Piece piece;
+};
+
+template <class T>
+struct FoldSliding : PlainRow<Schedule::sliding, is_real<T>> {
+  bool when(const FoldCall<T>& c) {
+    return c.mean != Mean::strict && worth_sliding(c.plan, kSlidingSum);
+  }
+  int64_t run(const FoldCall<T>& c) {
+    fold_sliding<T>(c.plan, c.arrays, c.mean, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T>
+struct FoldBand {
+  static constexpr int buffers = 1;
+  static constexpr bool one_band = true;
+  static bool allows(const FoldCall<T>& c) { return !rounds_once<T>(c.mean); }
+  static bool fits(const FoldCall<T>&, const Plan&, const PaddedLayout<T>& layout) {
+    return layout.phases == 1 && layout.taps <= kLongSum;
+  }
+  static void run(const FoldCall<T>& c, BandOfPiece<T>& part) {
+    fold_by_padded_band<T>(c.plan, part, c.arrays, c.mean, c.piece);
+  }
+};
+
+template <class T>
+struct FoldRing {
+  static bool allows(const FoldCall<T>& c) { return !rounds_once<T>(c.mean); }
+  static bool fits(const FoldCall<T>&, const RowRingPlan& ring) {
+    return ring.regular.period == 1 && ring.taps() <= kLongSum;
+  }
+  static int64_t row_size(const RowRingPlan& ring) { return ring.packed_size<T>(); }
+  static void run(const FoldCall<T>& c, const RowRingPlan& ring) {
+    fold_by_row_ring<T>(ring, c.arrays, c.mean);
+  }
+};
+
+template <class T>
+struct FoldDirect : PlainRow<Schedule::direct> {
+  bool when(const FoldCall<T>&) { return true; }
+  int64_t run(const FoldCall<T>& c) {
+    fold_direct<T>(c.plan, c.arrays, c.mean, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T>
+using FoldTable = ScheduleTable<FoldSliding<T>, PaddedBandRow<T, FoldBand<T>>,
+                                RowRingRow<T, FoldRing<T>>, ImageTileRow<T>, FoldDirect<T>>;
+
+// ---- spread
+
+template <class T>
+struct SpreadCall {
+  const Plan& plan;  ///< transposed
+  RowArrays<T, 1, 0> arrays;
+  Share share;
+  Piece piece;
+};
+
+template <class T, bool Reversed>
+struct SpreadSliding : PlainRow<Schedule::sliding, is_real<T>> {
+  bool when(const SpreadCall<T>& c) {
+    return c.share != Share::quotient && worth_sliding(c.plan, kSlidingSum);
+  }
+  int64_t run(const SpreadCall<T>& c) {
+    spread_sliding<T, Reversed>(c.plan, c.arrays, c.share, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T>
+struct SpreadGlobal : PlainRow<Schedule::global, has_row_schedules<T>> {
+  bool when(const SpreadCall<T>& c) {
+    return !rounds_once<T>(c.share) && global_window_count(c.plan) > 0;
+  }
+  int64_t run(const SpreadCall<T>& c) {
+    spread_global<T>(c.plan, c.arrays, c.share, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T, bool Reversed>
+struct SpreadBand {
+  static constexpr int buffers = 1;
+  static constexpr bool one_band = false;
+  static bool allows(const SpreadCall<T>& c) { return !rounds_once<T>(c.share); }
+  static bool fits(const SpreadCall<T>&, const Plan&, const PaddedLayout<T>& layout) {
+    return layout.blocks == 1 && layout.taps <= kLongSum;
+  }
+  static void run(const SpreadCall<T>& c, BandOfPiece<T>& part) {
+    spread_by_padded_band<T>(c.plan, part, c.arrays, c.share, Reversed, c.piece);
+  }
+};
+
+template <class T, bool Reversed>
+struct SpreadRing {
+  static bool allows(const SpreadCall<T>& c) { return !rounds_once<T>(c.share); }
+  static bool fits(const SpreadCall<T>&, const RowRingPlan& ring) {
+    return ring.regular.stride == 1 && ring.taps() <= kLongSum;
+  }
+  static int64_t row_size(const RowRingPlan& ring) { return ring.packed_size<T>(); }
+  static void run(const SpreadCall<T>& c, const RowRingPlan& ring) {
+    spread_by_row_ring<T, Reversed>(ring, c.arrays, c.share);
+  }
+};
+
+template <class T, bool Reversed>
+struct SpreadWeighed : PlainRow<Schedule::weighed, is_half<T>> {
+  bool when(const SpreadCall<T>& c) { return weighs_first<T>(c.plan, c.share); }
+  int64_t run(const SpreadCall<T>& c) {
+    spread_weighed<T, Reversed>(c.plan, c.arrays, c.share, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T, bool Reversed>
+struct SpreadDirect : PlainRow<Schedule::direct> {
+  bool when(const SpreadCall<T>&) { return true; }
+  int64_t run(const SpreadCall<T>& c) {
+    spread_direct<T, Reversed>(c.plan, c.arrays, c.share, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T, bool Reversed>
+using SpreadTable =
+    ScheduleTable<SpreadSliding<T, Reversed>, SpreadGlobal<T>,
+                  PaddedBandRow<T, SpreadBand<T, Reversed>>, RowRingRow<T, SpreadRing<T, Reversed>>,
+                  SpreadWeighed<T, Reversed>, ImageTileRow<T>, SpreadDirect<T, Reversed>>;
+
+// ---- select
+
+template <class T>
+struct SelectCall {
+  const Plan& plan;
+  RowArrays<T, 1, 0> arrays;
+  Start start;
+  Piece piece;
+};
+
+/// Return true if neutral cells can stand for the padding of windows: the windows that an edge cut
+/// are exactly those that neutral cells complete.
+inline bool pads_as_cut(Start start, bool cuts, bool cuts_elsewhere, const Plan& plan) {
+  return start != Start::infinity || !cuts || !(cuts_elsewhere || some_window_has_no_rows(plan));
+}
+
+template <class T>
+struct SelectSliding : PlainRow<Schedule::sliding> {
+  bool when(const SelectCall<T>& c) {
+    return c.start != Start::first && !c.plan.plain && worth_sliding(c.plan, kSlidingMax);
+  }
+  int64_t run(const SelectCall<T>& c) {
+    select_sliding<T>(c.plan, c.arrays, c.start, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T>
+struct SelectGlobal : PlainRow<Schedule::global, has_row_schedules<T>> {
+  bool when(const SelectCall<T>& c) {
+    return global_window_cells(c.plan) >= kLanes<T> && c.start != Start::first;
+  }
+  int64_t run(const SelectCall<T>& c) {
+    select_global<T>(c.plan, c.arrays, c.start, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T>
+struct SelectBand {
+  static constexpr int buffers = 2;
+  static constexpr bool one_band = true;
+  static bool allows(const SelectCall<T>& c) { return c.start != Start::first; }
+  static bool fits(const SelectCall<T>& c, const Plan& plan, const PaddedLayout<T>& layout) {
+    return layout.phases == 1 && pads_as_cut(c.start, layout.cuts, layout.cuts_elsewhere, plan);
+  }
+  static void run(const SelectCall<T>& c, BandOfPiece<T>& part) {
+    select_by_padded_band<T>(c.plan, part, c.arrays, c.start, c.piece);
+  }
+};
+
+template <class T>
+struct SelectRing {
+  static bool allows(const SelectCall<T>& c) { return c.start != Start::first; }
+  static bool fits(const SelectCall<T>& c, const RowRingPlan& ring) {
+    return ring.regular.period == 1 &&
+           pads_as_cut(c.start, ring.regular.cuts, ring.regular.cuts_elsewhere, ring.plan);
+  }
+  static int64_t row_size(const RowRingPlan& ring) {
+    return ring.packed_size<T>() + ring.lanes<T>();
+  }
+  static void run(const SelectCall<T>& c, const RowRingPlan& ring) {
+    select_by_row_ring<T>(ring, c.arrays, c.start);
+  }
+};
+
+template <class T>
+struct SelectDirect : PlainRow<Schedule::direct> {
+  bool when(const SelectCall<T>&) { return true; }
+  int64_t run(const SelectCall<T>& c) {
+    select_direct<T>(c.plan, c.arrays, c.start, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T>
+using SelectTable =
+    ScheduleTable<SelectSliding<T>, SelectGlobal<T>, PaddedBandRow<T, SelectBand<T>>,
+                  RowRingRow<T, SelectRing<T>>, ImageTileRow<T>, SelectDirect<T>>;
+
+// ---- recall
+
+template <class T>
+struct RecallCall {
+  const Plan& plan;
+  RowArrays<T, 2, 1> arrays;
+  Piece piece;
+};
+
+template <class T>
+struct RecallSliding : PlainRow<Schedule::sliding, has_keys<T>> {
+  bool when(const RecallCall<T>& c) { return !c.plan.plain && slides_over_keys(c.plan); }
+  int64_t run(const RecallCall<T>& c) {
+    recall_sliding<T>(c.plan, c.arrays, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T>
+struct RecallBand {
+  static constexpr int buffers = 2;
+  static constexpr bool one_band = true;
+  static bool allows(const RecallCall<T>&) { return true; }
+  static bool fits(const RecallCall<T>&, const Plan&, const PaddedLayout<T>& layout) {
+    return layout.phases == 1 && layout.taps <= kMostComparedTaps;
+  }
+  static void run(const RecallCall<T>& c, BandOfPiece<T>& part) {
+    recall_by_padded_band<T>(c.plan, part, c.arrays, c.piece);
+  }
+};
+
+template <class T>
+struct RecallRing {
+  static bool allows(const RecallCall<T>&) { return true; }
+  static bool fits(const RecallCall<T>&, const RowRingPlan& ring) {
+    return ring.regular.period == 1;
+  }
+  static int64_t row_size(const RowRingPlan& ring) { return 2 * ring.packed_size<T>(); }
+  static void run(const RecallCall<T>& c, const RowRingPlan& ring) {
+    recall_by_row_ring<T>(ring, c.arrays);
+  }
+};
+
+template <class T>
+struct RecallDirect : PlainRow<Schedule::direct> {
+  bool when(const RecallCall<T>&) { return true; }
+  int64_t run(const RecallCall<T>& c) {
+    recall_direct<T>(c.plan, c.arrays, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T>
+using RecallTable = ScheduleTable<RecallSliding<T>, PaddedBandRow<T, RecallBand<T>>,
+                                  RowRingRow<T, RecallRing<T>>, ImageTileRow<T>, RecallDirect<T>>;
+
+// ---- near
+
+template <class T>
+struct NearCall {
+  const Plan& plan;  ///< transposed
+  RowArrays<T, 2, 1> arrays;
+  double eps;
+  Piece piece;
+};
+
+/// Not worth its code size for integers, which have no gradients.
+template <class T>
+struct NearSliding : PlainRow<Schedule::sliding, is_real<T>> {
+  bool when(const NearCall<T>& c) { return !c.plan.plain && worth_sliding(c.plan, kSlidingMax); }
+  int64_t run(const NearCall<T>& c) {
+    near_sliding<T>(c.plan, c.arrays, c.eps, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T>
+struct NearBand {
+  static constexpr int buffers = 2;
+  static constexpr bool one_band = false;
+  static bool allows(const NearCall<T>&) { return true; }
+  static bool fits(const NearCall<T>&, const Plan&, const PaddedLayout<T>& layout) {
+    return layout.blocks == 1 && layout.period() <= 3 && layout.taps <= kMaxCovering;
+  }
+  static void run(const NearCall<T>& c, BandOfPiece<T>& part) {
+    near_by_padded_band<T>(c.plan, part, c.arrays, c.eps, c.piece);
+  }
+};
+
+template <class T>
+struct NearDirect : PlainRow<Schedule::direct> {
+  bool when(const NearCall<T>&) { return true; }
+  int64_t run(const NearCall<T>& c) {
+    near_direct<T>(c.plan, c.arrays, c.eps, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T>
+using NearTable =
+    ScheduleTable<NearSliding<T>, PaddedBandRow<T, NearBand<T>>, ImageTileRow<T>, NearDirect<T>>;
+
+// ---- choose
+
+template <class T, class Tap>
+struct ChooseCall {
+  const Plan& plan;
+  const T* x;
+  T* y;
+  Tap* taps;
+  Piece piece;
+};
+
+template <class T, class Tap>
+struct ChooseDirect : PlainRow<Schedule::direct> {
+  bool when(const ChooseCall<T, Tap>&) { return true; }
+  int64_t run(const ChooseCall<T, Tap>& c) {
+    choose_direct<T>(c.plan, c.x, c.y, c.taps, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T, class Tap>
+using ChooseTable = ScheduleTable<ImageTileRow<T>, ChooseDirect<T, Tap>>;
+
+// ---- pick
+
+template <class T, class Tap>
+struct PickCall {
+  const Plan& plan;
+  const T* v;
+  const Tap* taps;
+  T* out;
+  Piece piece;
+  int64_t& wrong;
+};
+
+template <class T, class Tap>
+struct PickCompare : PlainRow<Schedule::direct, sizeof(Tap) == 1> {
+  bool when(const PickCall<T, Tap>& c) { return compares_taps(c.plan); }
+  int64_t run(const PickCall<T, Tap>& c) {
+    c.wrong = pick_by_compare<T>(c.plan, c.v, c.taps, c.out, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T, class Tap>
+struct PickFollow : PlainRow<Schedule::follow_taps> {
+  bool when(const PickCall<T, Tap>&) { return true; }
+  int64_t run(const PickCall<T, Tap>& c) {
+    c.wrong = pick_by_following<T, Tap>(c.plan, c.v, c.taps, c.out, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T, class Tap>
+using PickTable = ScheduleTable<PickCompare<T, Tap>, PickFollow<T, Tap>>;
+
+// ---- place: route with given taps
+
+template <class T>
+struct RouteCall {
+  const Plan& plan;
+  const Plan& transposed;
+  const T* x;
+  const T* y;  ///< null if y is not checked
+  const T* g;
+  const void* taps;  ///< place only
+  T* dx;
+  Piece piece;  ///< of the transposed plan
+  int64_t& wrong;
+
+  int64_t tile() const { return images_per_tile<T>(plan, piece.i1 - piece.i0); }
+  int64_t by_strips(StripWay way, int64_t group) const {
+    wrong = route_by_strips<T>(plan, transposed, x, y, g, taps, dx, piece, way, group);
+    return piece.h1;
+  }
+};
+
+template <class T>
+struct PlaceWide : PlainRow<Schedule::follow_taps> {
+  bool when(const RouteCall<T>& c) { return needs_wide_taps(c.plan); }
+  int64_t run(const RouteCall<T>& c) {
+    c.wrong = scatter_given(c.plan, c.transposed, static_cast<const uint32_t*>(c.taps), c.g, c.dx,
+                            c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T>
+struct PlaceFollow : PlainRow<Schedule::follow_taps> {
+  bool when(const RouteCall<T>& c) {
+    return !can_gather(c.plan, c.transposed) || follows_single_taps(c.plan);
+  }
+  int64_t run(const RouteCall<T>& c) {
+    c.wrong = scatter_given(c.plan, c.transposed, static_cast<const uint8_t*>(c.taps), c.g, c.dx,
+                            c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T>
+struct PlaceTile : PlainRow<Schedule::transposed_tile> {
+  bool when(const RouteCall<T>& c) { return c.tile() > 1; }
+  int64_t run(const RouteCall<T>& c) { return c.by_strips(StripWay::gather_given, c.tile()); }
+};
+
+template <class T>
+struct PlaceDirect : PlainRow<Schedule::direct> {
+  bool when(const RouteCall<T>&) { return true; }
+  int64_t run(const RouteCall<T>& c) { return c.by_strips(StripWay::gather_given, 1); }
+};
+
+template <class T>
+using PlaceTable = ScheduleTable<PlaceWide<T>, PlaceFollow<T>, PlaceTile<T>, PlaceDirect<T>>;
+
+// ---- route
+
+template <class T>
+struct RouteImages : PlainRow<Schedule::image_scatter> {
+  bool when(const RouteCall<T>& c) {
+    const Piece p = c.piece;
+    const bool images = p.h0 == 0 && p.h1 == c.plan.axis[0].n && p.i1 - p.i0 >= kLanes<T>;
+    return !c.y && images && images_per_scatter<T>(c.plan) && !windows_are_dense(c.plan) &&
+           can_gather(c.plan, c.transposed) && !(has_keys<T> && slides_over_keys(c.plan));
+  }
+  int64_t run(const RouteCall<T>& c) {
+    c.wrong = scatter_images(c.plan, c.x, c.g, c.dx, c.piece.i0, c.piece.i1,
+                             images_per_scatter<T>(c.plan));
+    return c.piece.h1;
+  }
+};
+
+template <class T>
+struct RouteSliding : PlainRow<Schedule::sliding, has_keys<T>> {
+  bool when(const RouteCall<T>& c) { return !c.y && !c.plan.plain && slides_over_keys(c.plan); }
+  int64_t run(const RouteCall<T>& c) {
+    return c.by_strips(StripWay::scatter_slid, long_rows(c.plan) ? 1 : c.tile());
+  }
+};
+
+template <class T>
+struct RouteTile : PlainRow<Schedule::transposed_tile> {
+  bool when(const RouteCall<T>& c) {
+    return !c.y && can_gather(c.plan, c.transposed) && c.tile() > 1;
+  }
+  int64_t run(const RouteCall<T>& c) { return c.by_strips(StripWay::gather_found, c.tile()); }
+};
+
+template <class T>
+struct RouteDirect : PlainRow<Schedule::direct> {
+  bool when(const RouteCall<T>& c) { return can_gather(c.plan, c.transposed); }
+  int64_t run(const RouteCall<T>& c) { return c.by_strips(StripWay::gather_found, 1); }
+};
+
+template <class T>
+struct RouteScatterTile : PlainRow<Schedule::scatter_tile> {
+  bool when(const RouteCall<T>& c) { return !c.y && c.tile() > 1; }
+  int64_t run(const RouteCall<T>& c) { return c.by_strips(StripWay::scatter_found, c.tile()); }
+};
+
+template <class T>
+struct RouteScatter : PlainRow<Schedule::scatter> {
+  bool when(const RouteCall<T>&) { return true; }
+  int64_t run(const RouteCall<T>& c) { return c.by_strips(StripWay::scatter_found, 1); }
+};
+
+/// The rows of route below the first; they also run the items that a padded band cannot.
+template <class T>
+using RouteStripTable = ScheduleTable<RouteImages<T>, RouteSliding<T>, RouteTile<T>, RouteDirect<T>,
+                                      RouteScatterTile<T>, RouteScatter<T>>;
+
+template <class T>
+struct RouteBand : PlainRow<Schedule::padded_band, has_row_schedules<T>> {
+  [[gnu::noinline]] bool when(const RouteCall<T>& c) {
+    const Piece p = c.piece;
+    if (c.y || !windows_are_dense(c.plan) || slides_over_keys(c.plan)) return false;
+    if (p.h0 != 0 || p.h1 != c.plan.axis[0].n) return false;
+    bands.emplace(c.plan, c.transposed, p.i1 - p.i0);
+    const PaddedLayout<T>&ahead = bands->ahead.layout, &behind = bands->behind.layout;
+    return ahead.fits && behind.fits && behind.inverts(ahead) && ahead.taps <= kMostComparedTaps &&
+           behind.taps <= kMaxCovering && bands->align();
+  }
+  int64_t run(const RouteCall<T>& c) {
+    c.wrong = -1;
+    route_by_padded_band<T>(c.plan, c.transposed, *bands, c.x, c.g, c.dx, c.piece, [&](Piece p) {
+      RouteCall<T> items = c;
+      items.piece = p;
+      RouteStripTable<T>::run(items);
+    });
+    return c.piece.h1;
+  }
+
+ private:
+  std::optional<RouteBands<T>> bands;
+};
+
+template <class T>
+using RouteTable = ScheduleTable<RouteBand<T>, Below<RouteStripTable<T>>>;
+
+// ---- the choice without the call
+
+/// Return the schedule of a verb on a piece. `rule`: Mean, Share or Start. `verify`: route checks
+/// y.
+template <class T>
+[[gnu::cold]] Schedule choose_schedule(const Plan& plan, const Plan& transposed, Verb verb,
+                                       int rule, bool verify, Piece p) {
+  int64_t wrong = -1;
+  const T cell{};
+  const RouteCall<T> route{plan,    transposed, nullptr, verify ? &cell : nullptr, nullptr, nullptr,
+                           nullptr, p,          wrong};
+  switch (verb) {
+    case Verb::fold: return FoldTable<T>::choose(FoldCall<T>{plan, {}, Mean(rule), p});
+    case Verb::spread:
+      return SpreadTable<T, false>::choose(SpreadCall<T>{transposed, {}, Share(rule), p});
+    case Verb::select: return SelectTable<T>::choose(SelectCall<T>{plan, {}, Start(rule), p});
+    case Verb::recall: return RecallTable<T>::choose(RecallCall<T>{plan, {}, p});
+    case Verb::near: return NearTable<T>::choose(NearCall<T>{transposed, {}, 0, p});
+    case Verb::choose:
+      return ChooseTable<T, uint8_t>::choose(
+          ChooseCall<T, uint8_t>{plan, nullptr, nullptr, nullptr, p});
+    case Verb::pick:
+      if (needs_wide_taps(plan)) return Schedule::follow_taps;
+      return PickTable<T, uint8_t>::choose(
+          PickCall<T, uint8_t>{plan, nullptr, nullptr, nullptr, p, wrong});
+    case Verb::place: return PlaceTable<T>::choose(route);
+    case Verb::route: return RouteTable<T>::choose(route);
+    default: return Schedule::direct;
+  }
+}
+
+}  // namespace poolgrad::PG_ISA
