@@ -59,7 +59,7 @@ class SourceRows {
   }
 
   /// Return the most rows that a window of the plan reads.
-  [[gnu::noinline]] static int64_t capacity(const Plan& plan) {
+  static int64_t capacity(const Plan& plan) {
     int64_t rows = 1;
     for (int a = 0; a + 1 < plan.rank; ++a) rows *= plan.axis[a].widest;
     return rows;

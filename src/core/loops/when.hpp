@@ -13,7 +13,7 @@ template <class T>
 constexpr bool has_row_schedules = is_real<T> && (kBytes > 16);
 
 /// Return the most taps of a window.
-[[gnu::noinline]] inline int64_t most_taps(const Plan& plan) {
+inline int64_t most_taps(const Plan& plan) {
   return SourceRows::capacity(plan) * plan.last().widest;
 }
 

@@ -19,10 +19,10 @@ namespace poolgrad::PG_ISA {
 /// A table of rows. A row may also be a table of its own (Below).
 template <class... Rows>
 struct ScheduleTable {
-  /// Run a call. A row returns the first cell of the first axis that it leaves to the rows below
-  /// it.
+  /// Run a call; this moves the start of its piece. A row returns the first cell of the first axis
+  /// that it leaves to the rows below it.
   template <class Call>
-  [[gnu::noinline]] static void run(Call call) {
+  static void run(Call& call) {
     static_cast<void>((run_row<Rows>(call) || ...));
   }
   /// Return the schedule that runs a call, or the first part of it.
@@ -39,14 +39,26 @@ struct ScheduleTable {
     if constexpr (requires { typename Row::Table; }) {
       Row::Table::run(call);
       return true;
-    } else if constexpr (Row::exists && !Row::runs_below) {
-      Row row;
-      if (!row.when(call)) return false;
-      call.piece.h0 = row.run(call);
-      return call.piece.h0 == call.piece.h1;
-    } else {
+    } else if constexpr (!Row::exists || Row::runs_below) {
       return false;
+    } else if constexpr (std::is_empty_v<Row>) {
+      return try_row<Row>(call);
+    } else {
+      return try_alone<Row>(call);
     }
+  }
+  template <class Row, class Call>
+  PG_INLINE static bool try_row(Call& call) {
+    Row row;
+    if (!row.when(call)) return false;
+    call.piece.h0 = row.run(call);
+    return call.piece.h0 == call.piece.h1;
+  }
+  /// Try a row in a stack frame of its own: the geometry is large, and the rows below need the
+  /// cache.
+  template <class Row, class Call>
+  [[gnu::noinline]] static bool try_alone(Call& call) {
+    return try_row<Row>(call);
   }
   template <class Row, class Call>
   PG_INLINE static bool takes(const Call& call, Schedule& found) {
@@ -81,7 +93,7 @@ struct PlainRow {
 template <class T, class V>
 struct PaddedBandRow : PlainRow<Schedule::padded_band, has_row_schedules<T>> {
   template <class Call>
-  [[gnu::noinline]] bool when(const Call& c) {
+  bool when(const Call& c) {
     if (!V::allows(c)) return false;
     cut = cut_bands<T>(c.plan, c.piece, V::buffers);
     if (cut.bands == 0 || (V::one_band && cut.bands > 1)) return false;
@@ -89,17 +101,18 @@ struct PaddedBandRow : PlainRow<Schedule::padded_band, has_row_schedules<T>> {
   }
   template <class Call>
   int64_t run(const Call& c) {
-    for (int64_t h = c.piece.h0;;) {
-      V::run(c, *part);
-      h += cut.height;
-      if (h >= c.piece.h1) return c.piece.h1;
-      if (!open(c, h)) return h;
-    }
+    V::run(c, *part);
+    if constexpr (!V::one_band)
+      for (int64_t h = c.piece.h0 + cut.height; h < c.piece.h1; h += cut.height) {
+        if (!open(c, h)) return h;
+        V::run(c, *part);
+      }
+    return c.piece.h1;
   }
 
  private:
   template <class Call>
-  bool open(const Call& c, int64_t h) {
+  [[gnu::noinline]] bool open(const Call& c, int64_t h) {
     const int64_t end = h + cut.height < c.piece.h1 ? h + cut.height : c.piece.h1;
     part.emplace(c.plan, c.piece, h, end, V::buffers);
     return part->band.layout.fits && V::fits(c, part->part.plan, part->band.layout);

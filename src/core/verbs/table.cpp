@@ -24,8 +24,8 @@ constexpr bool spreads = is_real<T> || std::is_same_v<T, int32_t> || std::is_sam
 
 template <class T, bool Reversed>
 void spread(const Plan& plan, const Arrays& a, Share share, Piece p) {
-  SpreadTable<T, Reversed>::run(
-      SpreadCall<T>{plan, {{in<T>(a.g)}, {}, out<T>(a.out), worth_streaming<T>(plan)}, share, p});
+  SpreadCall<T> call{plan, {{in<T>(a.g)}, {}, out<T>(a.out), worth_streaming<T>(plan)}, share, p};
+  SpreadTable<T, Reversed>::run(call);
 }
 
 template <class T>
@@ -34,23 +34,24 @@ Verbs make() {
   v.schedule = choose_schedule<T>;
   if constexpr (folds<T>)
     v.fold = [](const Plan& plan, const Arrays& a, Mean mean, Piece p) {
-      FoldTable<T>::run(
-          FoldCall<T>{plan, {{in<T>(a.x)}, {}, out<T>(a.out), exceeds_cache<T>(plan)}, mean, p});
+      FoldCall<T> call{plan, {{in<T>(a.x)}, {}, out<T>(a.out), exceeds_cache<T>(plan)}, mean, p};
+      FoldTable<T>::run(call);
     };
   if constexpr (spreads<T>)
     v.spread = [](const Plan& plan, const Arrays& a, Share share, bool reversed, Piece p) {
       reversed ? spread<T, true>(plan, a, share, p) : spread<T, false>(plan, a, share, p);
     };
   v.near = [](const Plan& plan, const Arrays& a, double eps, Piece p) {
-    NearTable<T>::run(NearCall<T>{
+    NearCall<T> call{
         plan,
         {{in<T>(a.y), in<T>(a.g)}, {in<T>(a.x)}, out<T>(a.out), worth_streaming<T>(plan)},
         eps,
-        p});
+        p};
+    NearTable<T>::run(call);
   };
   v.select = [](const Plan& plan, const Arrays& a, Start start, Piece p) {
-    SelectTable<T>::run(
-        SelectCall<T>{plan, {{in<T>(a.x)}, {}, out<T>(a.out), exceeds_cache<T>(plan)}, start, p});
+    SelectCall<T> call{plan, {{in<T>(a.x)}, {}, out<T>(a.out), exceeds_cache<T>(plan)}, start, p};
+    SelectTable<T>::run(call);
   };
   v.argmax = [](const Plan& plan, const Arrays& a, bool wide, int64_t modulo, Piece p) {
     if (wide)
@@ -59,19 +60,21 @@ Verbs make() {
   };
   v.route = [](const Plan& plan, const Plan& transposed, const Arrays& a, Piece p) {
     int64_t wrong = -1;
-    const RouteCall<T> call{plan,    transposed,    in<T>(a.x), in<T>(a.y), in<T>(a.g),
-                            a.index, out<T>(a.out), p,          wrong};
+    RouteCall<T> call{plan,    transposed,    in<T>(a.x), in<T>(a.y), in<T>(a.g),
+                      a.index, out<T>(a.out), p,          wrong};
     a.index ? PlaceTable<T>::run(call) : RouteTable<T>::run(call);
     return wrong;
   };
   v.recall = [](const Plan& plan, const Arrays& a, Piece p) {
-    RecallTable<T>::run(RecallCall<T>{
-        plan, {{in<T>(a.x), in<T>(a.g)}, {in<T>(a.y)}, out<T>(a.out), exceeds_cache<T>(plan)}, p});
+    RecallCall<T> call{
+        plan, {{in<T>(a.x), in<T>(a.g)}, {in<T>(a.y)}, out<T>(a.out), exceeds_cache<T>(plan)}, p};
+    RecallTable<T>::run(call);
   };
   v.choose = [](const Plan& plan, const Arrays& a, Piece p) {
     const auto run = [&](auto* taps) {
       using Tap = std::remove_pointer_t<decltype(taps)>;
-      ChooseTable<T, Tap>::run(ChooseCall<T, Tap>{plan, in<T>(a.x), out<T>(a.out), taps, p});
+      ChooseCall<T, Tap> call{plan, in<T>(a.x), out<T>(a.out), taps, p};
+      ChooseTable<T, Tap>::run(call);
     };
     needs_wide_taps(plan) ? run(out<uint32_t>(a.out_index)) : run(out<uint8_t>(a.out_index));
   };
@@ -80,8 +83,8 @@ Verbs make() {
     int64_t wrong = -1;
     const auto run = [&](const auto* taps) {
       using Tap = std::remove_const_t<std::remove_pointer_t<decltype(taps)>>;
-      PickTable<Bits, Tap>::run(
-          PickCall<Bits, Tap>{plan, in<Bits>(a.g), taps, out<Bits>(a.out), p, wrong});
+      PickCall<Bits, Tap> call{plan, in<Bits>(a.g), taps, out<Bits>(a.out), p, wrong};
+      PickTable<Bits, Tap>::run(call);
     };
     needs_wide_taps(plan) ? run(in<uint32_t>(a.index)) : run(in<uint8_t>(a.index));
     return wrong;
