@@ -139,6 +139,14 @@ inline bool long_rows(const Plan& plan) { return plan.last().m * plan.inner >= 6
   return count;
 }
 
+// ---- rows
+
+/// Return true if the destination cells of each phase of a row fill a vector, as the row schedules
+/// need. This is cheap, and spares short rows the check of every window.
+PG_INLINE bool fills_vector(const Axis& last, int lanes) {
+  return last.m > (lanes - 1) * last.period;
+}
+
 // ---- row rings
 
 /// The most bytes of a ring, so that it stays in cache.
@@ -146,11 +154,12 @@ constexpr int64_t kRingBytes = 512 << 10;
 
 /// Return true if a row ring may fit: rows are complete and stay in cache, and, if each is an item
 /// of its own, there are enough of them to pay for checking the windows.
-[[gnu::noinline]] inline bool may_ring(const Plan& plan, Piece p) {
+[[gnu::noinline]] inline bool may_ring(const Plan& plan, Piece p, int lanes) {
   constexpr int64_t kFewRows = 8, kLongRow = 1 << 14;
   const bool entire = plan.rank > 1 || (p.h0 == 0 && p.h1 == plan.axis[0].m &&
                                         p.i1 - p.i0 >= kFewRows && plan.last().n <= kLongRow);
-  return entire && !plan.plain && plan.inner == 1 && plan.last().n <= kRingBytes / 4;
+  return entire && !plan.plain && plan.inner == 1 && plan.last().n <= kRingBytes / 4 &&
+         fills_vector(plan.last(), lanes);
 }
 
 // ---- padded bands
@@ -168,7 +177,8 @@ template <class T>
   const Axis& top = plan.axis[0];
   const int64_t cells = p.h1 - p.h0;
   if (plan.plain || plan.inner != 1 || cells == 0 || plan.last().m > kLongRow ||
-      top.period > kLongRow || (plan.rank == 1 && cells < top.m))
+      top.period > kLongRow || (plan.rank == 1 && cells < top.m) ||
+      !fills_vector(plan.last(), kLanes<T>))
     return {};
   const int64_t bytes = (top.n * plan.source_slab() / top.m * buffers + plan.dest_slab()) *
                             static_cast<int64_t>(sizeof(Wide<T>)) +

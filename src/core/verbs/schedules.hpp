@@ -127,7 +127,7 @@ template <class T, class V>
 struct RowRingRow : PlainRow<Schedule::row_ring, has_row_schedules<T>> {
   template <class Call>
   [[gnu::noinline]] bool when(const Call& c) {
-    if (!V::allows(c) || !may_ring(c.plan, c.piece)) return false;
+    if (!V::allows(c) || !may_ring(c.plan, c.piece, kLanes<T>)) return false;
     ring.emplace(c.plan, c.piece, kLanes<T>);
     return ring->fits && V::fits(c, *ring) &&
            RowRing<Wide<T>>::fits_cache(ring->plan, V::row_size(*ring));
@@ -650,6 +650,8 @@ struct RouteBand : PlainRow<Schedule::padded_band, has_row_schedules<T>> {
     const Piece p = c.piece;
     if (c.y || !windows_are_dense(c.plan) || slides_over_keys(c.plan)) return false;
     if (p.h0 != 0 || p.h1 != c.plan.axis[0].n) return false;
+    if (!fills_vector(c.plan.last(), kLanes<T>) || !fills_vector(c.transposed.last(), kLanes<T>))
+      return false;
     bands.emplace(c.plan, c.transposed, p.i1 - p.i0);
     const PaddedLayout<T>&ahead = bands->ahead.layout, &behind = bands->behind.layout;
     return ahead.fits && behind.fits && behind.inverts(ahead) && ahead.taps <= kMostComparedTaps &&
