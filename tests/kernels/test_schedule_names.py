@@ -1,4 +1,4 @@
-"""Schedules of the core: the rows of src/core/verbs/schedules.hpp choose one for each call; all have the same bits."""
+"""The names of schedules: which row of src/core/verbs/schedules.hpp runs a call."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,9 @@ ROWS = _core.isa() in ("x86-64-v3", "x86-64-v4")  # the levels that have the sch
 def sliding(shape, window, stride=1, first=True):
     """Return a plan of windows without padding: over the last axes, or, channels last, over all but the first and the last."""
     spatial = range(len(shape) - 2, len(shape)) if first else range(1, len(shape) - 1)
-    return Plan(shape, {a: sliding_axis(shape[a], window, stride, 0, (shape[a] - window) // stride + 1) for a in spatial})
+    return Plan(
+        shape, {a: sliding_axis(shape[a], window, stride, 0, (shape[a] - window) // stride + 1) for a in spatial}
+    )
 
 
 def uneven(shape):

@@ -57,7 +57,8 @@ constexpr int64_t kTileBytes = 192 << 10;
 /// Return the number of images per tile; 1 if inner elements fill vectors, or images are too few.
 template <class T>
 int64_t images_per_tile(const Plan& plan, int64_t items) {
-  if (plan.plain || plan.inner >= kLanes<T> || items < kLanes<T>) return 1;
+  if (plan.plain || plan.only == Schedule::direct || plan.inner >= kLanes<T> || items < kLanes<T>)
+    return 1;
   const int64_t most = 4 * kLanes<T> / plan.inner;
   return items < most ? (items + kLanes<T> - 1) / kLanes<T> * kLanes<T> : most;
 }
@@ -109,8 +110,12 @@ constexpr int64_t kSlideBytes = 448 << 10;
 /// Return true if rows fill vectors by themselves; shorter rows use transposed tiles.
 inline bool long_rows(const Plan& plan) { return plan.last().m * plan.inner >= 64; }
 
+/// Return true to slide over maxima. A plan that is bound to sliding does not ask if it pays.
+[[gnu::noinline]] inline bool slides_over_maxima(const Plan& plan) {
+  return !plan.plain && worth_sliding(plan, plan.only == Schedule::sliding ? 0 : kSlidingMax);
+}
 [[gnu::noinline]] inline bool slides_over_keys(const Plan& plan) {
-  return worth_sliding(plan, kSlidingMax) && plan.axis[0].n * plan.source_slab() < int64_t{1} << 32;
+  return slides_over_maxima(plan) && plan.axis[0].n * plan.source_slab() < int64_t{1} << 32;
 }
 
 // ---- global windows
@@ -219,6 +224,11 @@ constexpr int kMaxCovering = 32;
 /// Return true if gathering is possible: taps fit a byte, and few windows cover a cell.
 [[gnu::noinline]] inline bool can_gather(const Plan& plan, const Plan& transposed) {
   return !plan.plain && most_taps(plan) <= 255 && most_taps(transposed) <= kMaxCovering;
+}
+
+/// Return true if taps are given that gathering can read.
+inline bool can_gather_given(const Plan& plan, const Plan& transposed) {
+  return can_gather(plan, transposed) && !follows_single_taps(plan);
 }
 
 /// Return true if windows are so many, compared with cells, that gathering is as fast as

@@ -6,6 +6,7 @@
 // how many items it has, and whether it covers them completely.
 #pragma once
 #include <optional>
+#include <utility>
 
 #include "plan/schedule.hpp"
 #include "verbs/by_padded_band.hpp"
@@ -16,62 +17,128 @@
 
 namespace poolgrad::PG_ISA {
 
+/// Return the number of a type.
+template <class T>
+constexpr Dtype dtype_of() {
+  constexpr bool same[] = {
+      std::is_same_v<T, f16>,      std::is_same_v<T, bf16>,     std::is_same_v<T, float>,
+      std::is_same_v<T, double>,   std::is_same_v<T, int8_t>,   std::is_same_v<T, uint8_t>,
+      std::is_same_v<T, int16_t>,  std::is_same_v<T, uint16_t>, std::is_same_v<T, int32_t>,
+      std::is_same_v<T, uint32_t>, std::is_same_v<T, int64_t>,  std::is_same_v<T, uint64_t>};
+  int number = 0;
+  while (!same[number]) ++number;
+  return Dtype(number);
+}
+
+/// The row that a table chose before, for calls that compute a plan at once.
+struct KnownRow {
+  std::atomic<uint8_t>* slot = nullptr;
+  int first = 0;  ///< the rows before it did not fit
+
+  void remember(int row) const {
+    if (slot && first < row) slot->store(static_cast<uint8_t>(row), std::memory_order_relaxed);
+  }
+};
+
+/// Find the row that runs a call, if its plan knows it. The rows before it are not asked again; its
+/// own `when` derives its geometry.
+template <class Call>
+PG_INLINE KnownRow known_row(const Call& call) {
+  const Plan& over = call.over();
+  const Piece p = call.piece;
+  if (p.i0 != 0 || p.h0 != 0 || p.i1 != over.outer || p.h1 != over.axis[0].m || !over.chosen)
+    return {};
+  std::atomic<uint8_t>* const slot = over.chosen + call.choice();
+  return {slot, slot->load(std::memory_order_relaxed)};
+}
+
 /// A table of rows. A row may also be a table of its own (Below).
 template <class... Rows>
 struct ScheduleTable {
+  using Indices = std::index_sequence_for<Rows...>;
+
   /// Run a call; this moves the start of its piece. A row returns the first cell of the first axis
   /// that it leaves to the rows below it.
   template <class Call>
   static void run(Call& call) {
-    static_cast<void>((run_row<Rows>(call) || ...));
+    run_rows<0>(call, known_row(call), Indices{});
+  }
+  /// Run a part of a call that another row leaves to this table.
+  template <class Call>
+  static void run_rest(Call& call) {
+    run_rows<0>(call, KnownRow{}, Indices{});
   }
   /// Return the schedule that runs a call, or the first part of it.
   template <class Call>
   [[gnu::noinline, gnu::cold]] static Schedule choose(const Call& call) {
-    Schedule found = Schedule::direct;
-    static_cast<void>((takes<Rows>(call, found) || ...));
-    return found;
+    return choose_row(call, Indices{});
+  }
+  /// The schedules of the rows, a bit for each.
+  static constexpr uint32_t names() { return (names_of<Rows>() | ...); }
+
+  template <int Base, class Call, size_t... I>
+  PG_INLINE static void run_rows(Call& call, const KnownRow& known, std::index_sequence<I...>) {
+    static_cast<void>((run_row<Rows, Base + static_cast<int>(I), I + 1 == sizeof...(I)>(call, known) || ...));
   }
 
  private:
-  template <class Row, class Call>
-  PG_INLINE static bool run_row(Call& call) {
+  template <class Call, size_t... I>
+  PG_INLINE static Schedule choose_row(const Call& call, std::index_sequence<I...>) {
+    Schedule found = Schedule::direct;
+    static_cast<void>((takes<Rows, I + 1 == sizeof...(I)>(call, found) || ...));
+    return found;
+  }
+  /// Return true if a plan is bound to another schedule. The last row runs what the bound one
+  /// leaves over.
+  template <class Row, bool Last>
+  PG_INLINE static bool is_barred(const Plan& plan) {
+    return !Last && !Row::settles_bits && plan.only != kAnySchedule && plan.only != Row::name;
+  }
+  template <class Row, int Index, bool Last, class Call>
+  PG_INLINE static bool run_row(Call& call, const KnownRow& known) {
     if constexpr (requires { typename Row::Table; }) {
-      Row::Table::run(call);
+      Row::Table::template run_rows<Index>(call, known, typename Row::Table::Indices{});
       return true;
     } else if constexpr (!Row::exists || Row::runs_below) {
       return false;
-    } else if constexpr (std::is_empty_v<Row>) {
-      return try_row<Row>(call);
     } else {
-      return try_alone<Row>(call);
+      if (Index < known.first || is_barred<Row, Last>(call.plan)) return false;
+      if constexpr (std::is_empty_v<Row>) return try_row<Row, Index>(call, known);
+      else return try_alone<Row, Index>(call, known);
     }
   }
-  template <class Row, class Call>
-  PG_INLINE static bool try_row(Call& call) {
+  template <class Row, int Index, class Call>
+  PG_INLINE static bool try_row(Call& call, const KnownRow& known) {
     Row row;
     if (!row.when(call)) return false;
+    known.remember(Index);
     call.piece.h0 = row.run(call);
     return call.piece.h0 == call.piece.h1;
   }
   /// Try a row in a stack frame of its own: the geometry is large, and the rows below need the
   /// cache.
-  template <class Row, class Call>
-  [[gnu::noinline]] static bool try_alone(Call& call) {
-    return try_row<Row>(call);
+  template <class Row, int Index, class Call>
+  [[gnu::noinline]] static bool try_alone(Call& call, const KnownRow& known) {
+    return try_row<Row, Index>(call, known);
   }
-  template <class Row, class Call>
+  template <class Row, bool Last, class Call>
   PG_INLINE static bool takes(const Call& call, Schedule& found) {
     if constexpr (requires { typename Row::Table; }) {
       found = Row::Table::choose(call);
       return true;
     } else if constexpr (Row::exists) {
+      if (is_barred<Row, Last>(call.plan)) return false;
       found = Row::name;
       Row row;
       return row.when(call);
     } else {
       return false;
     }
+  }
+  template <class Row>
+  static constexpr uint32_t names_of() {
+    if constexpr (requires { typename Row::Table; }) return Row::Table::names();
+    else return Row::exists ? uint32_t{1} << static_cast<int>(Row::name) : 0;
   }
 };
 
@@ -82,11 +149,12 @@ struct Below {
 };
 
 /// The base of a row: its name, true if the row exists for a type, and true if the row below it
-/// runs its calls.
+/// runs its calls. A row that settles bits runs its calls whatever a plan is bound to: the order of
+/// its sums is part of the result.
 template <Schedule Name, bool Exists = true, bool RunsBelow = false>
 struct PlainRow {
   static constexpr Schedule name = Name;
-  static constexpr bool exists = Exists, runs_below = RunsBelow;
+  static constexpr bool exists = Exists, runs_below = RunsBelow, settles_bits = false;
 };
 
 /// A row that packs bands. V says which bands fit its verb, and computes one.
@@ -160,10 +228,14 @@ struct FoldCall {
   RowArrays<T, 1, 0> arrays;
   Mean mean;
   Piece piece;
+
+  const Plan& over() const { return plan; }
+  int choice() const { return choice_of(Verb::fold, dtype_of<T>(), static_cast<int>(mean)); }
 };
 
 template <class T>
 struct FoldSliding : PlainRow<Schedule::sliding, is_real<T>> {
+  static constexpr bool settles_bits = true;
   bool when(const FoldCall<T>& c) {
     return c.mean != Mean::strict && worth_sliding(c.plan, kSlidingSum);
   }
@@ -219,10 +291,14 @@ struct SpreadCall {
   RowArrays<T, 1, 0> arrays;
   Share share;
   Piece piece;
+
+  const Plan& over() const { return plan; }
+  int choice() const { return choice_of(Verb::spread, dtype_of<T>(), static_cast<int>(share)); }
 };
 
 template <class T, bool Reversed>
 struct SpreadSliding : PlainRow<Schedule::sliding, is_real<T>> {
+  static constexpr bool settles_bits = true;
   bool when(const SpreadCall<T>& c) {
     return c.share != Share::quotient && worth_sliding(c.plan, kSlidingSum);
   }
@@ -300,6 +376,9 @@ struct SelectCall {
   RowArrays<T, 1, 0> arrays;
   Start start;
   Piece piece;
+
+  const Plan& over() const { return plan; }
+  int choice() const { return choice_of(Verb::select, dtype_of<T>(), static_cast<int>(start)); }
 };
 
 /// Return true if neutral cells can stand for the padding of windows: the windows that an edge cut
@@ -311,7 +390,7 @@ inline bool pads_as_cut(Start start, bool cuts, bool cuts_elsewhere, const Plan&
 template <class T>
 struct SelectSliding : PlainRow<Schedule::sliding> {
   bool when(const SelectCall<T>& c) {
-    return c.start != Start::first && !c.plan.plain && worth_sliding(c.plan, kSlidingMax);
+    return c.start != Start::first && slides_over_maxima(c.plan);
   }
   int64_t run(const SelectCall<T>& c) {
     select_sliding<T>(c.plan, c.arrays, c.start, c.piece);
@@ -379,11 +458,14 @@ struct RecallCall {
   const Plan& plan;
   RowArrays<T, 2, 1> arrays;
   Piece piece;
+
+  const Plan& over() const { return plan; }
+  int choice() const { return choice_of(Verb::recall, dtype_of<T>(), 0); }
 };
 
 template <class T>
 struct RecallSliding : PlainRow<Schedule::sliding, has_keys<T>> {
-  bool when(const RecallCall<T>& c) { return !c.plan.plain && slides_over_keys(c.plan); }
+  bool when(const RecallCall<T>& c) { return slides_over_keys(c.plan); }
   int64_t run(const RecallCall<T>& c) {
     recall_sliding<T>(c.plan, c.arrays, c.piece);
     return c.piece.h1;
@@ -436,12 +518,15 @@ struct NearCall {
   RowArrays<T, 2, 1> arrays;
   double eps;
   Piece piece;
+
+  const Plan& over() const { return plan; }
+  int choice() const { return choice_of(Verb::near, dtype_of<T>(), 0); }
 };
 
 /// Not worth its code size for integers, which have no gradients.
 template <class T>
 struct NearSliding : PlainRow<Schedule::sliding, is_real<T>> {
-  bool when(const NearCall<T>& c) { return !c.plan.plain && worth_sliding(c.plan, kSlidingMax); }
+  bool when(const NearCall<T>& c) { return slides_over_maxima(c.plan); }
   int64_t run(const NearCall<T>& c) {
     near_sliding<T>(c.plan, c.arrays, c.eps, c.piece);
     return c.piece.h1;
@@ -483,6 +568,9 @@ struct ChooseCall {
   T* y;
   Tap* taps;
   Piece piece;
+
+  const Plan& over() const { return plan; }
+  int choice() const { return choice_of(Verb::choose, dtype_of<T>(), 0); }
 };
 
 template <class T, class Tap>
@@ -507,6 +595,9 @@ struct PickCall {
   T* out;
   Piece piece;
   int64_t& wrong;
+
+  const Plan& over() const { return plan; }
+  int choice() const { return choice_of(Verb::pick, dtype_of<T>(), 0); }
 };
 
 template <class T, class Tap>
@@ -544,6 +635,10 @@ struct RouteCall {
   Piece piece;  ///< of the transposed plan
   int64_t& wrong;
 
+  const Plan& over() const { return transposed; }
+  int choice() const {
+    return choice_of(taps ? Verb::place : Verb::route, dtype_of<T>(), y ? 1 : 0);
+  }
   int64_t tile() const { return images_per_tile<T>(plan, piece.i1 - piece.i0); }
   int64_t by_strips(StripWay way, int64_t group) const {
     wrong = route_by_strips<T>(plan, transposed, x, y, g, taps, dx, piece, way, group);
@@ -552,41 +647,34 @@ struct RouteCall {
 };
 
 template <class T>
-struct PlaceWide : PlainRow<Schedule::follow_taps> {
-  bool when(const RouteCall<T>& c) { return needs_wide_taps(c.plan); }
-  int64_t run(const RouteCall<T>& c) {
-    c.wrong = scatter_given(c.plan, c.transposed, static_cast<const uint32_t*>(c.taps), c.g, c.dx,
-                            c.piece);
-    return c.piece.h1;
-  }
-};
-
-template <class T>
-struct PlaceFollow : PlainRow<Schedule::follow_taps> {
-  bool when(const RouteCall<T>& c) {
-    return !can_gather(c.plan, c.transposed) || follows_single_taps(c.plan);
-  }
-  int64_t run(const RouteCall<T>& c) {
-    c.wrong = scatter_given(c.plan, c.transposed, static_cast<const uint8_t*>(c.taps), c.g, c.dx,
-                            c.piece);
-    return c.piece.h1;
-  }
-};
-
-template <class T>
 struct PlaceTile : PlainRow<Schedule::transposed_tile> {
-  bool when(const RouteCall<T>& c) { return c.tile() > 1; }
+  bool when(const RouteCall<T>& c) {
+    return can_gather_given(c.plan, c.transposed) && c.tile() > 1;
+  }
   int64_t run(const RouteCall<T>& c) { return c.by_strips(StripWay::gather_given, c.tile()); }
 };
 
 template <class T>
 struct PlaceDirect : PlainRow<Schedule::direct> {
-  bool when(const RouteCall<T>&) { return true; }
+  bool when(const RouteCall<T>& c) { return can_gather_given(c.plan, c.transposed); }
   int64_t run(const RouteCall<T>& c) { return c.by_strips(StripWay::gather_given, 1); }
 };
 
 template <class T>
-using PlaceTable = ScheduleTable<PlaceWide<T>, PlaceFollow<T>, PlaceTile<T>, PlaceDirect<T>>;
+struct PlaceFollow : PlainRow<Schedule::follow_taps> {
+  bool when(const RouteCall<T>&) { return true; }
+  int64_t run(const RouteCall<T>& c) {
+    const auto follow = [&](const auto* taps) {
+      return scatter_given(c.plan, c.transposed, taps, c.g, c.dx, c.piece);
+    };
+    c.wrong = needs_wide_taps(c.plan) ? follow(static_cast<const uint32_t*>(c.taps))
+                                      : follow(static_cast<const uint8_t*>(c.taps));
+    return c.piece.h1;
+  }
+};
+
+template <class T>
+using PlaceTable = ScheduleTable<PlaceTile<T>, PlaceDirect<T>, PlaceFollow<T>>;
 
 // ---- route
 
@@ -595,8 +683,10 @@ struct RouteImages : PlainRow<Schedule::image_scatter> {
   bool when(const RouteCall<T>& c) {
     const Piece p = c.piece;
     const bool images = p.h0 == 0 && p.h1 == c.plan.axis[0].n && p.i1 - p.i0 >= kLanes<T>;
-    return !c.y && images && images_per_scatter<T>(c.plan) && !windows_are_dense(c.plan) &&
-           can_gather(c.plan, c.transposed) && !(has_keys<T> && slides_over_keys(c.plan));
+    if (c.y || !images || !images_per_scatter<T>(c.plan)) return false;
+    const bool pays = c.plan.only == Schedule::image_scatter ||
+                      !(windows_are_dense(c.plan) || (has_keys<T> && slides_over_keys(c.plan)));
+    return pays && can_gather(c.plan, c.transposed);
   }
   int64_t run(const RouteCall<T>& c) {
     c.wrong = scatter_images(c.plan, c.x, c.g, c.dx, c.piece.i0, c.piece.i1,
@@ -607,7 +697,7 @@ struct RouteImages : PlainRow<Schedule::image_scatter> {
 
 template <class T>
 struct RouteSliding : PlainRow<Schedule::sliding, has_keys<T>> {
-  bool when(const RouteCall<T>& c) { return !c.y && !c.plan.plain && slides_over_keys(c.plan); }
+  bool when(const RouteCall<T>& c) { return !c.y && slides_over_keys(c.plan); }
   int64_t run(const RouteCall<T>& c) {
     return c.by_strips(StripWay::scatter_slid, long_rows(c.plan) ? 1 : c.tile());
   }
@@ -648,7 +738,10 @@ template <class T>
 struct RouteBand : PlainRow<Schedule::padded_band, has_row_schedules<T>> {
   [[gnu::noinline]] bool when(const RouteCall<T>& c) {
     const Piece p = c.piece;
-    if (c.y || !windows_are_dense(c.plan) || slides_over_keys(c.plan)) return false;
+    if (c.y) return false;
+    if (c.plan.only != Schedule::padded_band &&
+        (!windows_are_dense(c.plan) || slides_over_keys(c.plan)))
+      return false;
     if (p.h0 != 0 || p.h1 != c.plan.axis[0].n) return false;
     if (!fills_vector(c.plan.last(), kLanes<T>) || !fills_vector(c.transposed.last(), kLanes<T>))
       return false;
@@ -662,7 +755,7 @@ struct RouteBand : PlainRow<Schedule::padded_band, has_row_schedules<T>> {
     route_by_padded_band<T>(c.plan, c.transposed, *bands, c.x, c.g, c.dx, c.piece, [&](Piece p) {
       RouteCall<T> items = c;
       items.piece = p;
-      RouteStripTable<T>::run(items);
+      RouteStripTable<T>::run_rest(items);
     });
     return c.piece.h1;
   }
@@ -675,6 +768,25 @@ template <class T>
 using RouteTable = ScheduleTable<RouteBand<T>, Below<RouteStripTable<T>>>;
 
 // ---- the choice without the call
+
+/// Return the schedules that a verb has for a type, a bit for each.
+template <class T>
+[[gnu::cold]] uint32_t schedules_of(Verb verb) {
+  using Bits = typename UintOf<sizeof(T)>::type;
+  switch (verb) {
+    case Verb::fold: return FoldTable<T>::names();
+    case Verb::spread: return SpreadTable<T, false>::names();
+    case Verb::select: return SelectTable<T>::names();
+    case Verb::recall: return RecallTable<T>::names();
+    case Verb::near: return NearTable<T>::names();
+    case Verb::choose: return ChooseTable<T, uint8_t>::names();
+    case Verb::pick: return PickTable<Bits, uint8_t>::names();
+    case Verb::place: return PlaceTable<T>::names();
+    case Verb::route: return RouteTable<T>::names();
+    case Verb::argmax: return 1u << static_cast<int>(Schedule::direct);
+    default: return 1u << static_cast<int>(Schedule::follow_taps);
+  }
+}
 
 /// Return the schedule of a verb on a piece. `rule`: Mean, Share or Start. `verify`: route checks
 /// y.

@@ -32,6 +32,7 @@ template <class T>
 Verbs make() {
   Verbs v{};
   v.schedule = choose_schedule<T>;
+  v.schedules = schedules_of<T>;
   if constexpr (folds<T>)
     v.fold = [](const Plan& plan, const Arrays& a, Mean mean, Piece p) {
       FoldCall<T> call{plan, {{in<T>(a.x)}, {}, out<T>(a.out), exceeds_cache<T>(plan)}, mean, p};
