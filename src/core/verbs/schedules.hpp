@@ -57,13 +57,17 @@ template <class... Rows>
 struct ScheduleTable {
   using Indices = std::index_sequence_for<Rows...>;
 
+  /// True if some row derives geometry, which takes longer than to remember the choice.
+  static constexpr bool remembers = ((Rows::exists && !std::is_empty_v<Rows>) || ...);
+
   /// Run a call; this moves the start of its piece. A row returns the first cell of the first axis
   /// that it leaves to the rows below it.
   template <class Call>
   static void run(Call& call) {
-    run_rows<0>(call, known_row(call), Indices{});
+    if constexpr (remembers) run_rows<0>(call, known_row(call), Indices{});
+    else run_rest(call);
   }
-  /// Run a part of a call that another row leaves to this table.
+  /// Run a call, or a part of it that another row leaves to this table, without asking the plan.
   template <class Call>
   static void run_rest(Call& call) {
     run_rows<0>(call, KnownRow{}, Indices{});
@@ -146,6 +150,7 @@ struct ScheduleTable {
 template <class T>
 struct Below {
   using Table = T;
+  static constexpr bool exists = true;
 };
 
 /// The base of a row: its name, true if the row exists for a type, and true if the row below it

@@ -47,8 +47,8 @@ def _find_call(what: str, args: tuple[Any, ...], given: dict[str, Any]) -> Calla
 
     >>> _find_call("avg f64 x=1x3x3x1 k=2x2 s=1x1", (), {})().shape
     (1, 2, 2, 1)
-    >>> _find_call("max_pool", ((1, 4, 4, 1),), {"window": 2})().shape
-    (1, 2, 2, 1)
+    >>> _find_call("max_pool", ((4, 6),), {"window": 2})().shape
+    (2, 3)
     """
     if "=" in what:
         name, drawn = draw_call(parse(what))
@@ -65,7 +65,7 @@ def _find_call(what: str, args: tuple[Any, ...], given: dict[str, Any]) -> Calla
 
 
 def _zeros(what: str, name: str, given: Any) -> Any:
-    """Return zeros of a shape; any other argument as it is."""
+    """Return zeros of a shape; return any other argument unchanged."""
     if not isinstance(given, tuple) or not all(isinstance(n, int) and n >= 0 for n in given):
         return given
     afford(ArgumentErrors(what), name, math.prod(given) * 5, f"an input of shape {list(given)}")
