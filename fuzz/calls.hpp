@@ -43,27 +43,6 @@ struct Result {
   int64_t wrong = -1;
 };
 
-enum class Verb : int {
-  fold,
-  spread,
-  near,
-  select,
-  argmax,
-  route,
-  recall,
-  gather,
-  scatter,
-  choose,
-  pick,
-  place,
-  count
-};
-inline const char* name_of(Verb verb) {
-  constexpr const char* names[] = {"fold",   "spread", "near",    "select", "argmax", "route",
-                                   "recall", "gather", "scatter", "choose", "pick",   "place"};
-  return names[static_cast<int>(verb)];
-}
-
 /// Everything but the way in which it is called.
 struct Call {
   Shape shape;
@@ -155,6 +134,9 @@ inline Result run(const Verbs& verbs, const Call& c, const OwnedPlan& owned, Cut
   a.out_index = r.index.get();
   const Plan &f = owned.forward(), &t = owned.transposed();
   FirstWrong wrong;
+  if (c.source && c.dest && c.verb != Verb::gather && c.verb != Verb::scatter)  // reads no array
+    verbs.schedule(f, t, c.verb, c.rule, c.given,
+                   Piece{0, f.outer, 0, (forward(c.verb) ? f : t).axis[0].m});
   switch (c.verb) {
     case Verb::fold: in_pieces(f, how, [&](Piece p) { verbs.fold(f, a, Mean(c.rule), p); }); break;
     case Verb::spread:

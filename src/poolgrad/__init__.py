@@ -10,6 +10,7 @@ from ._windows.sliding import edges, reach, sliding_axis, whole
 from .config import __version__, config, get_num_threads, set_kept_memory, set_num_threads, show_config, threads
 
 if TYPE_CHECKING:
+    from ._cli.trial import _find_call as _find_call
     from ._explain.explain import explain
     from ._explain.plot import show
     from ._pooling.adaptive_global import (
@@ -46,6 +47,7 @@ _LATER = {
     "_explain.plot": ("show",),
     "_pooling.taps": ("Taps", "picking", "unpool", "unpooling"),
     "_explain.explain": ("explain",),
+    "_cli.trial": ("_find_call",),
 }
 
 

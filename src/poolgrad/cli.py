@@ -20,6 +20,7 @@ from ._ops import problem
 from ._ops.dtypes import short
 from ._ops.files import arguments, closest, describe, find, save
 from ._ops.table import OPS, REQUIRED, Kind, Op
+from .config import core_calls, schedule_reason
 from .graph import commands as pages
 from .studio import command as studio
 
@@ -149,6 +150,7 @@ def _try_options(parser: Parser) -> None:
     parser.add_argument("--data", type=int, default=0, metavar="SEED", help="draw other data (default 0)")
     parser.add_argument("--real", action="store_true", help="draw real numbers instead of small integers")
     parser.add_argument("--no-check", action="store_true", help="do not compare with the reference, which is slow")
+    parser.add_argument("--why", action="store_true", help="tell which schedules of the core run it, and why")
 
 
 def _try(options: Options) -> int:
@@ -165,6 +167,8 @@ def _try(options: Options) -> int:
     mine, took = _timed(getattr(raw_ops, name), given)
     for key, array in _outputs(op, mine).items():
         print(f"-> {key}: {describe(array)}\n{_glimpse(array, asked.layout)}")
+    if options.why:
+        _explain_schedules(lambda: getattr(raw_ops, name)(**given))
     if options.no_check:
         print(f"{took:.3f} ms")
         return 0
@@ -173,6 +177,15 @@ def _try(options: Options) -> int:
     verdict = f"DIFFERS from the reference in {', '.join(wrong)}" if wrong else "the same bits as the reference"
     print(f"{took:.3f} ms, {verdict} ({slow:.1f} ms)")
     return 1 if wrong else 0
+
+
+def _explain_schedules(run: Callable[[], object]) -> None:
+    """Print the core's calls, each with its schedules and the reason for them."""
+    for call in core_calls(run):
+        shapes = " -> ".join("x".join(map(str, shape)) for shape in (call.source, call.dest))
+        print(f"{call.verb} {call.dtype} {shapes}: {call.schedule or 'nothing: there are no cells'}")
+        for schedule in filter(None, call.schedule.split("+")):
+            print(f"  {schedule}: {schedule_reason(schedule)}")
 
 
 def _timed(function: Callable[..., Any], given: dict[str, Any]) -> tuple[Any, float]:
@@ -236,6 +249,7 @@ poolgrad run page.json -o arrays.npz
 poolgrad run page.json placeholder=x.npy""",
     "try": f"""
 poolgrad try "max f32 nhwc x=2x9x9x5 k=3x3 s=2x2 pad=same grad"
+poolgrad try --why "avg f16 nchw x=1x64x56x56 k=3x3"
 poolgrad try "favg f64 x=1x8x8x1 ratio=1.5x1.5 overlapping seed=7"
 
 {problem.__doc__}""",

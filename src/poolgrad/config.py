@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -208,6 +210,128 @@ def show_config() -> None:
     """
     for name, value in config().items():
         print(f"{name:18} {value}")
+
+
+class CoreCall(NamedTuple):
+    """A call of a verb of the core, and the names of the schedules that ran it, joined by "+"."""
+
+    verb: str
+    dtype: np.dtype[Any]
+    source: tuple[int, ...]
+    dest: tuple[int, ...]
+    schedule: str
+
+
+def core_calls(run: Callable[[], object]) -> list[CoreCall]:
+    """Run a function; return the calls of the core that it makes in this thread.
+
+    Parameters
+    ----------
+    run : callable
+        A function without arguments.
+
+    Returns
+    -------
+    list of CoreCall
+        In the order of the calls.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import poolgrad as pg
+    >>> [call.verb for call in core_calls(lambda: pg.avg_pool(np.ones((1, 4, 4, 1)), 2))]
+    ['fold']
+    """
+    calls: list[Any] = []
+    before = _core.watch(calls)
+    try:
+        run()
+    finally:
+        _core.watch(before)
+    return [CoreCall(*call) for call in calls]
+
+
+def schedule_reason(name: str) -> str:
+    """Return a sentence that says when the core chooses a schedule.
+
+    Parameters
+    ----------
+    name : str
+        The name of a schedule.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    ValueError
+        If there is no schedule of that name.
+
+    Examples
+    --------
+    >>> schedule_reason("global")
+    'one window covers a whole image'
+    """
+    reasons = _core.schedules()
+    if name not in reasons:
+        raise ValueError(f"schedule_reason: name: got {name!r}, wanted one of {', '.join(reasons)}")
+    return reasons[name]
+
+
+def schedule(call: str | Callable[..., object], /, *args: Any, **kwargs: Any) -> dict[str, str]:
+    """Return the schedules by which the core runs a call.
+
+    A schedule is a way through the core, such as ``direct`` or ``sliding``. All have the same bits; they differ in speed. The answer
+    depends on the shapes, the dtype, the processor and the number of threads. The function runs the call to find it.
+
+    Parameters
+    ----------
+    call : str or callable
+        A problem line, as for ``poolgrad try``; the name of an op or of a pool; or any function.
+    *args, **kwargs
+        The arguments of an op, a pool or a function. For an op or pool by name, a tuple in the place of an array stands for zeros of that
+        shape, of dtype float32.
+
+    Returns
+    -------
+    dict of str to str
+        For each verb of the core that ran, the name of its schedule. Several names are joined by "+"; a call without cells has none.
+
+    Raises
+    ------
+    TypeError
+        If `call` is neither a text nor callable.
+    ValueError
+        If there is no op or pool of that name, or the line is not a problem.
+
+    See Also
+    --------
+    schedule_reason : Say when a schedule is chosen.
+
+    Examples
+    --------
+    >>> import poolgrad as pg
+    >>> pg.config.schedule("max f32 nhwc x=2x20x20x64 k=3x3 s=2x2")
+    {'select': 'direct'}
+    >>> pg.config.schedule("avg_pool", (80, 80), 31, stride=1)
+    {'fold': 'sliding'}
+    """
+    if isinstance(call, str):
+        import poolgrad
+
+        run = poolgrad._find_call(call, args, kwargs)
+    elif callable(call):
+        run = partial(call, *args, **kwargs)
+    else:
+        raise TypeError(f"schedule: call: got {type(call).__name__}, wanted a problem line, a name or a function")
+    found: dict[str, dict[str, None]] = {}
+    for made in core_calls(run):
+        found.setdefault(made.verb, {}).update(dict.fromkeys(filter(None, made.schedule.split("+"))))
+    return {verb: "+".join(names) for verb, names in found.items()}
+
+
+config.schedule = schedule  # type: ignore[attr-defined]  # the package's `config` is the function, not this module
 
 
 def _default_kept_memory() -> float:

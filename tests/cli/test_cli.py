@@ -202,6 +202,15 @@ def test_try_shows_the_call_and_agrees_with_the_reference(capsys: pytest.Capture
     assert "the same bits as the reference" in out
 
 
+def test_try_tells_the_schedules_of_the_core_and_their_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["try", "--why", "max f32 x=2x9x9x64 k=3x3 s=2x2 grad"]) == 0
+    out = capsys.readouterr().out
+    reason = "inner elements fill vectors, or no other way fits: visit every cell of each window"
+    assert f"route float32 2x9x9x64 -> 2x4x4x64: direct\n  direct: {reason}\n" in out
+    assert main(["try", "--why", "max f32 x=2x9x9x2 k=3x3 s=2x2 argmax grad"]) == 0
+    assert "scatter float32 2x4x4x2 -> 2x9x9x2: follow_taps\n" in capsys.readouterr().out
+
+
 def test_try_ends_with_1_where_the_kernel_is_wrong(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

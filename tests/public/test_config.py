@@ -5,7 +5,8 @@ import pytest
 from support import python
 
 import poolgrad
-from poolgrad.config import set_kept_memory
+from poolgrad import _core
+from poolgrad.config import schedule_reason, set_kept_memory
 
 
 def test_the_number_is_restored_after_the_block_even_after_an_error():
@@ -76,3 +77,63 @@ def test_no_more_memory_is_kept_than_was_allowed():
     done = python("-c", KEPT)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) <= 16
+
+
+# ---- schedules
+
+
+def test_a_call_tells_the_schedules_that_run_it():
+    ask = poolgrad.config.schedule
+    assert ask("max f32 x=2x20x20x64 k=3x3 s=2x2") == {"select": "direct"}
+    assert ask("avg f32 x=1x80x80x8 k=31x31 s=1x1 grad") == {"spread": "sliding"}
+    assert ask("MaxPool", (1, 8, 8, 64), [1, 2, 2, 1], [1, 2, 2, 1], "VALID") == {"select": "direct"}
+    strides = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}
+    asked = ask("MaxPoolGrad", orig_input=(1, 8, 8, 64), orig_output=(1, 4, 4, 64), grad=(1, 4, 4, 64), **strides)
+    assert asked == {"route": "direct"}
+    assert ask("avg_pool", (8, 80, 80), 31, stride=1, axes=(1, 2)) == {"fold": "sliding"}
+    assert ask("avg_pool", x=np.zeros((80, 80), np.float16), window=31, stride=1) == {"fold": "sliding"}
+    assert ask(lambda: None) == {}
+
+
+def test_a_function_tells_the_schedules_of_all_its_calls_and_of_no_other():
+    x = np.zeros((1, 80, 80, 64), np.float32)
+
+    def inner() -> None:
+        assert ask(lambda: poolgrad.avg_pool(x, 2, axes=(1, 2))) == {"fold": "direct"}
+
+    def outer() -> None:
+        poolgrad.avg_pool(x, 31, stride=1, axes=(1, 2))
+        inner()
+
+    ask = poolgrad.config.schedule
+    assert ask(outer) == {"fold": "sliding"}
+    poolgrad.avg_pool(x, 2, axes=(1, 2))
+    assert ask(lambda: [poolgrad.avg_pool(x, k, stride=1, axes=(1, 2)) for k in (31, 2, 31)]) == {
+        "fold": "sliding+direct"
+    }
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        ("max x=1x4x4x1 k=2y2", ValueError, "column 15"),
+        ("MaxPol", ValueError, "did you mean 'MaxPool'"),
+        ("no_pool", ValueError, "there is no op"),
+        (3, TypeError, "schedule: call: got int"),
+    ],
+)
+def test_a_schedule_of_nothing_is_refused(call, error, words):
+    with pytest.raises(error, match=words):
+        poolgrad.config.schedule(call)
+
+
+def test_an_error_of_the_call_ends_the_record():
+    with pytest.raises(ZeroDivisionError):
+        poolgrad.config.schedule(lambda: 1 // 0)
+    assert _core.watch(None) is None
+
+
+def test_every_schedule_has_a_reason():
+    assert all(schedule_reason(name) == reason != "" for name, reason in _core.schedules().items())
+    with pytest.raises(ValueError, match=r"^schedule_reason: name: got 'none', wanted one of sliding, "):
+        schedule_reason("none")

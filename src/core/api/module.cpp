@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
+#include <utility>
 
 #include "api/arrays.hpp"
 #include "api/foreign.hpp"
@@ -39,6 +41,146 @@ void require_verb(const void* verb) {
   if (!verb) throw nb::type_error("x: this verb does not exist for its dtype");
 }
 
+// ---- schedules: ask for the one that runs a call, refuse a call that a bound plan cannot run
+
+/// A call, as far as the choice of its schedule goes.
+struct Choice {
+  const OwnedPlan& plan;
+  Verb verb;
+  Dtype dtype;
+  int rule = 0;
+  bool verify = false;  ///< route checks y
+
+  const Plan& over() const {
+    const bool back = verb == Verb::spread || verb == Verb::near || verb == Verb::route ||
+                      verb == Verb::place;
+    return back ? plan.transposed() : plan.forward();
+  }
+  /// Return the schedules that run the pieces of the call, cut as they would be now, if it is bound
+  /// to `only`. A call without cells has none.
+  std::vector<Schedule> found(Schedule only) const {
+    const Verbs* const verbs = level->verbs(dtype);
+    const bool follows = verb == Verb::pick || verb == Verb::place;
+    const int64_t cells = follows ? std::max(plan.source_size(), plan.dest_size())
+                                  : plan.source_size();
+    Plan forward = plan.forward(), transposed = plan.transposed();
+    forward.only = transposed.only = only;
+    const Cuts cuts = cut_call(over(), cells * kItemBytes[static_cast<int>(dtype)],
+                               follows && follows_single_taps(forward));
+    std::vector<Schedule> all;
+    for (int64_t task = 0; work_of(over()) && task < cuts.tasks(); ++task) {
+      const Schedule one =
+          verbs->schedule(forward, transposed, verb, rule, verify, cuts.piece(over(), task));
+      if (std::find(all.begin(), all.end(), one) == all.end()) all.push_back(one);
+    }
+    return all;
+  }
+  /// Return true if a schedule runs every piece.
+  bool can_run(Schedule one) const {
+    const std::vector<Schedule> all = found(one);
+    return all.empty() || (all.size() == 1 && all[0] == one);
+  }
+  /// Return the names of the schedules that run the call, joined by "+" if its pieces differ.
+  std::string names() const {
+    std::string text;
+    for (const Schedule one : found(plan.forward().only))
+      text += (text.empty() ? "" : "+") + std::string(name_of(one));
+    return text;
+  }
+  /// Return the names of all schedules that can run the call.
+  std::vector<const char*> able() const {
+    std::vector<const char*> names;
+    for (int i = 0; i < kSchedules; ++i)
+      if (level->verbs(dtype)->schedules(verb) >> i & 1 && can_run(Schedule(i)))
+        names.push_back(name_of(Schedule(i)));
+    return names;
+  }
+
+ private:
+  static constexpr int64_t kItemBytes[] = {2, 2, 4, 8, 1, 1, 2, 2, 4, 4, 8, 8};  // by Dtype
+};
+
+/// The list that receives the calls of a thread, if someone asks for them.
+thread_local PyObject* watched = nullptr;
+std::atomic<int> watchers{0};
+
+[[gnu::noinline, gnu::cold]] void append_call(Verb verb, nb::handle like, nb::handle source,
+                                              nb::handle dest, const std::string& names) {
+  nb::borrow<nb::list>(watched).append(
+      nb::make_tuple(name_of(verb),
+                     nb::borrow(reinterpret_cast<PyObject*>(
+                         PyArray_DESCR(reinterpret_cast<PyArrayObject*>(like.ptr())))),
+                     source, dest, names.c_str()));
+}
+
+nb::object as_tuple(const std::vector<int64_t>& shape) {
+  nb::list sizes;
+  for (const int64_t size : shape) sizes.append(size);
+  return nb::steal(PyList_AsTuple(sizes.ptr()));
+}
+
+[[gnu::noinline, gnu::cold]] void announce_slowly(const Choice& call, nb::handle like) {
+  const Schedule only = call.plan.forward().only;
+  if (only != kAnySchedule && !call.can_run(only)) {
+    std::string text = std::string(name_of(call.verb)) + ": schedule: got " + name_of(only) +
+                       ", which cannot run this call, wanted";
+    const char* join = " ";
+    for (const char* const name : call.able()) text += std::exchange(join, " or ") + std::string(name);
+    throw nb::value_error(text.c_str());
+  }
+  if (watched)
+    append_call(call.verb, like, as_tuple(call.plan.source_shape), as_tuple(call.plan.dest_shape),
+                call.names());
+}
+
+/// Tell whoever watches this thread of a call. Refuse it if its plan is bound to a schedule that
+/// cannot run it.
+void announce(const OwnedPlan& plan, Verb verb, nb::handle like, Dtype dtype, int rule = 0,
+              bool verify = false) {
+  if (watchers.load(std::memory_order_relaxed) == 0 && plan.forward().only == kAnySchedule) return;
+  announce_slowly({plan, verb, dtype, rule, verify}, like);
+}
+
+/// Do the same for a verb without a plan.
+void announce_indexed(Verb verb, nb::handle like, nb::handle out) {
+  if (watchers.load(std::memory_order_relaxed) == 0 || !watched) return;
+  append_call(verb, like, like.attr("shape"), out.attr("shape"), name_of(Schedule::follow_taps));
+}
+
+/// Append the calls of this thread to a list from now on: (verb, dtype, source, dest, schedule).
+/// Return the list that received them before, or None.
+nb::object watch(nb::handle list) {
+  if (!list.is_none() && !PyList_Check(list.ptr())) throw nb::type_error("list: not a list");
+  const nb::object before = watched ? nb::steal(watched) : nb::none();
+  watchers += !list.is_none() - (watched != nullptr);
+  watched = list.is_none() ? nullptr : nb::borrow(list).release().ptr();
+  return before;
+}
+
+/// Find a verb that takes a plan by its name.
+Verb verb_of(const char* name) {
+  for (int v = 0; v < static_cast<int>(Verb::count); ++v)
+    if (std::strcmp(name, name_of(Verb(v))) == 0 && Verb(v) != Verb::gather &&
+        Verb(v) != Verb::scatter)
+      return Verb(v);
+  throw nb::value_error("verb: unknown");
+}
+
+Choice choice(const OwnedPlan& plan, const char* name, nb::handle like, int rule, bool verify) {
+  if (!PyArray_Check(like.ptr())) throw nb::type_error("like: not a NumPy array");
+  const Dtype dtype = dtype_of(reinterpret_cast<PyArrayObject*>(like.ptr()), "like");
+  const Verb verb = verb_of(name);
+  const Verbs* verbs = level->verbs(dtype);
+  if (verb == Verb::fold) require_verb(reinterpret_cast<const void*>(verbs->fold));
+  if (verb == Verb::spread) require_verb(reinterpret_cast<const void*>(verbs->spread));
+  const int rules = verb == Verb::fold     ? 6
+                    : verb == Verb::spread ? 4
+                    : verb == Verb::select ? 3
+                                           : 1;
+  if (rule < 0 || rule >= rules) throw nb::value_error("rule: unknown");
+  return {plan, verb, dtype, rule, verify};
+}
+
 nb::object fold(const OwnedPlan& plan, int mean, nb::handle x, nb::handle given) {
   const nb::object y = given_or_new(given, plan.dest_shape, x, "x");
   const Checked in = check(x, "x", plan.source_size(), false),
@@ -51,6 +193,7 @@ nb::object fold(const OwnedPlan& plan, int mean, nb::handle x, nb::handle given)
   Arrays a;
   a.x = in.data;
   a.out = out.data;
+  announce(plan, Verb::fold, x, in.dtype, mean);
   in_pieces(plan.forward(), in.bytes,
             [&](Piece p) { verbs->fold(plan.forward(), a, Mean(mean), p); });
   return y;
@@ -70,6 +213,7 @@ nb::object spread(const OwnedPlan& plan, int share, bool reversed, nb::handle g,
   Arrays a;
   a.g = in.data;
   a.out = out.data;
+  announce(plan, Verb::spread, g, in.dtype, share);
   in_pieces(plan.transposed(), out.bytes,
             [&](Piece p) { verbs->spread(plan.transposed(), a, Share(share), reversed, p); });
   return dx;
@@ -80,6 +224,7 @@ struct ThreeArrays {
   Arrays arrays;
   const Verbs* verbs;
   int64_t bytes;
+  Dtype dtype;
 };
 
 ThreeArrays three_arrays(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle g,
@@ -92,7 +237,7 @@ ThreeArrays three_arrays(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::
   same_type(cx, co, "out");
   reject_overlap(co, cx);
   reject_overlap(co, cg);
-  ThreeArrays r{{}, level->verbs(cx.dtype), cx.bytes};
+  ThreeArrays r{{}, level->verbs(cx.dtype), cx.bytes, cx.dtype};
   r.arrays.x = cx.data;
   r.arrays.g = cg.data;
   r.arrays.out = co.data;
@@ -110,6 +255,7 @@ nb::object near(const OwnedPlan& plan, double eps, nb::handle x, nb::handle y, n
   const nb::object dx = given_or_new(given, plan.source_shape, x, "x");
   if (y.is_none()) throw nb::type_error("y: not a NumPy array");
   const ThreeArrays t = three_arrays(plan, x, y, g, dx, true, false);
+  announce(plan, Verb::near, x, t.dtype);
   in_pieces(plan.transposed(), t.bytes,
             [&](Piece p) { t.verbs->near(plan.transposed(), t.arrays, eps, p); });
   return dx;
@@ -120,6 +266,7 @@ nb::object recall(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle 
   const nb::object out = given_or_new(given, plan.dest_shape, x, "x");
   if (y.is_none()) throw nb::type_error("y: not a NumPy array");
   const ThreeArrays t = three_arrays(plan, x, y, v, out, false, true);
+  announce(plan, Verb::recall, x, t.dtype);
   in_pieces(plan.forward(), t.bytes,
             [&](Piece p) { t.verbs->recall(plan.forward(), t.arrays, p); });
   return out;
@@ -131,6 +278,7 @@ nb::object route(const OwnedPlan& owned, nb::handle x, nb::handle y, nb::handle 
   const nb::object dx = given_or_new(given, owned.source_shape, x, "x");
   const ThreeArrays t = three_arrays(owned, x, y, g, dx, true, false);
   FirstWrong wrong;
+  announce(owned, Verb::route, x, t.dtype, 0, t.arrays.y != nullptr);
   in_pieces(owned.transposed(), t.bytes, [&](Piece p) {
     wrong.report(t.verbs->route(owned.forward(), owned.transposed(), t.arrays, p));
   });
@@ -150,6 +298,7 @@ nb::object select_best(const OwnedPlan& plan, int start, nb::handle x, nb::handl
   Arrays a;
   a.x = in.data;
   a.out = out.data;
+  announce(plan, Verb::select, x, in.dtype, start);
   const auto run = [&](Piece p) { verbs->select(plan.forward(), a, Start(start), p); };
   return in_pieces_of(plan.forward(), verbs, in, nan_free, run) ? y : nb::none();
 }
@@ -195,6 +344,7 @@ void argmax(const OwnedPlan& plan, int64_t modulo, nb::handle x, nb::handle y, n
   a.x = in.data;
   a.out = out.data;
   a.out_index = where.data;
+  announce(plan, Verb::argmax, x, in.dtype);
   in_pieces(plan.forward(), in.bytes,
             [&](Piece p) { verbs->argmax(plan.forward(), a, wide, modulo, p); });
 }
@@ -229,6 +379,7 @@ bool choose(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle taps, 
   a.x = in.data;
   a.out = out.data;
   a.out_index = where.data;
+  announce(plan, Verb::choose, x, in.dtype);
   return in_pieces_of(plan.forward(), verbs, in, nan_free,
                       [&](Piece p) { verbs->choose(plan.forward(), a, p); });
 }
@@ -252,6 +403,7 @@ nb::object follow(const OwnedPlan& plan, nb::handle v, nb::handle taps, nb::hand
   a.index = where.data;
   a.out = out.data;
   FirstWrong wrong;
+  announce(plan, back ? Verb::place : Verb::pick, v, in.dtype);
   in_pieces(
       back ? plan.transposed() : plan.forward(), std::max(in.bytes, out.bytes),
       [&](Piece p) {
@@ -296,6 +448,7 @@ Indexed indexed(int64_t items, nb::handle v, nb::handle index, nb::handle out, b
 
 int64_t gather(int64_t items, bool absolute, nb::handle v, nb::handle index, nb::handle out) {
   const Indexed k = indexed(items, v, index, out, false);
+  announce_indexed(Verb::gather, v, out);
   if (k.total == 0 && k.m == 0) return -1;  // any number of items divides nothing
   constexpr int64_t kCells = 1 << 15;
   const int64_t cells = items * k.m;
@@ -317,6 +470,7 @@ int64_t scatter(int64_t items, bool absolute, nb::handle g, nb::handle index, nb
                 bool once) {
   constexpr int64_t kMostSums = 1 << 23;
   const Indexed k = indexed(items, g, index, out, true);
+  announce_indexed(Verb::scatter, g, out);
   if (k.total == 0 && k.m == 0) return -1;
   const int threads = k.bytes < kWorthThreads ? 1 : thread_limit.load();
   once = once && k.half;
@@ -356,7 +510,19 @@ ParentData parent_of(nb::handle given) {
 }
 
 nb::object make_plan(nb::handle source, nb::handle dest, int64_t outer, int64_t inner,
-                     nb::handle axes, bool plain) {
+                     nb::handle axes, nb::handle bound) {
+  const bool plain = bound.ptr() == Py_True;
+  Schedule only = kAnySchedule;
+  if (PyUnicode_Check(bound.ptr())) {
+    const char* const name = PyUnicode_AsUTF8(bound.ptr());
+    if (!name) throw nb::python_error();
+    only = schedule_of(name);
+    if (only == kAnySchedule)
+      throw nb::value_error(("schedule: got " + std::string(name) + ", wanted a name of schedules()")
+                                .c_str());
+  } else if (!bound.is_none() && !PyBool_Check(bound.ptr())) {
+    throw nb::type_error("schedule: must be a name, None, or True for the simplest way");
+  }
   struct Given {
     int64_t n;
     Borrowed start, stop, span;
@@ -383,7 +549,7 @@ nb::object make_plan(nb::handle source, nb::handle dest, int64_t outer, int64_t 
         std::vector<AxisData> data;
         for (const Given& g : list)
           data.push_back({g.n, copied(g.start), copied(g.stop), copied(g.span), g.parent});
-        plan = std::make_unique<OwnedPlan>(outer, inner, std::move(data), plain);
+        plan = std::make_unique<OwnedPlan>(outer, inner, std::move(data), plain, only);
       });
     });
   } catch (const std::bad_alloc&) {
@@ -441,7 +607,7 @@ NB_MODULE(_inner, m) {
   });
   PlanObject::make_type();
   m.def("Plan", &make_plan, nb::arg("source"), nb::arg("dest"), nb::arg("outer"), nb::arg("inner"),
-        nb::arg("axes"), nb::arg("plain") = false);
+        nb::arg("axes"), nb::arg("schedule").none() = nb::none());
   const auto out = nb::arg("out").none() = nb::none();
   m.def("fold", &fold, nb::arg(), nb::arg(), nb::arg(), out);
   m.def("spread", &spread, nb::arg(), nb::arg(), nb::arg(), nb::arg(), out);
@@ -472,6 +638,37 @@ NB_MODULE(_inner, m) {
   m.def("empty", [](nb::handle shape, nb::handle like) {
     return given_or_new(nb::none(), any_shape(shape, "shape"), like, "like");
   });
+  const auto rule = nb::arg("rule") = 0, verify = nb::arg("verify") = false;
+  m.def(
+      "schedule",
+      [](const OwnedPlan& plan, const char* verb, nb::handle like, int rule, bool verify) {
+        return nb::str(choice(plan, verb, like, rule, verify).names().c_str());
+      },
+      nb::arg(), nb::arg(), nb::arg(), rule, verify);
+  m.def(
+      "able",
+      [](const OwnedPlan& plan, const char* verb, nb::handle like, int rule, bool verify) {
+        nb::list names;
+        for (const char* const name : choice(plan, verb, like, rule, verify).able())
+          names.append(name);
+        return names;
+      },
+      nb::arg(), nb::arg(), nb::arg(), rule, verify);
+  m.def("schedules", [] {
+    nb::dict all;
+    for (int i = 0; i < kSchedules; ++i) all[name_of(Schedule(i))] = reason_for(Schedule(i));
+    return all;
+  });
+  m.def("schedules_of", [](const char* verb, nb::handle like) {
+    if (!PyArray_Check(like.ptr())) throw nb::type_error("like: not a NumPy array");
+    const Dtype dtype = dtype_of(reinterpret_cast<PyArrayObject*>(like.ptr()), "like");
+    nb::list names;
+    const uint32_t rows = level->verbs(dtype)->schedules(verb_of(verb));
+    for (int i = 0; i < kSchedules; ++i)
+      if (rows >> i & 1) names.append(name_of(Schedule(i)));
+    return names;
+  });
+  m.def("watch", &watch, nb::arg().none());
   m.def("gather", &gather);
   m.def("scatter", &scatter, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
         nb::arg("once") = false);

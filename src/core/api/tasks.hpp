@@ -23,11 +23,21 @@ inline int64_t work_of(const Plan& plan) {
   return work;
 }
 
-/// Call f(piece) for all pieces of a destination that is not empty. `item_by_item`: f computes
-/// items one by one, so that any cut between items is free.
-template <class F>
-void piecewise(const Plan& plan, int64_t bytes, StopCheck should_stop, F&& f,
-               bool item_by_item = false) {
+/// The cuts of a call: blocks of items, each cut into ranges of cells of the first axis.
+struct Cuts {
+  int threads;
+  int64_t blocks, cuts;
+
+  int64_t tasks() const { return blocks * cuts; }
+  Piece piece(const Plan& plan, int64_t task) const {
+    const int64_t b = task / cuts, c = task % cuts, cells = plan.axis[0].m;
+    return Piece{plan.outer * b / blocks, plan.outer * (b + 1) / blocks, cells * c / cuts,
+                 cells * (c + 1) / cuts};
+  }
+};
+
+/// Cut a call. `item_by_item`: it computes items one by one, so that any cut between items is free.
+inline Cuts cut_call(const Plan& plan, int64_t bytes, bool item_by_item = false) {
   const int64_t cells = plan.axis[0].m;
   const int threads = bytes < kWorthThreads ? 1 : thread_limit.load();
   // Keep at least 32 items together, because transposed tiles compute neighbours together; then cut
@@ -41,11 +51,16 @@ void piecewise(const Plan& plan, int64_t bytes, StopCheck should_stop, F&& f,
       std::clamp<int64_t>(item_by_item ? plan.outer : plan.outer / 32, 1, wanted);
   const int64_t cuts = std::clamp<int64_t>(
       cells / (2 * longest), 1, ((long_windows ? threads : wanted) + blocks - 1) / blocks);
-  parallel_for(blocks * cuts, threads, should_stop, [&](int64_t task) {
-    const int64_t b = task / cuts, c = task % cuts;
-    f(Piece{plan.outer * b / blocks, plan.outer * (b + 1) / blocks, cells * c / cuts,
-            cells * (c + 1) / cuts});
-  });
+  return {threads, blocks, cuts};
+}
+
+/// Call f(piece) for all pieces of a destination that is not empty.
+template <class F>
+void piecewise(const Plan& plan, int64_t bytes, StopCheck should_stop, F&& f,
+               bool item_by_item = false) {
+  const Cuts cuts = cut_call(plan, bytes, item_by_item);
+  parallel_for(cuts.tasks(), cuts.threads, should_stop,
+               [&](int64_t task) { f(cuts.piece(plan, task)); });
 }
 
 /// Return true if none of n cells is NaN; pass checkpoints.

@@ -8,7 +8,7 @@
 //   windows
 //                 repeat; with a stride above 1 the source row is first sorted by phase
 #pragma once
-#include "loops/taps.hpp"
+#include "loops/when.hpp"
 
 namespace poolgrad::PG_ISA {
 
@@ -198,7 +198,7 @@ class RowRunner {
   }
   /// List windows of up to 32,768 taps, so that the kernels run one loop over them.
   static int64_t most_listed_taps(const Plan& plan) {
-    const int64_t taps = SourceRows::capacity(plan) * plan.last().widest;
+    const int64_t taps = most_taps(plan);
     return taps <= 32768 ? taps : 0;
   }
   /// Number lists uniquely over all runners: a kernel may outlive the runner whose lists it has

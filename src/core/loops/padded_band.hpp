@@ -303,31 +303,15 @@ struct PaddedBand {
   Scratch<int64_t> source, dest;
 };
 
-/// Call run(plan of a band, its first source cell, its first destination cell) for the bands of a
-/// piece until one returns false. Return the first cell that is left. With `one_band`, take nothing
-/// if it takes several bands.
-template <class T, class Run>
-int64_t for_bands(const Plan& plan, Piece p, int buffers, bool one_band, Run&& run) {
-  constexpr int64_t
-      kBandBytes = 128 << 10,
-      kLongRow = 256;  // bytes that stay in cache; cells from which on a row pays for its own loop
-  const Axis& top = plan.axis[0];
-  const int64_t cells = p.h1 - p.h0;
-  if (plan.plain || plan.inner != 1 || cells == 0 || plan.last().m > kLongRow ||
-      top.period > kLongRow || (plan.rank == 1 && cells < top.m))
-    return p.h0;
-  const int64_t bytes = (top.n * plan.source_slab() / top.m * buffers + plan.dest_slab()) *
-                            static_cast<int64_t>(sizeof(Wide<T>)) +
-                        1;
-  const int64_t most = plan.rank == 1 ? cells : kBandBytes / bytes + top.period,
-                bands = (cells + most - 1) / most;
-  if (one_band && bands > 1) return p.h0;
-  const int64_t height = ((cells + bands - 1) / bands + top.period - 1) / top.period * top.period;
-  for (int64_t h = p.h0; h < p.h1; h += height) {
-    const BandPlan part(plan, h, h + height < p.h1 ? h + height : p.h1);
-    if (!run(part.plan, part.from, h)) return h;
-  }
-  return p.h1;
-}
+/// One band of a piece: destination cells [h, end) of the first axis.
+template <class T>
+struct BandOfPiece {
+  BandOfPiece(const Plan& full_plan, Piece p, int64_t h, int64_t end, int buffers)
+      : h0(h), part(full_plan, h, end), band(full_plan, part.plan, p.i1 - p.i0, buffers) {}
+
+  const int64_t h0;    ///< the first destination cell
+  BandPlan part;       ///< its plan, and its first source cell
+  PaddedBand<T> band;  ///< its layout
+};
 
 }  // namespace poolgrad::PG_ISA

@@ -14,10 +14,10 @@ namespace poolgrad::PG_ISA {
 ///                         window 1       [1 2 3]
 ///                         window 2           [3 4 5]
 struct RegularAxis {
-  /// Check every window, if `wanted`.
-  RegularAxis(const Axis& a, int lanes, bool wanted = true)
+  /// Check every window.
+  RegularAxis(const Axis& a, int lanes)
       : axis(a), stride(a.step), period(a.period), cells_per_phase((a.m + period - 1) / period) {
-    if (!wanted || axis.hi - axis.lo <= period || stride > 3) return;
+    if (axis.hi - axis.lo <= period || stride > 3) return;
     const auto inside = [&](int64_t c) { return c < 0 ? 0 : c > axis.n ? axis.n : c; };
     for (int64_t p = 0; p < period; ++p) {
       const int64_t length = width(p);

@@ -15,16 +15,19 @@ class RowPacker {
   static constexpr int V = kLanes<T>;
   static constexpr int64_t round_up(int64_t n) { return (n + V - 1) / V * V; }
 
+  /// Return the elements of a phase that windows read up to `read`.
+  static int64_t phase_size_of(int64_t n, int64_t stride, int64_t pad_left, int64_t read) {
+    return round_up((n + pad_left) / stride + 2 * V > read ? (n + pad_left) / stride + 2 * V
+                                                           : read);
+  }
+
   /// `phase_size`: elements from one phase to the next; computed if 0.
   RowPacker(int64_t n, int64_t stride, int64_t pad_left, int64_t read, W neutral, const T* end,
             int64_t phase_size = 0)
       : n_(n),
         stride_(stride),
         pad_left_(pad_left),
-        phase_size_(phase_size ? phase_size
-                               : round_up((n + pad_left) / stride + 2 * V > read
-                                              ? (n + pad_left) / stride + 2 * V
-                                              : read)),
+        phase_size_(phase_size ? phase_size : phase_size_of(n, stride, pad_left, read)),
         neutral_(neutral),
         end_(end) {
     for (int64_t c = 0; c < stride * V; ++c) mask_[c] = c < n % (stride * V) ? -1 : 0;

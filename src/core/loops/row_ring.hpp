@@ -11,12 +11,9 @@
 #pragma once
 #include "loops/regular_axis.hpp"
 #include "loops/row_packer.hpp"
-#include "loops/taps.hpp"
+#include "loops/when.hpp"
 
 namespace poolgrad::PG_ISA {
-
-/// The most bytes of a ring, so that it stays in cache.
-constexpr int64_t kRingBytes = 512 << 10;
 
 /// The taps of a window: offsets `off` in each of the rows at `rows`.
 struct RowTaps {

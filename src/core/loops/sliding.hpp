@@ -199,9 +199,6 @@ class LineReducer {
   bool unit_step_ = true;  // neighbouring windows are one cell apart and equally long
 };
 
-/// The most bytes of scratch memory for sliding.
-constexpr int64_t kSlideBytes = 448 << 10;
-
 /// Slide over a piece of a plan, tile by tile. read(row, cells) supplies a source row, write(row,
 /// cells) receives a destination row. With `keep_order`, the rows of each lane arrive in order.
 template <class Op>
@@ -381,32 +378,6 @@ class SlidingReducer {
   Scratch<Cell> memory_;
   Cell *ring_[kMaxRank], *begin_[kMaxRank], *slab_, *row_;
 };
-
-/// Return true if sliding is possible and saves work: one step of it costs as much as `step` visits
-/// to a cell. Sums depend on this: all instruction sets, every batch and all parts of an array
-/// decide alike, by the lengths and windows of the whole axes. Axes that are not pooled do not
-/// count.
-inline bool worth_sliding(const Plan& plan, double step) {
-  double visits = 1, passes = 0, read = 1, left = 1;
-  if (plan.rank < 2 || plan.outer * plan.inner == 0) return false;
-  for (int k = 0; k < plan.rank; ++k) {
-    const Whole& whole = plan.axis[k].whole;
-    if (!plan.axis[k].blocks) return false;
-    if (whole.pooled()) left *= static_cast<double>(whole.m);
-  }
-  for (int k = 0; k < plan.rank; ++k) {
-    const Whole& whole = plan.axis[k].whole;
-    if (!whole.pooled()) continue;
-    visits *= static_cast<double>(whole.m * whole.widest);
-    read *= static_cast<double>(whole.n);
-    left /= static_cast<double>(whole.m);
-    passes += read * left;
-  }
-  return passes > 0 && visits > step * passes;
-}
-
-/// Return true if rows fill vectors by themselves; shorter rows use transposed tiles.
-inline bool long_rows(const Plan& plan) { return plan.last().m * plan.inner >= 64; }
 
 template <class T, int Sources, int Partners, class Run>
 void for_rows_or_tiles(const Plan& plan, const RowArrays<T, Sources, Partners>& a, Piece p,

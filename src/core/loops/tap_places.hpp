@@ -6,17 +6,9 @@
 // shift divide exactly. Source: T. Granlund, P. L. Montgomery, "Division by invariant integers
 // using multiplication", PLDI 1994.
 #pragma once
-#include "loops/taps.hpp"
+#include "loops/when.hpp"
 
 namespace poolgrad::PG_ISA {
-
-/// Return true if some window in [j0, j1) is empty.
-inline bool has_empty_window(const Axis& axis, int64_t j0, int64_t j1) {
-  for (int64_t j = j0; j < j1; ++j)
-    if (axis.length(j) == 0) return true;
-  return false;
-}
-inline bool has_empty_window(const Axis& axis) { return has_empty_window(axis, 0, axis.m); }
 
 /// Compute offsets of taps: for one destination row after the other, or for several small items
 /// together. Other threads may write the taps meanwhile: each tap is read once and checked.
@@ -131,8 +123,7 @@ class TapPlaces {
 
   /// Return true if no window is empty or too large, and offsets fit 32 bits.
   bool divides_fast() const {
-    bool may = !plan_.plain && SourceRows::capacity(plan_) * plan_.last().widest <= kMost &&
-               size_ <= INT32_MAX && item_lanes_ > 0;
+    bool may = !plan_.plain && most_taps(plan_) <= kMost && size_ <= INT32_MAX && item_lanes_ > 0;
     for (int a = 0; may && a + 1 < plan_.rank; ++a) may = !has_empty_window(plan_.axis[a]);
     return may && !has_empty_window(plan_.last(), j0_, j1_);
   }

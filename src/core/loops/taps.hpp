@@ -160,18 +160,4 @@ PG_INLINE void each_listed(const int64_t* place, int64_t taps, F&& f) {
   }
 }
 
-/// Return true if a result exceeds the streaming threshold.
-template <class T>
-bool exceeds_cache(const Plan& plan) {
-  return plan.outer * plan.axis[0].m * plan.dest_slab() * static_cast<int64_t>(sizeof(T)) >=
-         stream_threshold.load(std::memory_order_relaxed);
-}
-
-/// Return true if streaming pays: the result is large, and windows are so small that writing is
-/// most of the work.
-template <class T>
-bool worth_streaming(const Plan& plan) {
-  return exceeds_cache<T>(plan) && SourceRows::capacity(plan) * plan.last().widest <= 4;
-}
-
 }  // namespace poolgrad::PG_ISA

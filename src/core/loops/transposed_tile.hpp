@@ -8,34 +8,11 @@
 //   image 3   d0 d1 d2 ...
 #pragma once
 #include "loops/direct.hpp"
+#include "loops/when.hpp"
 #include "simd/stream.hpp"
 #include "simd/transpose.hpp"
 
 namespace poolgrad::PG_ISA {
-
-/// The most bytes of a tile, so that it stays in cache.
-constexpr int64_t kTileBytes = 192 << 10;
-
-/// Return the number of images per tile; 1 if inner elements fill vectors, or images are too few.
-template <class T>
-int64_t images_per_tile(const Plan& plan, int64_t items) {
-  if (plan.plain || plan.inner >= kLanes<T> || items < kLanes<T>) return 1;
-  const int64_t most = 4 * kLanes<T> / plan.inner;
-  return items < most ? (items + kLanes<T> - 1) / kLanes<T> * kLanes<T> : most;
-}
-
-/// Return the destination cells of the first axis per tile.
-template <class T>
-int64_t rows_per_tile(const Plan& plan, int64_t group, int arrays) {
-  const Axis& axis = plan.axis[0];
-  const int64_t slab = plan.source_slab() + plan.dest_slab();
-  const int64_t slabs =
-      kTileBytes / (slab * group * arrays * static_cast<int64_t>(sizeof(T)) / 2 + 1);
-  const int64_t ratio = axis.n > axis.m ? (axis.n + axis.m - 1) / (axis.m ? axis.m : 1) : 1;
-  const int64_t cells = (slabs - axis.widest) / ratio;
-  const int64_t least = axis.widest < 4 ? 4 : axis.widest;
-  return cells < least ? least : cells;
-}
 
 /// A transposed tile: the elements of `group` images, cell by cell.
 template <class T>

@@ -120,7 +120,8 @@ void set_whole(Axis& axis, const Whole* parent, int64_t inner) {
 
 }  // namespace
 
-OwnedPlan::OwnedPlan(int64_t outer, int64_t inner, std::vector<AxisData> axes, bool plain)
+OwnedPlan::OwnedPlan(int64_t outer, int64_t inner, std::vector<AxisData> axes, bool plain,
+                     Schedule only)
     : axes_(std::move(axes)) {
   if (outer < 0 || inner < 0) throw std::invalid_argument("plan: a negative size");
   if (axes_.empty() || axes_.size() > static_cast<size_t>(kMaxRank))
@@ -130,6 +131,8 @@ OwnedPlan::OwnedPlan(int64_t outer, int64_t inner, std::vector<AxisData> axes, b
   forward_.inner = transposed_.inner = inner;
   forward_.rank = transposed_.rank = static_cast<int>(axes_.size());
   forward_.plain = transposed_.plain = plain;
+  forward_.only = transposed_.only = only;
+  forward_.chosen = transposed_.chosen = chosen_;
   source_size_ = dest_size_ = product(outer, inner);
   transposed_axes_.resize(axes_.size());
   StepBudget& steps = step_budget();

@@ -45,7 +45,8 @@ class OwnedPlan {
  public:
   /// Throws std::invalid_argument if any window is outside its axis, not monotone, or a size
   /// overflows.
-  OwnedPlan(int64_t outer, int64_t inner, std::vector<AxisData> axes, bool plain);
+  OwnedPlan(int64_t outer, int64_t inner, std::vector<AxisData> axes, bool plain,
+            Schedule only = kAnySchedule);
   OwnedPlan(const OwnedPlan&) = delete;
   OwnedPlan& operator=(const OwnedPlan&) = delete;
 
@@ -65,6 +66,7 @@ class OwnedPlan {
   std::vector<Transposed> transposed_axes_;
   std::vector<Bytes> blocks_;
   Plan forward_, transposed_;
+  std::atomic<uint8_t> chosen_[kChoices] = {};
   int64_t source_size_ = 0, dest_size_ = 0;
 };
 

@@ -1,8 +1,10 @@
 // Plans: the windows of a call as data. See README.md for a drawing.
 #pragma once
+#include <atomic>
 #include <cstdint>
 
 #include "plan/inline.hpp"
+#include "plan/schedule.hpp"
 
 namespace poolgrad {
 
@@ -51,7 +53,9 @@ struct Axis {
 struct Plan {
   int64_t outer = 1, inner = 1;
   int rank = 0;
-  bool plain = false;  ///< run the direct schedule only; tests compare the others with it
+  bool plain = false;  ///< visit taps one by one, in the simplest way; tests compare with it
+  Schedule only = kAnySchedule;  ///< the one schedule that may run
+  std::atomic<uint8_t>* chosen = nullptr;  ///< rows that the tables chose, see verbs/schedules.hpp
   Axis axis[kMaxRank];
 
   PG_INLINE const Axis& last() const { return axis[rank - 1]; }
@@ -79,7 +83,9 @@ struct Plan {
 
 /// Return true to follow taps one by one. Else vectors compare all cells of a window with the tap,
 /// which needs enough inner elements to fill them.
-PG_INLINE bool follows_single_taps(const Plan& plan) { return plan.plain || plan.inner < 8; }
+PG_INLINE bool follows_single_taps(const Plan& plan) {
+  return plan.plain || plan.inner < 8 || plan.only == Schedule::follow_taps;
+}
 
 /// A part of a call: items [i0, i1), destination cells [h0, h1) of the first axis.
 struct Piece {

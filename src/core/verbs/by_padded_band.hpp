@@ -1,4 +1,4 @@
-// The verbs over padded bands. Each returns the first cell of the first axis that it leaves.
+// The verbs over padded bands.
 #pragma once
 #include "loops/padded_band.hpp"
 #include "reducers/near.hpp"
@@ -44,273 +44,256 @@ PG_INLINE void write_row(const Wide<T>* from, int64_t run, int64_t period, int64
 /// Compute maxima along the last axis, then along all others: the first of equals wins, as in one
 /// pass.
 template <class T>
-int64_t select_by_padded_band(const Plan& full_plan, const RowArrays<T, 1, 0>& a, Start start,
-                              Piece p) {
+void select_by_padded_band(const Plan& full_plan, BandOfPiece<T>& part, const RowArrays<T, 1, 0>& a,
+                           Start start, Piece p) {
   using W = Wide<T>;
   constexpr int V = kLanes<T>;
-  if (start == Start::first) return p.h0;
   const W from = start_value<T>(start, false);
-  return for_bands<T>(full_plan, p, 2, true, [&](const Plan& plan, int64_t s0, int64_t h0) {
-    PaddedBand<T> band(full_plan, plan, p.i1 - p.i0, 2);
-    const PaddedLayout<T>& layout = band.layout;
-    if (!layout.fits || layout.phases > 1 ||
-        (start == Start::infinity && layout.cuts &&
-         (layout.cuts_elsewhere || some_window_has_no_rows(plan))))
-      return false;
-    const W neutral = start_value<T>(start, layout.cuts);
-    const int64_t size = layout.blocks * layout.block;
-    const int split =
-        plan.rank > 1 && plan.last().widest > 1 && layout.taps > 6 ? plan.rank - 1 : 0;
-    Scratch<W> cells(size), row_best(split ? size : 0), best(layout.run + V);
-    Scratch<int64_t> first(layout.taps), second(layout.taps);
-    const int64_t firsts = layout.distances(0, false, split, plan.rank, first.get()),
-                  seconds = layout.distances(0, false, 0, split, second.get());
-    fill_with(cells.get(), size, neutral);
-    fill_with(row_best.get(), split ? size : 0, neutral);
-    RowPacker<T> packer = layout.packer(neutral, a.source[0] + full_plan.outer * band.source_item);
-    const T* const x = a.source[0] + s0 * full_plan.source_slab();
-    T* const y = a.out + h0 * full_plan.dest_slab();
-    StreamWriter<T> writer(y, a.stream, layout.m);
-    const auto pass = [&](const int64_t* distance, int64_t taps, int64_t lanes, const W* in, W* to)
-        __attribute__((noinline)) {
-      reduce_band<T>(
-          distance, taps, lanes, [=](int64_t) PG_LAMBDA { return all<W, V>(from); },
-          [=](auto& s, int64_t at, int64_t) PG_LAMBDA { s = larger<W, V>(s, load<V>(in + at)); },
-          [=](auto& s, int64_t c) PG_LAMBDA { store<V>(to + c, s); });
-    };
-    band.run(
-        p.i0, p.i1,
-        [&](int64_t i, int64_t shift) { band.pack_item(packer, x, i, cells.get() + shift); },
-        [&] {
-          if (!split) return pass(first.get(), firsts, layout.run, cells.get(), best.get());
-          for (int64_t k = 0; k < size; k += layout.stride() * layout.block)
-            pass(first.get(), firsts, layout.block - layout.overhang, cells.get() + k,
-                 row_best.get() + k);
-          pass(second.get(), seconds, layout.run, row_best.get(), best.get());
-        },
-        [&](int64_t at, int64_t, int64_t place, int64_t limit) {
-          write_row<T>(best.get() + place, 0, 1, layout.m, writer.open(at, layout.m),
-                       writer.limit(y + limit));
-        });
-    writer.close();
-    return true;
-  });
+  const Plan& plan = part.part.plan;
+  const int64_t s0 = part.part.from, h0 = part.h0;
+  PaddedBand<T>& band = part.band;
+  const PaddedLayout<T>& layout = band.layout;
+  const W neutral = start_value<T>(start, layout.cuts);
+  const int64_t size = layout.blocks * layout.block;
+  const int split = plan.rank > 1 && plan.last().widest > 1 && layout.taps > 6 ? plan.rank - 1 : 0;
+  Scratch<W> cells(size), row_best(split ? size : 0), best(layout.run + V);
+  Scratch<int64_t> first(layout.taps), second(layout.taps);
+  const int64_t firsts = layout.distances(0, false, split, plan.rank, first.get()),
+                seconds = layout.distances(0, false, 0, split, second.get());
+  fill_with(cells.get(), size, neutral);
+  fill_with(row_best.get(), split ? size : 0, neutral);
+  RowPacker<T> packer = layout.packer(neutral, a.source[0] + full_plan.outer * band.source_item);
+  const T* const x = a.source[0] + s0 * full_plan.source_slab();
+  T* const y = a.out + h0 * full_plan.dest_slab();
+  StreamWriter<T> writer(y, a.stream, layout.m);
+  const auto pass = [&](const int64_t* distance, int64_t taps, int64_t lanes, const W* in, W* to)
+      __attribute__((noinline)) {
+    reduce_band<T>(
+        distance, taps, lanes, [=](int64_t) PG_LAMBDA { return all<W, V>(from); },
+        [=](auto& s, int64_t at, int64_t) PG_LAMBDA { s = larger<W, V>(s, load<V>(in + at)); },
+        [=](auto& s, int64_t c) PG_LAMBDA { store<V>(to + c, s); });
+  };
+  band.run(
+      p.i0, p.i1,
+      [&](int64_t i, int64_t shift) { band.pack_item(packer, x, i, cells.get() + shift); },
+      [&] {
+        if (!split) return pass(first.get(), firsts, layout.run, cells.get(), best.get());
+        for (int64_t k = 0; k < size; k += layout.stride() * layout.block)
+          pass(first.get(), firsts, layout.block - layout.overhang, cells.get() + k,
+               row_best.get() + k);
+        pass(second.get(), seconds, layout.run, row_best.get(), best.get());
+      },
+      [&](int64_t at, int64_t, int64_t place, int64_t limit) {
+        write_row<T>(best.get() + place, 0, 1, layout.m, writer.open(at, layout.m),
+                     writer.limit(y + limit));
+      });
+  writer.close();
 }
 
 template <class T>
-int64_t fold_by_padded_band(const Plan& full_plan, const RowArrays<T, 1, 0>& a, Mean mean,
-                            Piece p) {
+void fold_by_padded_band(const Plan& full_plan, BandOfPiece<T>& part, const RowArrays<T, 1, 0>& a,
+                         Mean mean, Piece p) {
   using W = Wide<T>;
   constexpr int V = kLanes<T>;
-  return for_bands<T>(full_plan, p, 1, true, [&](const Plan& plan, int64_t s0, int64_t h0) {
-    PaddedBand<T> band(full_plan, plan, p.i1 - p.i0, 1);
-    const PaddedLayout<T>& layout = band.layout;
-    if (!layout.fits || layout.phases > 1 || layout.taps > kLongSum) return false;
-    const int64_t size = layout.blocks * layout.block, m = layout.m,
-                  lanes = RowPacker<T>::round_up(m);
-    Scratch<W> cells(size), sums(layout.run + V);
-    Scratch<int64_t> distance(layout.taps), counts(layout.dests);
-    layout.products([](const Axis& axis) { return axis.m; },
-                    [](const Axis& axis, int64_t j) { return axis.length(j); }, counts.get());
-    const int64_t taps = layout.distances(0, false, 0, plan.rank, distance.get());
-    fill_with(cells.get(), size, W{0});
-    RowPacker<T> packer = layout.packer(W{0}, a.source[0] + full_plan.outer * band.source_item);
-    RowPerCount<W> divisors(2 * lanes);
-    const T* const x = a.source[0] + s0 * full_plan.source_slab();
-    T* const y = a.out + h0 * full_plan.dest_slab();
-    W *const in = cells.get(), *const sum = sums.get();
-    StreamWriter<T> writer(y, a.stream, m);
-    band.run(
-        p.i0, p.i1, [&](int64_t i, int64_t shift) { band.pack_item(packer, x, i, in + shift); },
-        [&] {
-          reduce_band<T>(
-              distance.get(), taps, layout.run, [=](int64_t) PG_LAMBDA { return Vec<W, V>{}; },
-              [=](auto& s, int64_t at, int64_t)
-                  PG_LAMBDA { s = rounded<T, V>(s + load<V>(in + at)); },
-              [=](auto& s, int64_t c) PG_LAMBDA { store<V>(sum + c, s); });
-        },
-        [&](int64_t at, int64_t u, int64_t place, int64_t limit) {
-          T* const to = writer.open(at, m);
-          const T* end = writer.limit(y + limit);
-          const W* const by = divisors(counts[u], [&](int64_t k) {
-            return divisor_or_over<T>(k, lanes, m, counts[u], plan.last(), mean);
-          });
-          for (int64_t c = 0; c < m; c += V)
-            store_within<T>(
-                to + c,
-                divided<T, V>(load<V>(sum + place + c), load<V>(by + c), load<V>(by + lanes + c)),
-                m - c, end);
+  const Plan& plan = part.part.plan;
+  const int64_t s0 = part.part.from, h0 = part.h0;
+  PaddedBand<T>& band = part.band;
+  const PaddedLayout<T>& layout = band.layout;
+  const int64_t size = layout.blocks * layout.block, m = layout.m,
+                lanes = RowPacker<T>::round_up(m);
+  Scratch<W> cells(size), sums(layout.run + V);
+  Scratch<int64_t> distance(layout.taps), counts(layout.dests);
+  layout.products([](const Axis& axis) { return axis.m; },
+                  [](const Axis& axis, int64_t j) { return axis.length(j); }, counts.get());
+  const int64_t taps = layout.distances(0, false, 0, plan.rank, distance.get());
+  fill_with(cells.get(), size, W{0});
+  RowPacker<T> packer = layout.packer(W{0}, a.source[0] + full_plan.outer * band.source_item);
+  RowPerCount<W> divisors(2 * lanes);
+  const T* const x = a.source[0] + s0 * full_plan.source_slab();
+  T* const y = a.out + h0 * full_plan.dest_slab();
+  W *const in = cells.get(), *const sum = sums.get();
+  StreamWriter<T> writer(y, a.stream, m);
+  band.run(
+      p.i0, p.i1, [&](int64_t i, int64_t shift) { band.pack_item(packer, x, i, in + shift); },
+      [&] {
+        reduce_band<T>(
+            distance.get(), taps, layout.run, [=](int64_t) PG_LAMBDA { return Vec<W, V>{}; },
+            [=](auto& s, int64_t at, int64_t)
+                PG_LAMBDA { s = rounded<T, V>(s + load<V>(in + at)); },
+            [=](auto& s, int64_t c) PG_LAMBDA { store<V>(sum + c, s); });
+      },
+      [&](int64_t at, int64_t u, int64_t place, int64_t limit) {
+        T* const to = writer.open(at, m);
+        const T* end = writer.limit(y + limit);
+        const W* const by = divisors(counts[u], [&](int64_t k) {
+          return divisor_or_over<T>(k, lanes, m, counts[u], plan.last(), mean);
         });
-    writer.close();
-    return true;
-  });
+        for (int64_t c = 0; c < m; c += V)
+          store_within<T>(
+              to + c,
+              divided<T, V>(load<V>(sum + place + c), load<V>(by + c), load<V>(by + lanes + c)),
+              m - c, end);
+      });
+  writer.close();
 }
 
 /// Compute recall. Neutral cells are NaN, which equals nothing.
 template <class T>
-int64_t recall_by_padded_band(const Plan& full_plan, const RowArrays<T, 2, 1>& a, Piece p) {
+void recall_by_padded_band(const Plan& full_plan, BandOfPiece<T>& part, const RowArrays<T, 2, 1>& a,
+                           Piece p) {
   using W = Wide<T>;
   constexpr int V = kLanes<T>;
-  return for_bands<T>(full_plan, p, 2, true, [&](const Plan& plan, int64_t s0, int64_t h0) {
-    PaddedBand<T> band(full_plan, plan, p.i1 - p.i0, 2);
-    const PaddedLayout<T>& layout = band.layout;
-    if (!layout.fits || layout.phases > 1 || layout.taps > 32) return false;
-    const int64_t size = layout.blocks * layout.block, m = layout.m,
-                  from = s0 * full_plan.source_slab(), to = h0 * full_plan.dest_slab();
-    Scratch<W> cells(2 * size), found(layout.run + 2 * V);
-    Scratch<int64_t> distance(layout.taps);
-    const int64_t taps = layout.distances(0, false, 0, plan.rank, distance.get());
-    const W nan = std::numeric_limits<W>::quiet_NaN();
-    fill_with(cells.get(), size, nan);
-    fill_with(cells.get() + size, size, W{0});
-    fill_with(found.get(), layout.run + 2 * V, W{0});
-    RowPacker<T> xs = layout.packer(nan, a.source[0] + full_plan.outer * band.source_item),
-                 vs = layout.packer(W{0}, a.source[1] + full_plan.outer * band.source_item);
-    RowPacker<T> ys(m, 1, 0, 0, W{0}, a.partner[0] + full_plan.outer * band.dest_item, 1);
-    W *const x = cells.get(), *const v = x + size, *const y = found.get();
-    StreamWriter<T> writer(a.out + to, a.stream, m);
-    band.run(
-        p.i0, p.i1,
-        [&](int64_t i, int64_t shift) {
-          band.pack_item(xs, a.source[0] + from, i, x + shift);
-          band.pack_item(vs, a.source[1] + from, i, v + shift);
-          for (int64_t u = 0; u < layout.dests; ++u)
-            ys.pack(a.partner[0] + to + i * band.dest_item + u * m,
-                    y + band.dest[u] + shift);  // y lies where the results will be
-        },
-        [&] {
-          reduce_band<T, true>(
-              distance.get(), taps, layout.run,
-              [=](int64_t c) PG_LAMBDA {
-                return MatchState<T, V>{load<V>(y + c), Vec<W, V>{}};
-              },
-              [=](auto& s, int64_t at, int64_t)
-                  PG_LAMBDA { s.found = (load<V>(x + at) == s.best) ? load<V>(v + at) : s.found; },
-              [=](auto& s, int64_t c) PG_LAMBDA { store<V>(y + c, s.found); });
-        },
-        [&](int64_t at, int64_t, int64_t place, int64_t limit) {
-          write_row<T>(y + place, 0, 1, m, writer.open(at, m), writer.limit(a.out + to + limit));
-        });
-    writer.close();
-    return true;
-  });
+  const Plan& plan = part.part.plan;
+  const int64_t s0 = part.part.from, h0 = part.h0;
+  PaddedBand<T>& band = part.band;
+  const PaddedLayout<T>& layout = band.layout;
+  const int64_t size = layout.blocks * layout.block, m = layout.m,
+                from = s0 * full_plan.source_slab(), to = h0 * full_plan.dest_slab();
+  Scratch<W> cells(2 * size), found(layout.run + 2 * V);
+  Scratch<int64_t> distance(layout.taps);
+  const int64_t taps = layout.distances(0, false, 0, plan.rank, distance.get());
+  const W nan = std::numeric_limits<W>::quiet_NaN();
+  fill_with(cells.get(), size, nan);
+  fill_with(cells.get() + size, size, W{0});
+  fill_with(found.get(), layout.run + 2 * V, W{0});
+  RowPacker<T> xs = layout.packer(nan, a.source[0] + full_plan.outer * band.source_item),
+               vs = layout.packer(W{0}, a.source[1] + full_plan.outer * band.source_item);
+  RowPacker<T> ys(m, 1, 0, 0, W{0}, a.partner[0] + full_plan.outer * band.dest_item, 1);
+  W *const x = cells.get(), *const v = x + size, *const y = found.get();
+  StreamWriter<T> writer(a.out + to, a.stream, m);
+  band.run(
+      p.i0, p.i1,
+      [&](int64_t i, int64_t shift) {
+        band.pack_item(xs, a.source[0] + from, i, x + shift);
+        band.pack_item(vs, a.source[1] + from, i, v + shift);
+        for (int64_t u = 0; u < layout.dests; ++u)
+          ys.pack(a.partner[0] + to + i * band.dest_item + u * m,
+                  y + band.dest[u] + shift);  // y lies where the results will be
+      },
+      [&] {
+        reduce_band<T, true>(
+            distance.get(), taps, layout.run,
+            [=](int64_t c) PG_LAMBDA {
+              return MatchState<T, V>{load<V>(y + c), Vec<W, V>{}};
+            },
+            [=](auto& s, int64_t at, int64_t)
+                PG_LAMBDA { s.found = (load<V>(x + at) == s.best) ? load<V>(v + at) : s.found; },
+            [=](auto& s, int64_t c) PG_LAMBDA { store<V>(y + c, s.found); });
+      },
+      [&](int64_t at, int64_t, int64_t place, int64_t limit) {
+        write_row<T>(y + place, 0, 1, m, writer.open(at, m), writer.limit(a.out + to + limit));
+      });
+  writer.close();
 }
 
 /// Compute spread: weigh the rows of the gradient while packing, then add tap after tap.
 template <class T>
-int64_t spread_by_padded_band(const Plan& full_plan, const RowArrays<T, 1, 0>& a, Share share,
-                              bool reversed, Piece p) {
+void spread_by_padded_band(const Plan& full_plan, BandOfPiece<T>& part, const RowArrays<T, 1, 0>& a,
+                           Share share, bool reversed, Piece p) {
   using W = Wide<T>;
   constexpr int V = kLanes<T>;
-  if (rounds_once<T>(share)) return p.h0;
-  return for_bands<T>(full_plan, p, 1, false, [&](const Plan& plan, int64_t s0, int64_t h0) {
-    PaddedBand<T> band(full_plan, plan, p.i1 - p.i0, 1);
-    const PaddedLayout<T>& layout = band.layout;
-    if (!layout.fits || layout.blocks > 1 || layout.taps > kLongSum) return false;
-    const Axis& last = plan.last();
-    const int64_t m = layout.m, n = layout.n;
-    Scratch<W> cells(layout.block), sums(layout.phases * layout.run + V);
-    Scratch<int64_t> distance(layout.taps * layout.phases), taps(layout.phases),
-        counts(layout.sources);
-    layout.products([](const Axis& axis) { return axis.n; },
-                    [](const Axis& axis, int64_t j) { return axis.count[j]; }, counts.get());
-    for (int64_t q = 0; q < layout.phases; ++q)
-      taps[q] = layout.distances(q, reversed, 0, plan.rank, distance.get() + q * layout.taps);
-    fill_with(cells.get(), layout.block, W{0});
-    RowPacker<T> packer = layout.packer(W{0}, a.source[0] + full_plan.outer * band.source_item);
-    RowPerCount<W> weights(RowPacker<T>::round_up(n));
-    T* const dx = a.out + h0 * full_plan.dest_slab();
-    W *const g = cells.get(), *const sum = sums.get();
-    StreamWriter<T> writer(dx, a.stream, m);
-    band.run(
-        p.i0, p.i1,
-        [&](int64_t i, int64_t shift) {
-          const T* row = a.source[0] + s0 * full_plan.source_slab() + i * band.source_item;
-          for (int64_t r = 0; r < layout.sources; ++r, row += n)
-            packer.pack(row, g + band.source[r] + shift, weights(counts[r], [&](int64_t c) {
-                          return reciprocal<T>(c < n ? counts[r] * last.count[c] : 1, share);
-                        }));
-        },
-        [&] {
-          for (int64_t q = 0; q < layout.phases; ++q) {
-            W* const to = sum + q * layout.run;
-            reduce_band<T>(
-                distance.get() + q * layout.taps, taps[q], layout.run,
-                [=](int64_t) PG_LAMBDA { return Vec<W, V>{}; },
-                [=](auto& s, int64_t at, int64_t)
-                    PG_LAMBDA { s = rounded<T, V>(s + load<V>(g + at)); },
-                [=](auto& s, int64_t c) PG_LAMBDA { store<V>(to + c, s); });
-          }
-        },
-        [&](int64_t at, int64_t, int64_t place, int64_t limit) {
-          write_row<T>(sum + place, layout.run, layout.period(), m, writer.open(at, m),
-                       writer.limit(dx + limit));
-        });
-    writer.close();
-    return true;
-  });
+  const Plan& plan = part.part.plan;
+  const int64_t s0 = part.part.from, h0 = part.h0;
+  PaddedBand<T>& band = part.band;
+  const PaddedLayout<T>& layout = band.layout;
+  const Axis& last = plan.last();
+  const int64_t m = layout.m, n = layout.n;
+  Scratch<W> cells(layout.block), sums(layout.phases * layout.run + V);
+  Scratch<int64_t> distance(layout.taps * layout.phases), taps(layout.phases),
+      counts(layout.sources);
+  layout.products([](const Axis& axis) { return axis.n; },
+                  [](const Axis& axis, int64_t j) { return axis.count[j]; }, counts.get());
+  for (int64_t q = 0; q < layout.phases; ++q)
+    taps[q] = layout.distances(q, reversed, 0, plan.rank, distance.get() + q * layout.taps);
+  fill_with(cells.get(), layout.block, W{0});
+  RowPacker<T> packer = layout.packer(W{0}, a.source[0] + full_plan.outer * band.source_item);
+  RowPerCount<W> weights(RowPacker<T>::round_up(n));
+  T* const dx = a.out + h0 * full_plan.dest_slab();
+  W *const g = cells.get(), *const sum = sums.get();
+  StreamWriter<T> writer(dx, a.stream, m);
+  band.run(
+      p.i0, p.i1,
+      [&](int64_t i, int64_t shift) {
+        const T* row = a.source[0] + s0 * full_plan.source_slab() + i * band.source_item;
+        for (int64_t r = 0; r < layout.sources; ++r, row += n)
+          packer.pack(row, g + band.source[r] + shift, weights(counts[r], [&](int64_t c) {
+                        return reciprocal<T>(c < n ? counts[r] * last.count[c] : 1, share);
+                      }));
+      },
+      [&] {
+        for (int64_t q = 0; q < layout.phases; ++q) {
+          W* const to = sum + q * layout.run;
+          reduce_band<T>(
+              distance.get() + q * layout.taps, taps[q], layout.run,
+              [=](int64_t) PG_LAMBDA { return Vec<W, V>{}; },
+              [=](auto& s, int64_t at, int64_t)
+                  PG_LAMBDA { s = rounded<T, V>(s + load<V>(g + at)); },
+              [=](auto& s, int64_t c) PG_LAMBDA { store<V>(to + c, s); });
+        }
+      },
+      [&](int64_t at, int64_t, int64_t place, int64_t limit) {
+        write_row<T>(sum + place, layout.run, layout.period(), m, writer.open(at, m),
+                     writer.limit(dx + limit));
+      });
+  writer.close();
 }
 
 /// Compute near. The cells of x lie where their results will be.
 template <class T>
-int64_t near_by_padded_band(const Plan& full_plan, const RowArrays<T, 2, 1>& a, double eps,
-                            Piece p) {
+void near_by_padded_band(const Plan& full_plan, BandOfPiece<T>& part, const RowArrays<T, 2, 1>& a,
+                         double eps, Piece p) {
   using W = Wide<T>;
   constexpr int V = kLanes<T>;
   const W near = smallest_rounding_to<T>(as<T>(eps));
-  return for_bands<T>(full_plan, p, 2, false, [&](const Plan& plan, int64_t s0, int64_t h0) {
-    PaddedBand<T> band(full_plan, plan, p.i1 - p.i0, 2);
-    const PaddedLayout<T>& layout = band.layout;
-    if (!layout.fits || layout.blocks > 1 || layout.period() > 3 || layout.taps > kMaxCovering)
-      return false;
-    const int64_t m = layout.m, from = s0 * full_plan.source_slab(),
-                  to = h0 * full_plan.dest_slab(),
-                  size = layout.phases * layout.run + layout.period() * V;
-    Scratch<W> cells(2 * layout.block), sums(size);
-    Scratch<int64_t> distance(layout.taps * layout.phases), taps(layout.phases);
-    for (int64_t q = 0; q < layout.phases; ++q)
-      taps[q] = layout.distances(q, true, 0, plan.rank, distance.get() + q * layout.taps);
-    fill_with(cells.get(), layout.block,
-              std::numeric_limits<W>::quiet_NaN());  // nothing is near to NaN
-    fill_with(cells.get() + layout.block, layout.block, W{0});
-    fill_with(sums.get(), size, W{0});
-    RowPacker<T> ys = layout.packer(std::numeric_limits<W>::quiet_NaN(),
-                                    a.source[0] + full_plan.outer * band.source_item),
-                 gs = layout.packer(W{0}, a.source[1] + full_plan.outer * band.source_item);
-    RowPacker<T> xs(m, layout.period(), 0, 0, W{0}, a.partner[0] + full_plan.outer * band.dest_item,
-                    layout.run);
-    W *const y = cells.get(), *const g = y + layout.block, *const x = sums.get();
-    StreamWriter<T> writer(a.out + to, a.stream, m);
-    band.run(
-        p.i0, p.i1,
-        [&](int64_t i, int64_t shift) {
-          band.pack_item(ys, a.source[0] + from, i, y + shift);
-          band.pack_item(gs, a.source[1] + from, i, g + shift);
-          for (int64_t u = 0; u < layout.dests; ++u)
-            xs.pack(a.partner[0] + to + i * band.dest_item + u * m, x + band.dest[u] + shift);
-        },
-        [&] {
-          for (int64_t q = 0; q < layout.phases; ++q) {
-            W* const here = x + q * layout.run;
-            reduce_band<T>(
-                distance.get() + q * layout.taps, taps[q], layout.run,
-                [=](int64_t c) PG_LAMBDA {
-                  return NearSum<T, V>{load<V>(here + c), Vec<W, V>{}};
-                },
-                [=](auto& s, int64_t at, int64_t) PG_LAMBDA {
-                  const Vec<W, V> d = s.here - load<V>(y + at), add = load<V>(g + at), zero{};
-                  s.sum = rounded<T, V>(s.sum + (((d < near) & (d > -near)) ? add : zero));
-                },
-                [=](auto& s, int64_t c) PG_LAMBDA { store<V>(here + c, s.sum); });
-          }
-        },
-        [&](int64_t at, int64_t, int64_t place, int64_t limit) {
-          write_row<T>(x + place, layout.run, layout.period(), m, writer.open(at, m),
-                       writer.limit(a.out + to + limit));
-        });
-    writer.close();
-    return true;
-  });
+  const Plan& plan = part.part.plan;
+  const int64_t s0 = part.part.from, h0 = part.h0;
+  PaddedBand<T>& band = part.band;
+  const PaddedLayout<T>& layout = band.layout;
+  const int64_t m = layout.m, from = s0 * full_plan.source_slab(), to = h0 * full_plan.dest_slab(),
+                size = layout.phases * layout.run + layout.period() * V;
+  Scratch<W> cells(2 * layout.block), sums(size);
+  Scratch<int64_t> distance(layout.taps * layout.phases), taps(layout.phases);
+  for (int64_t q = 0; q < layout.phases; ++q)
+    taps[q] = layout.distances(q, true, 0, plan.rank, distance.get() + q * layout.taps);
+  fill_with(cells.get(), layout.block,
+            std::numeric_limits<W>::quiet_NaN());  // nothing is near to NaN
+  fill_with(cells.get() + layout.block, layout.block, W{0});
+  fill_with(sums.get(), size, W{0});
+  RowPacker<T> ys = layout.packer(std::numeric_limits<W>::quiet_NaN(),
+                                  a.source[0] + full_plan.outer * band.source_item),
+               gs = layout.packer(W{0}, a.source[1] + full_plan.outer * band.source_item);
+  RowPacker<T> xs(m, layout.period(), 0, 0, W{0}, a.partner[0] + full_plan.outer * band.dest_item,
+                  layout.run);
+  W *const y = cells.get(), *const g = y + layout.block, *const x = sums.get();
+  StreamWriter<T> writer(a.out + to, a.stream, m);
+  band.run(
+      p.i0, p.i1,
+      [&](int64_t i, int64_t shift) {
+        band.pack_item(ys, a.source[0] + from, i, y + shift);
+        band.pack_item(gs, a.source[1] + from, i, g + shift);
+        for (int64_t u = 0; u < layout.dests; ++u)
+          xs.pack(a.partner[0] + to + i * band.dest_item + u * m, x + band.dest[u] + shift);
+      },
+      [&] {
+        for (int64_t q = 0; q < layout.phases; ++q) {
+          W* const here = x + q * layout.run;
+          reduce_band<T>(
+              distance.get() + q * layout.taps, taps[q], layout.run,
+              [=](int64_t c) PG_LAMBDA {
+                return NearSum<T, V>{load<V>(here + c), Vec<W, V>{}};
+              },
+              [=](auto& s, int64_t at, int64_t) PG_LAMBDA {
+                const Vec<W, V> d = s.here - load<V>(y + at), add = load<V>(g + at), zero{};
+                s.sum = rounded<T, V>(s.sum + (((d < near) & (d > -near)) ? add : zero));
+              },
+              [=](auto& s, int64_t c) PG_LAMBDA { store<V>(here + c, s.sum); });
+        }
+      },
+      [&](int64_t at, int64_t, int64_t place, int64_t limit) {
+        write_row<T>(x + place, layout.run, layout.period(), m, writer.open(at, m),
+                     writer.limit(a.out + to + limit));
+      });
+  writer.close();
 }
 
 /// Return true if all of n cells are greater than minus infinity; NaN is not.
@@ -327,25 +310,35 @@ bool all_greater(const T* x, int64_t n) {
   return every;
 }
 
+/// The layouts of route: of the forward plan, and of the transposed plan.
+template <class T>
+struct RouteBands {
+  RouteBands(const Plan& plan, const Plan& transposed, int64_t items)
+      : ahead(plan, plan, items, 1), behind(transposed, transposed, items, 1) {}
+
+  /// Give both layouts equal pitches; return true if they still fit.
+  bool align() {
+    ahead.layout.widen_to(behind.layout);
+    behind.layout.widen_to(ahead.layout);
+    if (!ahead.layout.fits || !behind.layout.fits) return false;
+    ahead.layout.rows(ahead.source.get(), ahead.dest.get());
+    behind.layout.rows(behind.source.get(), behind.dest.get());
+    return true;
+  }
+
+  PaddedBand<T> ahead, behind;
+};
+
 /// Compute route: the tap of each window, then for each cell the sum over the covering windows that
 /// chose it. Neutral cells are minus infinity, which no cell may equal: items with NaN or minus
-/// infinity go to route_by_strips.
-template <class T>
-bool route_by_padded_band(const Plan& plan, const Plan& transposed, const T* x, const T* g, T* dx,
-                          Piece p) {
+/// infinity go to other(piece).
+template <class T, class Other>
+void route_by_padded_band(const Plan& plan, const Plan& transposed, RouteBands<T>& bands,
+                          const T* x, const T* g, T* dx, Piece p, Other&& other) {
   using W = Wide<T>;
   constexpr int V = kLanes<T>;
-  if (p.h0 != 0 || p.h1 != plan.axis[0].n) return false;
-  PaddedBand<T> ahead(plan, plan, p.i1 - p.i0, 1), behind(transposed, transposed, p.i1 - p.i0, 1);
-  PaddedLayout<T>&layout = ahead.layout, &back = behind.layout;
-  if (!layout.fits || !back.fits || !back.inverts(layout) || layout.taps > 32 ||
-      back.taps > kMaxCovering)
-    return false;
-  layout.widen_to(back);
-  back.widen_to(layout);
-  if (!layout.fits || !back.fits) return false;
-  layout.rows(ahead.source.get(), ahead.dest.get());
-  back.rows(behind.source.get(), behind.dest.get());
+  PaddedBand<T>&ahead = bands.ahead, &behind = bands.behind;
+  const PaddedLayout<T>&layout = ahead.layout, &back = behind.layout;
   const int64_t n = plan.last().n, shift = back.shift(), size = layout.blocks * layout.block;
   const W least = minus_infinity<T>();
   Scratch<W> cells(size), grads(back.block), sums(back.phases * back.run + V);
@@ -369,8 +362,7 @@ bool route_by_padded_band(const Plan& plan, const Plan& transposed, const T* x, 
     const int64_t items = i + layout.group < p.i1 ? layout.group : p.i1 - i;
     if (!all_greater(x + i * ahead.source_item, items * ahead.source_item)) {
       writer.close();
-      route_by_strips<T>(plan, transposed, x, nullptr, g, nullptr, dx,
-                         Piece{i, i + items, p.h0, p.h1});
+      other(Piece{i, i + items, p.h0, p.h1});
       continue;
     }
     behind.run(
@@ -414,7 +406,6 @@ bool route_by_padded_band(const Plan& plan, const Plan& transposed, const T* x, 
         });
   }
   writer.close();
-  return true;
 }
 
 }  // namespace poolgrad::PG_ISA

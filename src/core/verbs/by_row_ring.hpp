@@ -31,7 +31,7 @@ struct RowRingPlan {
   RowRingPlan(const Plan& whole, Piece p, int lanes)
       : plan(two_axes(whole)),
         piece(p),
-        regular(plan.last(), lanes, may_fit(whole, p)),
+        regular(plan.last(), lanes),
         n(plan.last().n),
         m(plan.last().m) {
     if (whole.rank == 1) piece.h0 = 0, piece.h1 = 1;
@@ -41,9 +41,19 @@ struct RowRingPlan {
     limit_step = items ? 0 : item;
     limit_from = items ? piece.i1 * item : piece.h1 * plan.dest_slab();
   }
-  int64_t taps() const { return SourceRows::capacity(plan) * plan.last().widest; }
+  int64_t taps() const { return most_taps(plan); }
   /// Return the end of the memory that this piece writes without a gap, from a row of that item on.
   PG_INLINE int64_t limit(const RingRow& r) const { return limit_from + r.item * limit_step; }
+  /// Return the lanes of a destination row, and the elements of a packed source row.
+  template <class T>
+  int64_t lanes() const {
+    return RowPacker<T>::round_up(regular.cells_per_phase);
+  }
+  template <class T>
+  int64_t packed_size() const {
+    return regular.stride * RowPacker<T>::phase_size_of(n, regular.stride, regular.pad_left,
+                                                        lanes<T>() + regular.overhang());
+  }
   int64_t source_size() const { return plan.outer * plan.axis[0].n * plan.source_slab(); }
   int64_t dest_size() const { return plan.outer * plan.axis[0].m * plan.dest_slab(); }
 
@@ -54,15 +64,6 @@ struct RowRingPlan {
   bool fits;
 
  private:
-  /// Return true if rows are complete and fit the cache, and, if each is an item of its own, there
-  /// are enough of them to pay for checking the windows.
-  static bool may_fit(const Plan& plan, Piece p) {
-    const bool entire = plan.rank > 1 || (p.h0 == 0 && p.h1 == plan.axis[0].m &&
-                                          p.i1 - p.i0 >= kFewRows && plan.last().n <= kLongRow);
-    return entire && !plan.plain && plan.inner == 1 && plan.last().n <= kRingBytes / 4;
-  }
-  static constexpr int64_t kFewRows = 8, kLongRow = 1 << 14;
-
   int64_t limit_from, limit_step;
 };
 
@@ -90,33 +91,18 @@ class RowPerCount {
   Scratch<W> rows_;
 };
 
-/// Return true if some window reads no rows; the neutral cells along the last axis would count as
-/// its padding.
-inline bool some_window_has_no_rows(const Plan& plan) {
-  for (int a = 0; a + 1 < plan.rank; ++a)
-    if (has_empty_window(plan.axis[a])) return true;
-  return false;
-}
-
 /// Compute maxima along each source row, then over the rows of a window: the first of equals wins,
 /// as in one pass.
 template <class T>
-bool select_by_row_ring(const Plan& whole, const RowArrays<T, 1, 0>& a, Start start, Piece p) {
+void select_by_row_ring(const RowRingPlan& ring, const RowArrays<T, 1, 0>& a, Start start) {
   using W = Wide<T>;
   constexpr int V = kLanes<T>;
-  const RowRingPlan ring(whole, p, V);
   const RegularAxis& regular = ring.regular;
-  const int64_t lanes = RowPacker<T>::round_up(regular.cells_per_phase), n = ring.n, m = ring.m;
-  if (!ring.fits || regular.period > 1 || start == Start::first) return false;
-  // Neutral cells are the lowest finite value if the windows say so.
-  if (start == Start::infinity && regular.cuts &&
-      (regular.cuts_elsewhere || some_window_has_no_rows(ring.plan)))
-    return false;
+  const int64_t lanes = ring.lanes<T>(), n = ring.n, m = ring.m;
   const W neutral = start_value<T>(start, regular.cuts), from = start_value<T>(start, false);
   RowPacker<T> packer(n, regular.stride, regular.pad_left, lanes + regular.overhang(), neutral,
                       a.source[0] + ring.source_size());
   const int64_t size = packer.size() + lanes;
-  if (!RowRing<W>::fits_cache(ring.plan, size)) return false;
   RowRing<W> rows(ring.plan, false, size);
   const int64_t width = regular.width(0), zero = 0;
   Scratch<int64_t> at(width);
@@ -147,7 +133,6 @@ bool select_by_row_ring(const Plan& whole, const RowArrays<T, 1, 0>& a, Start st
             greater(rows.data()),
             [=](auto& best, int64_t c) PG_LAMBDA { store_within<T>(y + c, best, m - c, limit); });
       });
-  return true;
 }
 
 /// Return number k of a row of divisors, followed by a row of their reciprocals.
@@ -161,17 +146,13 @@ Wide<T> divisor_or_over(int64_t k, int64_t lanes, int64_t m, int64_t upper, cons
 
 /// Compute means, tap after tap in row-major order.
 template <class T>
-bool fold_by_row_ring(const Plan& whole, const RowArrays<T, 1, 0>& a, Mean mean, Piece p) {
+void fold_by_row_ring(const RowRingPlan& ring, const RowArrays<T, 1, 0>& a, Mean mean) {
   using W = Wide<T>;
   constexpr int V = kLanes<T>;
-  const RowRingPlan ring(whole, p, V);
   const RegularAxis& regular = ring.regular;
-  if (!ring.fits || regular.period > 1 || ring.taps() > kLongSum) return false;
-  const int64_t lanes = RowPacker<T>::round_up(regular.cells_per_phase), width = regular.width(0),
-                n = ring.n, m = ring.m;
+  const int64_t lanes = ring.lanes<T>(), width = regular.width(0), n = ring.n, m = ring.m;
   RowPacker<T> packer(n, regular.stride, regular.pad_left, lanes + regular.overhang(), W{0},
                       a.source[0] + ring.source_size());
-  if (!RowRing<W>::fits_cache(ring.plan, packer.size())) return false;
   RowRing<W> rows(ring.plan, false, packer.size());
   RowPerCount<W> divisors(2 * lanes);
   Scratch<int64_t> taps(width);
@@ -199,26 +180,22 @@ bool fold_by_row_ring(const Plan& whole, const RowArrays<T, 1, 0>& a, Mean mean,
                               m - c, limit);
             });
       });
-  return true;
 }
 
 /// Compute recall. Neutral cells are NaN, which equals nothing.
 template <class T>
-bool recall_by_row_ring(const Plan& whole, const RowArrays<T, 2, 1>& a, Piece p) {
+void recall_by_row_ring(const RowRingPlan& ring, const RowArrays<T, 2, 1>& a) {
   using W = Wide<T>;
   constexpr int V = kLanes<T>;
-  const RowRingPlan ring(whole, p, V);
   const RegularAxis& regular = ring.regular;
-  if (!ring.fits || regular.period > 1) return false;
-  const int64_t lanes = RowPacker<T>::round_up(regular.cells_per_phase), width = regular.width(0),
-                m = ring.m, n = ring.n, read = lanes + regular.overhang();
+  const int64_t lanes = ring.lanes<T>(), width = regular.width(0), m = ring.m, n = ring.n,
+                read = lanes + regular.overhang();
   RowPacker<T> xs(n, regular.stride, regular.pad_left, read, std::numeric_limits<W>::quiet_NaN(),
                   a.source[0] + ring.source_size());
   RowPacker<T> vs(n, regular.stride, regular.pad_left, read, W{0},
                   a.source[1] + ring.source_size());
   RowPacker<T> ys(m, 1, 0, lanes, W{0}, a.partner[0] + ring.dest_size());
   const int64_t size = xs.size();
-  if (!RowRing<W>::fits_cache(ring.plan, 2 * size)) return false;
   RowRing<W> rows(ring.plan, false, 2 * size);
   Scratch<W> line(ys.size());
   Scratch<int64_t> taps(width);
@@ -248,7 +225,6 @@ bool recall_by_row_ring(const Plan& whole, const RowArrays<T, 2, 1>& a, Piece p)
             },
             [=](auto& s, int64_t c) PG_LAMBDA { store_within<T>(out + c, s.found, m - c, limit); });
       });
-  return true;
 }
 
 /// Merge the phases of a destination row.
@@ -276,23 +252,13 @@ void interleave_row(const Wide<T>* from, int64_t phase, int64_t period, int64_t 
       store<1>(to + j, Vec<W, 1>{from[p * phase + q]});
 }
 
-/// Return the cells of an item if one window covers all of it, else 0.
-inline int64_t global_window_cells(const Plan& plan) {
-  int64_t cells = plan.plain || plan.inner != 1 ? 0 : 1;
-  for (int k = 0; k < plan.rank && cells; ++k)
-    cells *=
-        plan.axis[k].m == 1 ? plan.axis[k].length(0) == plan.axis[k].n ? plan.axis[k].n : 0 : 0;
-  return cells;
-}
-
 /// Compute maxima of global windows: reduce vectors along each item, then transpose what remains of
 /// V items.
 template <class T>
-bool select_global(const Plan& plan, const RowArrays<T, 1, 0>& a, Start start, Piece p) {
+void select_global(const Plan& plan, const RowArrays<T, 1, 0>& a, Start start, Piece p) {
   using W = Wide<T>;
   constexpr int V = kLanes<T>, N = 4;
   const int64_t cells = global_window_cells(plan);
-  if (cells < V || start == Start::first) return false;
   bool is_cut = false;
   for (int k = 0; k < plan.rank; ++k)
     is_cut |= plan.axis[k].span && plan.axis[k].span[0] != plan.axis[k].n;
@@ -323,23 +289,14 @@ bool select_global(const Plan& plan, const RowArrays<T, 1, 0>& a, Start start, P
     for (int k = 1; k < V; ++k) most = larger<W, V>(most, load<V>(transposed + k * V));
     store_within<T>(a.out + i, most, items, a.out + p.i1);
   }
-  return true;
 }
 
 /// Compute spread of global windows: each cell of an item gets the same share.
 template <class T>
-bool spread_global(const Plan& plan, const RowArrays<T, 1, 0>& a, Share share, Piece p) {
+void spread_global(const Plan& plan, const RowArrays<T, 1, 0>& a, Share share, Piece p) {
   using W = Wide<T>;
   constexpr int V = kLanes<T>;
-  if (plan.plain || plan.inner != 1 || rounds_once<T>(share)) return false;
-  int64_t count = 1;
-  for (int k = 0; k < plan.rank; ++k) {
-    const Axis& axis = plan.axis[k];
-    if (axis.n != 1) return false;
-    count *= axis.count[0];
-    for (int64_t j = 0; j < axis.m; ++j)
-      if (axis.length(j) != 1) return false;
-  }
+  const int64_t count = global_window_count(plan);
   const int64_t slab = plan.dest_slab(), item = plan.axis[0].m * slab, cells = (p.h1 - p.h0) * slab;
   const Vec<W, V> weight = all<W, V>(reciprocal<T>(count, share)), zero{};
   StreamWriter<T> writer(a.out, a.stream, cells);
@@ -352,24 +309,18 @@ bool spread_global(const Plan& plan, const RowArrays<T, 1, 0>& a, Share share, P
     for (int64_t c = 0; c < cells; c += V) store_within<T>(dx + c, v, cells - c, limit);
   }
   writer.close();
-  return true;
 }
 
 /// Compute spread: weigh the rows of the gradient while packing, then add tap after tap.
 template <class T, bool Reversed>
-bool spread_by_row_ring(const Plan& whole, const RowArrays<T, 1, 0>& a, Share share, Piece p) {
+void spread_by_row_ring(const RowRingPlan& ring, const RowArrays<T, 1, 0>& a, Share share) {
   using W = Wide<T>;
   constexpr int V = kLanes<T>;
-  const RowRingPlan ring(whole, p, V);
   const RegularAxis& regular = ring.regular;
-  if (!ring.fits || regular.stride > 1 || rounds_once<T>(share) || ring.taps() > kLongSum)
-    return false;
   const Axis& last = ring.plan.last();
-  const int64_t lanes = RowPacker<T>::round_up(regular.cells_per_phase), n = ring.n, m = ring.m,
-                period = regular.period;
+  const int64_t lanes = ring.lanes<T>(), n = ring.n, m = ring.m, period = regular.period;
   RowPacker<T> packer(n, 1, regular.pad_left, lanes + regular.overhang(), W{0},
                       a.source[0] + ring.source_size());
-  if (!RowRing<W>::fits_cache(ring.plan, packer.size())) return false;
   RowRing<W> rows(ring.plan, Reversed, packer.size());
   RowPerCount<W> weights(RowPacker<T>::round_up(n));
   Scratch<int64_t> taps(last.widest * period), widths(period);
@@ -405,7 +356,6 @@ bool spread_by_row_ring(const Plan& whole, const RowArrays<T, 1, 0>& a, Share sh
         if (period > 1) interleave_row<T>(phases.get(), lanes, period, m, dx, limit);
       });
   writer.close();
-  return true;
 }
 
 }  // namespace poolgrad::PG_ISA

@@ -54,30 +54,27 @@ int64_t gather_items(const T* v, const Index* index, T* out, int64_t n, int64_t 
   return -1;
 }
 
-/// Return true if vectors compare all cells of a window faster than single taps are followed.
-inline bool compares_taps(const Plan& plan) {
-  return !follows_single_taps(plan) && SourceRows::capacity(plan) * plan.last().widest <= 32;
-}
-
-/// Set out[i] = v at tap i, and 0 for empty windows. T is unsigned: it moves bits. Return the first
-/// cell whose tap is outside its window, or -1.
-template <class T, class Tap>
-int64_t pick_taps(const Plan& plan, const T* v, const Tap* given, T* out, Piece piece) {
+/// Set out[i] = v at tap i by comparing all taps of a window with it. T is unsigned: it moves bits.
+/// Return the first cell whose tap is outside its window, or -1.
+template <class T>
+int64_t pick_by_compare(const Plan& plan, const T* v, const uint8_t* given, T* out, Piece piece) {
   const int64_t size = plan.axis[0].n * plan.source_slab(), per = plan.rows_per_item(),
                 out_row = plan.last().m * plan.inner;
-  if constexpr (sizeof(Tap) == 1)
-    if (compares_taps(plan)) {
-      TapRows<T, Tap> rows(plan);
-      int64_t wrong = -1;
-      each_row(plan, piece, [&](int64_t i, int64_t u, int64_t j0, int64_t j1) {
-        if (wrong >= 0) return;
-        const int64_t row = (i * per + u) * out_row;
-        rows.seek(u);
-        const int64_t lane = rows.pick_by_compare(v + i * size, given + row, out + row, j0, j1);
-        if (lane >= 0) wrong = row + rows.outside(given + row, lane, j1);
-      });
-      return wrong;
-    }
+  TapRows<T, uint8_t> rows(plan);
+  int64_t wrong = -1;
+  each_row(plan, piece, [&](int64_t i, int64_t u, int64_t j0, int64_t j1) {
+    if (wrong >= 0) return;
+    const int64_t row = (i * per + u) * out_row;
+    rows.seek(u);
+    const int64_t lane = rows.pick_by_compare(v + i * size, given + row, out + row, j0, j1);
+    if (lane >= 0) wrong = row + rows.outside(given + row, lane, j1);
+  });
+  return wrong;
+}
+
+/// Set out[i] = v at tap i, and 0 for empty windows, tap by tap; else as above.
+template <class T, class Tap>
+int64_t pick_by_following(const Plan& plan, const T* v, const Tap* given, T* out, Piece piece) {
   TapPlaces<Tap> places(plan, piece.h0 == 0 && piece.h1 == plan.axis[0].m, piece);
   const int64_t slab = plan.dest_slab();
   for (int64_t i = piece.i0; !places.no_window_is_empty() && i < piece.i1; ++i)

@@ -201,9 +201,7 @@ template <class T, class F>
 void with_tap_type(const Plan& plan, F&& f) {
   using Own = TapLane<T>;
   if constexpr (sizeof(Own) >= 4) f(Own{});
-  else if (SourceRows::capacity(plan) * plan.last().widest <=
-           static_cast<int64_t>(std::numeric_limits<Own>::max()))
-    f(Own{});
+  else if (most_taps(plan) <= static_cast<int64_t>(std::numeric_limits<Own>::max())) f(Own{});
   else f(uint32_t{});
 }
 

@@ -84,9 +84,6 @@ int64_t disagreement(const Plan& plan, const T* x, const T* y, const T* values, 
   return -1;
 }
 
-/// The most covering windows that gathering compares with a cell.
-constexpr int kMaxCovering = 32;
-
 /// A strip: source cells [a, b) of the first axis, and destination cells [first, last), whose
 /// windows touch them. x begins at source cell `origin`; y, g and taps, if given, at destination
 /// cell `first`; dx at source cell a.
@@ -103,13 +100,6 @@ struct Strip {
   int64_t rows() const { return plan.rank == 1 ? 1 : (last - first) * plan.rows_per_slab(); }
   int64_t row() const { return (plan.rank == 1 ? last - first : plan.last().m) * plan.inner; }
 };
-
-/// Return true for half types if more than two windows may share a cell: then it matters when sums
-/// are rounded.
-template <class T>
-bool may_share_cells(const Plan& transposed) {
-  return is_half<T> && SourceRows::capacity(transposed) * transposed.last().widest > 2;
-}
 
 /// Gather: each cell sums the gradients of the covering windows whose tap it is. With `once`, sum
 /// half types in float32 and round once; else round at each addition.
@@ -280,17 +270,6 @@ int64_t scatter_given(const Plan& plan, const Plan& transposed, const Tap* taps,
   return scatter_given_taps(plan, taps, g, dx, p);
 }
 
-/// Return how many images to search for taps before scattering: a multiple of the vector length, 0
-/// if taps are none or too many.
-template <class T>
-int64_t images_per_scatter(const Plan& plan) {
-  constexpr int64_t kTapBytes = 192 << 10, kMost = 4096;
-  const int64_t taps = plan.axis[0].m * plan.dest_slab(), some = kTapBytes / (taps + 1);
-  return taps && follows_single_taps(plan) && !plan.plain
-             ? (some < kMost ? some : kMost) / kLanes<T> * kLanes<T>
-             : 0;
-}
-
 /// Scatter complete images, a group at a time: find their taps in transposed tiles, then scatter.
 template <class T>
 int64_t scatter_images(const Plan& plan, const T* x, const T* g, T* dx, int64_t i0, int64_t i1,
@@ -382,54 +361,29 @@ int64_t scatter_slid_taps(const Strip<T>& s) {
   return -1;
 }
 
-/// Return true if gathering is possible: taps fit a byte, and few windows cover a cell.
-inline bool can_gather(const Plan& plan, const Plan& transposed) {
-  return !plan.plain && SourceRows::capacity(plan) * plan.last().widest <= 255 &&
-         SourceRows::capacity(transposed) * transposed.last().widest <= kMaxCovering;
-}
+/// Gather or scatter, with taps that are given, found, or found by sliding.
+enum class StripWay { gather_given, gather_found, scatter_found, scatter_slid };
 
-/// Return true if windows are so many, compared with cells, that gathering is as fast as
-/// scattering.
-inline bool windows_are_dense(const Plan& plan) {
-  return 2 * plan.axis[0].m * plan.dest_slab() > plan.axis[0].n * plan.source_slab();
-}
-
-/// Return true if taps need more than a byte.
-inline bool needs_wide_taps(const Plan& plan) {
-  return SourceRows::capacity(plan) * plan.last().widest > 256;
-}
-
-/// Compute a piece of the transposed plan: add g at the maxima of x, or at given taps, which
-/// replace x. y, if given, must be the pooled x. Return the first flat position where y is wrong or
-/// a tap is outside its window, or -1.
+/// Compute a piece of the transposed plan strip by strip, in tiles of `group` images: add g at the
+/// maxima of x, or at given taps, which replace x. y, if given, must be the pooled x. Return the
+/// first flat position where y is wrong or a tap is outside its window, or -1.
 template <class T>
 int64_t route_by_strips(const Plan& plan, const Plan& transposed, const T* x, const T* y,
-                        const T* g, const void* taps, T* dx, Piece p, bool without_tiles = false) {
+                        const T* g, const void* taps, T* dx, Piece p, StripWay way, int64_t group) {
   const Axis& axis = plan.axis[0];
   const int64_t slab = plan.source_slab(), d_slab = plan.dest_slab(), item = axis.n * slab,
                 d_item = axis.m * d_slab;
-  const bool gathers = can_gather(plan, transposed),
-             slide = has_keys<T> && !y && !taps && !plan.plain && slides_over_keys(plan);
-  if (taps && needs_wide_taps(plan))
-    return scatter_given(plan, transposed, static_cast<const uint32_t*>(taps), g, dx, p);
-  if (taps && (!gathers || follows_single_taps(plan)))
-    return scatter_given(plan, transposed, static_cast<const uint8_t*>(taps), g, dx, p);
   const bool stream = worth_streaming<T>(transposed);
-  const bool images = p.h0 == 0 && p.h1 == axis.n && p.i1 - p.i0 >= kLanes<T>;
-  if (const int64_t many = images_per_scatter<T>(plan);
-      many && images && !windows_are_dense(plan) && gathers && !slide && !taps && !y)
-    return scatter_images(plan, x, g, dx, p.i0, p.i1, many);
-  const int64_t group =
-      y || (slide && long_rows(plan)) || without_tiles ? 1 : images_per_tile<T>(plan, p.i1 - p.i0);
   const auto go = [&](const Strip<T>& s) {
-    if (taps) return gather_given_taps(s);
+    if (way == StripWay::gather_given) return gather_given_taps(s);
     if constexpr (has_keys<T>)
-      if (slide) return scatter_slid_taps(s);
-    return gathers ? gather_found_taps(s) : scatter_found_taps(s);
+      if (way == StripWay::scatter_slid) return scatter_slid_taps(s);
+    return way == StripWay::gather_found ? gather_found_taps(s) : scatter_found_taps(s);
   };
+  const bool scatters = way == StripWay::scatter_found || way == StripWay::scatter_slid;
   const int64_t by_taps = kTileBytes / 2 / (d_slab + 1) * (axis.n / (axis.m ? axis.m : 1) + 1);
   const int64_t cells = group > 1                   ? rows_per_tile<T>(transposed, group, 3)
-                        : !gathers || slide         ? p.h1 - p.h0 + 1
+                        : scatters                  ? p.h1 - p.h0 + 1
                         : by_taps > 4 * axis.widest ? by_taps
                                                     : 4 * axis.widest;
   Plan forward = plan, backward = transposed;
@@ -477,8 +431,8 @@ int64_t route_by_strips(const Plan& plan, const Plan& transposed, const T* x, co
       if (wrong < 0) continue;
       if (group == 1) return place + wrong;
       return route_by_strips<T>(plan, transposed, x, y, g, taps, dx,
-                                Piece{i, i + valid, p.h0, p.h1},
-                                true);  // within a tile, a later item may have an earlier error
+                                Piece{i, i + valid, p.h0, p.h1}, way,
+                                1);  // within a tile, a later item may have an earlier error
     }
   }
   return -1;

@@ -53,10 +53,6 @@ void select_sliding(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays, Sta
       });
 }
 
-inline bool slides_over_keys(const Plan& plan) {
-  return worth_sliding(plan, 12) && plan.axis[0].n * plan.source_slab() < int64_t{1} << 32;
-}
-
 /// Find the first maximum of each window by sliding over keys: f(destination row, keys).
 template <class T, class F>
 void positions_sliding(const Plan& plan, const T* x, Piece p, bool in_order, F&& f) {

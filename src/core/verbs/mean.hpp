@@ -65,14 +65,10 @@ void fold_direct(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Mean mean, 
       only_short);
 }
 
-/// Count the rows of g that are weighed together.
+/// Return true to weigh the gradient before spreading it.
 template <class T>
-int64_t weighed_rows(const Plan& plan) {
-  return kTileBytes / (plan.source_slab() * static_cast<int64_t>(sizeof(T)) + 1);
-}
-template <class T>
-bool weighed_rows_fit(const Plan& plan) {
-  return !plan.plain && weighed_rows<T>(plan) >= 2 * plan.axis[0].widest;
+bool weighs_first(const Plan& plan, Share share) {
+  return is_half<T> && !rounds_once<T>(share) && weighed_rows_fit<T>(plan);
 }
 
 /// Weigh cells [h0, h1) of g: multiply each by its weight and round.
@@ -112,7 +108,7 @@ void weigh(const Plan& plan, const T* g, int64_t h0, int64_t h1, Share share,
 /// each cell of g once, not once per cell that it covers.
 template <class T, bool Reversed>
 void spread_weighed(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays, Share share,
-                    Piece piece, bool only_short) {
+                    Piece piece, bool only_short = false) {
   constexpr Order order = Reversed ? Order::columns : Order::rows;
   PerCount<Wide<T>> weight;
   const auto cell = [&](const WindowTaps& w, const auto& a, int64_t, int64_t lanes) {
@@ -175,9 +171,6 @@ template <class T, bool Reversed>
 void spread_direct(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share share, Piece piece,
                    bool only_short = false) {
   constexpr Order order = Reversed ? Order::columns : Order::rows;
-  if constexpr (is_half<T>)
-    if (!rounds_once<T>(share) && weighed_rows_fit<T>(plan))
-      return spread_weighed<T, Reversed>(plan, arrays, share, piece, only_short);
   PerCount<Wide<T>> weight;
   // Weights of the lists that the runner keeps.
   constexpr int kLists = 5, kTaps = 16;
@@ -248,6 +241,16 @@ void spread_direct(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share sha
         }
       },
       only_short);
+}
+
+/// Compute spread for the cells under at most kLongSum windows, before sliding computes the others.
+template <class T, bool Reversed>
+void spread_short_windows(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share share,
+                          Piece piece) {
+  if constexpr (is_half<T>)
+    if (weighs_first<T>(plan, share))
+      return spread_weighed<T, Reversed>(plan, arrays, share, piece, true);
+  spread_direct<T, Reversed>(plan, arrays, share, piece, true);
 }
 
 }  // namespace poolgrad::PG_ISA

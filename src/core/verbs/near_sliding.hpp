@@ -45,7 +45,7 @@ class NearSearch {
   }
 
  private:
-  static int64_t taps(const Plan& plan) { return SourceRows::capacity(plan) * plan.last().widest; }
+  static int64_t taps(const Plan& plan) { return most_taps(plan); }
 
   void list_offsets(int64_t width) {
     window_.width = width;

@@ -2,11 +2,7 @@
 // namespace.
 #include "verbs/table.hpp"
 
-#include "verbs/by_padded_band.hpp"
-#include "verbs/indices.hpp"
-#include "verbs/mean_sliding.hpp"
-#include "verbs/near.hpp"
-#include "verbs/near_sliding.hpp"
+#include "verbs/schedules.hpp"
 
 namespace poolgrad {
 namespace PG_ISA {
@@ -26,115 +22,73 @@ constexpr bool folds = is_real<T> || (std::is_integral_v<T> && !std::is_same_v<T
 template <class T>
 constexpr bool spreads = is_real<T> || std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>;
 
-/// True for types that have the row schedules (global, padded_band, row_ring). They are not worth
-/// their code size with 16-byte vectors.
-template <class T>
-constexpr bool has_row_schedules = is_real<T>&& kBytes > 16;
-
-/// Continue a piece at cell `left`; return true if nothing is left.
-inline bool fills(Piece& p, int64_t left) {
-  p.h0 = left;
-  return p.h0 == p.h1;
-}
-
-template <class T>
-void fold_any(const Plan& plan, const Arrays& a, Mean mean, Piece p) {
-  const RowArrays<T, 1, 0> arrays{{in<T>(a.x)}, {}, out<T>(a.out), exceeds_cache<T>(plan)};
-  if constexpr (is_real<T>)
-    if (mean != Mean::strict && worth_sliding(plan, 16))
-      return fold_sliding<T>(plan, arrays, mean, p);
-  if constexpr (has_row_schedules<T>)
-    if (!rounds_once<T>(mean) && (fills(p, fold_by_padded_band<T>(plan, arrays, mean, p)) ||
-                                  fold_by_row_ring<T>(plan, arrays, mean, p)))
-      return;
-  fold_direct<T>(plan, arrays, mean, p);
-}
-
 template <class T, bool Reversed>
-void spread_any(const Plan& plan, const Arrays& a, Share share, Piece p) {
-  const RowArrays<T, 1, 0> arrays{{in<T>(a.g)}, {}, out<T>(a.out), worth_streaming<T>(plan)};
-  if constexpr (is_real<T>)
-    if (share != Share::quotient && worth_sliding(plan, 16))
-      return spread_sliding<T, Reversed>(plan, arrays, share, p);
-  if constexpr (has_row_schedules<T>)
-    if (spread_global<T>(plan, arrays, share, p) ||
-        fills(p, spread_by_padded_band<T>(plan, arrays, share, Reversed, p)) ||
-        spread_by_row_ring<T, Reversed>(plan, arrays, share, p))
-      return;
-  spread_direct<T, Reversed>(plan, arrays, share, p);
-}
-
-template <class T>
-void select_any(const Plan& plan, const Arrays& a, Start start, Piece p) {
-  const RowArrays<T, 1, 0> arrays{{in<T>(a.x)}, {}, out<T>(a.out), exceeds_cache<T>(plan)};
-  if (start != Start::first && !plan.plain && worth_sliding(plan, 12))
-    return select_sliding<T>(plan, arrays, start, p);
-  if constexpr (has_row_schedules<T>)
-    if (select_global<T>(plan, arrays, start, p) ||
-        fills(p, select_by_padded_band<T>(plan, arrays, start, p)) ||
-        select_by_row_ring<T>(plan, arrays, start, p))
-      return;
-  select_direct<T>(plan, arrays, start, p);
-}
-
-template <class T>
-void recall_any(const Plan& plan, const Arrays& a, Piece p) {
-  const RowArrays<T, 2, 1> arrays{
-      {in<T>(a.x), in<T>(a.g)}, {in<T>(a.y)}, out<T>(a.out), exceeds_cache<T>(plan)};
-  if constexpr (has_keys<T>)
-    if (!plan.plain && slides_over_keys(plan)) return recall_sliding<T>(plan, arrays, p);
-  if constexpr (has_row_schedules<T>)
-    if (fills(p, recall_by_padded_band<T>(plan, arrays, p)) ||
-        recall_by_row_ring<T>(plan, arrays, p))
-      return;
-  recall_direct<T>(plan, arrays, p);
-}
-
-template <class T>
-void near_any(const Plan& plan, const Arrays& a, double eps, Piece p) {
-  const RowArrays<T, 2, 1> arrays{
-      {in<T>(a.y), in<T>(a.g)}, {in<T>(a.x)}, out<T>(a.out), worth_streaming<T>(plan)};
-  if constexpr (is_real<T>)  // not worth its code size for integers, which have no gradients
-    if (!plan.plain && worth_sliding(plan, 12)) return near_sliding<T>(plan, arrays, eps, p);
-  if constexpr (has_row_schedules<T>)
-    if (fills(p, near_by_padded_band<T>(plan, arrays, eps, p))) return;
-  near_direct<T>(plan, arrays, eps, p);
+void spread(const Plan& plan, const Arrays& a, Share share, Piece p) {
+  SpreadCall<T> call{plan, {{in<T>(a.g)}, {}, out<T>(a.out), worth_streaming<T>(plan)}, share, p};
+  SpreadTable<T, Reversed>::run(call);
 }
 
 template <class T>
 Verbs make() {
   Verbs v{};
-  if constexpr (folds<T>) v.fold = fold_any<T>;
+  v.schedule = choose_schedule<T>;
+  v.schedules = schedules_of<T>;
+  if constexpr (folds<T>)
+    v.fold = [](const Plan& plan, const Arrays& a, Mean mean, Piece p) {
+      FoldCall<T> call{plan, {{in<T>(a.x)}, {}, out<T>(a.out), exceeds_cache<T>(plan)}, mean, p};
+      FoldTable<T>::run(call);
+    };
   if constexpr (spreads<T>)
     v.spread = [](const Plan& plan, const Arrays& a, Share share, bool reversed, Piece p) {
-      reversed ? spread_any<T, true>(plan, a, share, p) : spread_any<T, false>(plan, a, share, p);
+      reversed ? spread<T, true>(plan, a, share, p) : spread<T, false>(plan, a, share, p);
     };
-  v.near = near_any<T>;
-  v.select = select_any<T>;
+  v.near = [](const Plan& plan, const Arrays& a, double eps, Piece p) {
+    NearCall<T> call{
+        plan,
+        {{in<T>(a.y), in<T>(a.g)}, {in<T>(a.x)}, out<T>(a.out), worth_streaming<T>(plan)},
+        eps,
+        p};
+    NearTable<T>::run(call);
+  };
+  v.select = [](const Plan& plan, const Arrays& a, Start start, Piece p) {
+    SelectCall<T> call{plan, {{in<T>(a.x)}, {}, out<T>(a.out), exceeds_cache<T>(plan)}, start, p};
+    SelectTable<T>::run(call);
+  };
   v.argmax = [](const Plan& plan, const Arrays& a, bool wide, int64_t modulo, Piece p) {
     if (wide)
       argmax_direct<T>(plan, in<T>(a.x), out<T>(a.out), out<int64_t>(a.out_index), modulo, p);
     else argmax_direct<T>(plan, in<T>(a.x), out<T>(a.out), out<int32_t>(a.out_index), modulo, p);
   };
   v.route = [](const Plan& plan, const Plan& transposed, const Arrays& a, Piece p) {
-    if constexpr (has_row_schedules<T>)
-      if (!a.y && !a.index && windows_are_dense(plan) && !slides_over_keys(plan) &&
-          route_by_padded_band<T>(plan, transposed, in<T>(a.x), in<T>(a.g), out<T>(a.out), p))
-        return int64_t{-1};
-    return route_by_strips<T>(plan, transposed, in<T>(a.x), in<T>(a.y), in<T>(a.g), a.index,
-                              out<T>(a.out), p);
+    int64_t wrong = -1;
+    RouteCall<T> call{plan,    transposed,    in<T>(a.x), in<T>(a.y), in<T>(a.g),
+                      a.index, out<T>(a.out), p,          wrong};
+    a.index ? PlaceTable<T>::run(call) : RouteTable<T>::run(call);
+    return wrong;
   };
-  v.recall = recall_any<T>;
+  v.recall = [](const Plan& plan, const Arrays& a, Piece p) {
+    RecallCall<T> call{
+        plan, {{in<T>(a.x), in<T>(a.g)}, {in<T>(a.y)}, out<T>(a.out), exceeds_cache<T>(plan)}, p};
+    RecallTable<T>::run(call);
+  };
   v.choose = [](const Plan& plan, const Arrays& a, Piece p) {
-    needs_wide_taps(plan)
-        ? choose_direct<T>(plan, in<T>(a.x), out<T>(a.out), out<uint32_t>(a.out_index), p)
-        : choose_direct<T>(plan, in<T>(a.x), out<T>(a.out), out<uint8_t>(a.out_index), p);
+    const auto run = [&](auto* taps) {
+      using Tap = std::remove_pointer_t<decltype(taps)>;
+      ChooseCall<T, Tap> call{plan, in<T>(a.x), out<T>(a.out), taps, p};
+      ChooseTable<T, Tap>::run(call);
+    };
+    needs_wide_taps(plan) ? run(out<uint32_t>(a.out_index)) : run(out<uint8_t>(a.out_index));
   };
   v.pick = [](const Plan& plan, const Arrays& a, Piece p) {
     using Bits = typename UintOf<sizeof(T)>::type;  // pick moves bits
-    return needs_wide_taps(plan)
-               ? pick_taps<Bits>(plan, in<Bits>(a.g), in<uint32_t>(a.index), out<Bits>(a.out), p)
-               : pick_taps<Bits>(plan, in<Bits>(a.g), in<uint8_t>(a.index), out<Bits>(a.out), p);
+    int64_t wrong = -1;
+    const auto run = [&](const auto* taps) {
+      using Tap = std::remove_const_t<std::remove_pointer_t<decltype(taps)>>;
+      PickCall<Bits, Tap> call{plan, in<Bits>(a.g), taps, out<Bits>(a.out), p, wrong};
+      PickTable<Bits, Tap>::run(call);
+    };
+    needs_wide_taps(plan) ? run(in<uint32_t>(a.index)) : run(in<uint8_t>(a.index));
+    return wrong;
   };
   if constexpr (is_real<T>)
     v.nan_free = [](const void* x, int64_t n) { return no_nan<T>(in<T>(x), n); };

@@ -3,6 +3,7 @@
 #pragma once
 #include "plan/dtype.hpp"
 #include "plan/plan.hpp"
+#include "plan/schedule.hpp"
 
 namespace poolgrad {
 
@@ -25,6 +26,8 @@ struct ScatterRange {
 };
 
 struct Verbs {
+  Schedule (*schedule)(const Plan&, const Plan& transposed, Verb, int rule, bool verify, Piece);
+  uint32_t (*schedules)(Verb);  // the schedules of a verb, a bit for each
   void (*fold)(const Plan&, const Arrays&, Mean, Piece);
   void (*spread)(const Plan&, const Arrays&, Share, bool reversed, Piece);
   void (*near)(const Plan&, const Arrays&, double eps, Piece);

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
+import poolgrad
+
 from .. import raw_ops
 from .._common.arrays import Array, afford
 from .._common.errors import ArgumentErrors
-from .._ops.problem import Problem, forward
+from .._ops.files import find
+from .._ops.problem import Problem, forward, parse
 from .._ops.table import OPS, Kind, Op, Param
 
 
@@ -30,6 +35,41 @@ def draw_call(problem: Problem, data: int = 0, integers: bool = True) -> tuple[s
     x = arrays.draw(problem.x, dtype)
     known = _forward(problem, forward(op), x) if op.order else {}
     return problem.op, _arguments(problem, op, x, known, arrays)
+
+
+_ARRAYS = (Kind.SOURCE, Kind.DEST)
+
+
+def _find_call(what: str, args: tuple[Any, ...], given: dict[str, Any]) -> Callable[[], Any]:
+    """Return a call by its problem line, or by the name of an op or pool and its arguments.
+
+    A shape stands for an array of zeros of float32.
+
+    >>> _find_call("avg f64 x=1x3x3x1 k=2x2 s=1x1", (), {})().shape
+    (1, 2, 2, 1)
+    >>> _find_call("max_pool", ((4, 6),), {"window": 2})().shape
+    (2, 3)
+    """
+    if "=" in what:
+        name, drawn = draw_call(parse(what))
+        return partial(getattr(raw_ops, name), **drawn)
+    pool = getattr(poolgrad, what, None) if what.endswith("_pool") else None
+    if pool:
+        names: tuple[str, ...] = ("x",)
+    else:
+        op = find(what)
+        pool, names = getattr(raw_ops, op.name), tuple(p.name for p in op.params if p.kind in _ARRAYS)
+        args, given = (), dict(zip((p.name for p in op.params), args, strict=False)) | given
+    first = [_zeros(what, "x", value) for value in args[:1]]
+    return partial(pool, *first, *args[1:], **{n: _zeros(what, n, v) if n in names else v for n, v in given.items()})
+
+
+def _zeros(what: str, name: str, given: Any) -> Any:
+    """Return zeros of a shape; return any other argument unchanged."""
+    if not isinstance(given, tuple) or not all(isinstance(n, int) and n >= 0 for n in given):
+        return given
+    afford(ArgumentErrors(what), name, math.prod(given) * 5, f"an input of shape {list(given)}")
+    return np.zeros(given, np.float32)
 
 
 def _forward(problem: Problem, op: Op, x: Array) -> dict[str, Any]:

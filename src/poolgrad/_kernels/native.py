@@ -34,18 +34,44 @@ class NotWhole(ValueError):
     """An error for an array with NaN, where the caller wanted none."""
 
 
-def native(plan: Plan, plain: bool = False) -> _core.Plan:
-    """Return the core's plan, cached on the plan; `plain` replaces it by one that takes the core's generic path."""
+def native(plan: Plan, plain: bool = False, schedule: str | None = None) -> _core.Plan:
+    """Return the core's plan, cached on the plan.
+
+    `plain` replaces it by one that visits taps in the simplest way; `schedule` by one that runs this schedule only, and refuses calls that
+    the schedule cannot run.
+    """
     made: _core.Plan | None = plan.__dict__.get("_native")
-    if made is None or plain:
+    if made is None or plain or schedule is not None:
         if any(axis.step > 1 for axis in plan.axes):
             raise ValueError(
                 "Plan: step: got windows whose cells lie apart, wanted its phases: the core knows intervals"
             )
         axes = [(axis.length, axis.start, axis.stop, axis.span, axis.parents.get(0)) for axis in plan.axes]
-        made = _core.Plan(plan.source, plan.dest, plan.outer, plan.inner, axes, plain)
+        made = _core.Plan(plan.source, plan.dest, plan.outer, plan.inner, axes, schedule or plain)
         object.__setattr__(plan, "_native", made)
     return made
+
+
+_USUAL_RULES = {"fold": Mean.EXACT, "spread": Share.RECIPROCAL, "select": Start.LOWEST}
+
+
+def schedule(
+    plan: Plan, verb: str, dtype: npt.DTypeLike, rule: Mean | Share | Start | None = None, verify: bool = False
+) -> str:
+    """Return the name of the core's schedule for a call; several names, joined by "+", if parts of the call differ.
+
+    `rule` is that of fold, spread or select; `verify` asks for a route that checks y. The answer depends on the number of threads.
+    """
+    number = _USUAL_RULES.get(verb, 0) if rule is None else rule
+    return _core.schedule(native(plan), verb, np.empty(0, dtype), number, verify)
+
+
+def able_schedules(
+    plan: Plan, verb: str, dtype: npt.DTypeLike, rule: Mean | Share | Start | None = None, verify: bool = False
+) -> list[str]:
+    """Return the names of all schedules that can run a call; arguments as for `schedule`."""
+    number = _USUAL_RULES.get(verb, 0) if rule is None else rule
+    return _core.able(native(plan), verb, np.empty(0, dtype), number, verify)
 
 
 def fold(plan: Plan, mean: Mean, x: Array, out: Array | None = None) -> Array:

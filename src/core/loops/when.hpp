@@ -1,0 +1,258 @@
+// When a schedule pays, and how large its tiles are. verbs/schedules.hpp puts these conditions into
+// order. The geometry classes (PaddedLayout, RowRing, RegularAxis) tell if they can run a plan at
+// all.
+#pragma once
+#include "loops/taps.hpp"
+#include "runtime/memory.hpp"
+
+namespace poolgrad::PG_ISA {
+
+/// True for types that have the row schedules (global, padded_band, row_ring). They are not worth
+/// their code size with 16-byte vectors.
+template <class T>
+constexpr bool has_row_schedules = is_real<T> && (kBytes > 16);
+
+/// Return the most taps of a window.
+inline int64_t most_taps(const Plan& plan) {
+  return SourceRows::capacity(plan) * plan.last().widest;
+}
+
+/// Return true if some window in [j0, j1) is empty.
+inline bool has_empty_window(const Axis& axis, int64_t j0, int64_t j1) {
+  for (int64_t j = j0; j < j1; ++j)
+    if (axis.length(j) == 0) return true;
+  return false;
+}
+inline bool has_empty_window(const Axis& axis) { return has_empty_window(axis, 0, axis.m); }
+
+/// Return true if some window reads no rows; the neutral cells along the last axis would count as
+/// its padding.
+[[gnu::noinline]] inline bool some_window_has_no_rows(const Plan& plan) {
+  for (int a = 0; a + 1 < plan.rank; ++a)
+    if (has_empty_window(plan.axis[a])) return true;
+  return false;
+}
+
+// ---- streaming stores
+
+/// Return true if a result exceeds the streaming threshold.
+template <class T>
+[[gnu::noinline]] bool exceeds_cache(const Plan& plan) {
+  return plan.outer * plan.axis[0].m * plan.dest_slab() * static_cast<int64_t>(sizeof(T)) >=
+         stream_threshold.load(std::memory_order_relaxed);
+}
+
+/// Return true if streaming pays: the result is large, and windows are so small that writing is
+/// most of the work.
+template <class T>
+[[gnu::noinline]] bool worth_streaming(const Plan& plan) {
+  return exceeds_cache<T>(plan) && most_taps(plan) <= 4;
+}
+
+// ---- transposed tiles
+
+/// The most bytes of a tile, so that it stays in cache.
+constexpr int64_t kTileBytes = 192 << 10;
+
+/// Return the number of images per tile; 1 if inner elements fill vectors, or images are too few.
+template <class T>
+int64_t images_per_tile(const Plan& plan, int64_t items) {
+  if (plan.plain || plan.only == Schedule::direct || plan.inner >= kLanes<T> || items < kLanes<T>)
+    return 1;
+  const int64_t most = 4 * kLanes<T> / plan.inner;
+  return items < most ? (items + kLanes<T> - 1) / kLanes<T> * kLanes<T> : most;
+}
+
+/// Return the destination cells of the first axis per tile.
+template <class T>
+int64_t rows_per_tile(const Plan& plan, int64_t group, int arrays) {
+  const Axis& axis = plan.axis[0];
+  const int64_t slab = plan.source_slab() + plan.dest_slab();
+  const int64_t slabs =
+      kTileBytes / (slab * group * arrays * static_cast<int64_t>(sizeof(T)) / 2 + 1);
+  const int64_t ratio = axis.n > axis.m ? (axis.n + axis.m - 1) / (axis.m ? axis.m : 1) : 1;
+  const int64_t cells = (slabs - axis.widest) / ratio;
+  const int64_t least = axis.widest < 4 ? 4 : axis.widest;
+  return cells < least ? least : cells;
+}
+
+// ---- sliding
+
+/// One sliding step costs as much as this many visits to a cell: for sums, and for maxima.
+constexpr double kSlidingSum = 16, kSlidingMax = 12;
+
+/// The most bytes of scratch memory for sliding.
+constexpr int64_t kSlideBytes = 448 << 10;
+
+/// Return true if sliding is possible and saves work: one step of it costs as much as `step` visits
+/// to a cell. Sums depend on this: all instruction sets, every batch and all parts of an array
+/// decide alike, by the lengths and windows of the whole axes. Axes that are not pooled cost nothing
+/// in both ways.
+[[gnu::noinline]] inline bool worth_sliding(const Plan& plan, double step) {
+  double visits = 1, passes = 0, read = 1, left = 1;
+  if (plan.rank < 2 || plan.outer * plan.inner == 0) return false;
+  for (int k = 0; k < plan.rank; ++k) {
+    const Whole& whole = plan.axis[k].whole;
+    if (!plan.axis[k].blocks) return false;
+    if (whole.pooled()) left *= static_cast<double>(whole.m);
+  }
+  for (int k = 0; k < plan.rank; ++k) {
+    const Whole& whole = plan.axis[k].whole;
+    if (!whole.pooled()) continue;
+    visits *= static_cast<double>(whole.m * whole.widest);
+    read *= static_cast<double>(whole.n);
+    left /= static_cast<double>(whole.m);
+    passes += read * left;
+  }
+  return passes > 0 && visits > step * passes;
+}
+
+/// Return true if rows fill vectors by themselves; shorter rows use transposed tiles.
+inline bool long_rows(const Plan& plan) { return plan.last().m * plan.inner >= 64; }
+
+/// Return true to slide over maxima. A plan that is bound to sliding does not ask if it pays.
+[[gnu::noinline]] inline bool slides_over_maxima(const Plan& plan) {
+  return !plan.plain && worth_sliding(plan, plan.only == Schedule::sliding ? 0 : kSlidingMax);
+}
+[[gnu::noinline]] inline bool slides_over_keys(const Plan& plan) {
+  return slides_over_maxima(plan) && plan.axis[0].n * plan.source_slab() < int64_t{1} << 32;
+}
+
+// ---- global windows
+
+/// Return the cells of an item if one window covers all of it, else 0.
+[[gnu::noinline]] inline int64_t global_window_cells(const Plan& plan) {
+  int64_t cells = plan.plain || plan.inner != 1 ? 0 : 1;
+  for (int k = 0; k < plan.rank && cells; ++k)
+    cells *=
+        plan.axis[k].m == 1 ? plan.axis[k].length(0) == plan.axis[k].n ? plan.axis[k].n : 0 : 0;
+  return cells;
+}
+
+/// Return the cells of the one window that covers everything if a transposed plan has such a
+/// window, else 0.
+[[gnu::noinline]] inline int64_t global_window_count(const Plan& transposed) {
+  if (transposed.plain || transposed.inner != 1) return 0;
+  int64_t count = 1;
+  for (int k = 0; k < transposed.rank; ++k) {
+    const Axis& axis = transposed.axis[k];
+    if (axis.n != 1) return 0;
+    count *= axis.count[0];
+    for (int64_t j = 0; j < axis.m; ++j)
+      if (axis.length(j) != 1) return 0;
+  }
+  return count;
+}
+
+// ---- rows
+
+/// Return true if the destination cells of each phase of a row fill a vector, as the row schedules
+/// need. This is cheap, and spares short rows the check of every window.
+PG_INLINE bool fills_vector(const Axis& last, int lanes) {
+  return last.m > (lanes - 1) * last.period;
+}
+
+// ---- row rings
+
+/// The most bytes of a ring, so that it stays in cache.
+constexpr int64_t kRingBytes = 512 << 10;
+
+/// Return true if a row ring may fit: rows are complete and stay in cache, and, if each is an item
+/// of its own, there are enough of them to pay for checking the windows.
+[[gnu::noinline]] inline bool may_ring(const Plan& plan, Piece p, int lanes) {
+  constexpr int64_t kFewRows = 8, kLongRow = 1 << 14;
+  const bool entire = plan.rank > 1 || (p.h0 == 0 && p.h1 == plan.axis[0].m &&
+                                        p.i1 - p.i0 >= kFewRows && plan.last().n <= kLongRow);
+  return entire && !plan.plain && plan.inner == 1 && plan.last().n <= kRingBytes / 4 &&
+         fills_vector(plan.last(), lanes);
+}
+
+// ---- padded bands
+
+/// The bands of a piece: their number, 0 if padded bands do not fit, and the cells of each.
+struct BandCut {
+  int64_t bands = 0, height = 0;
+};
+
+/// Cut a piece into bands that stay in cache. `buffers`: arrays that are packed like the source.
+/// Long rows pay for loops of their own.
+template <class T>
+[[gnu::noinline]] BandCut cut_bands(const Plan& plan, Piece p, int buffers) {
+  constexpr int64_t kBandBytes = 128 << 10, kLongRow = 256;
+  const Axis& top = plan.axis[0];
+  const int64_t cells = p.h1 - p.h0;
+  if (plan.plain || plan.inner != 1 || cells == 0 || plan.last().m > kLongRow ||
+      top.period > kLongRow || (plan.rank == 1 && cells < top.m) ||
+      !fills_vector(plan.last(), kLanes<T>))
+    return {};
+  const int64_t bytes = (top.n * plan.source_slab() / top.m * buffers + plan.dest_slab()) *
+                            static_cast<int64_t>(sizeof(Wide<T>)) +
+                        1;
+  const int64_t most = plan.rank == 1 ? cells : kBandBytes / bytes + top.period,
+                bands = (cells + most - 1) / most;
+  return {bands, ((cells + bands - 1) / bands + top.period - 1) / top.period * top.period};
+}
+
+// ---- weighed gradients
+
+/// Count the rows of g that are weighed together.
+template <class T>
+int64_t weighed_rows(const Plan& plan) {
+  return kTileBytes / (plan.source_slab() * static_cast<int64_t>(sizeof(T)) + 1);
+}
+template <class T>
+bool weighed_rows_fit(const Plan& plan) {
+  return !plan.plain && weighed_rows<T>(plan) >= 2 * plan.axis[0].widest;
+}
+
+// ---- taps
+
+/// The most taps of a window that vectors compare with each cell.
+constexpr int64_t kMostComparedTaps = 32;
+
+/// Return true if vectors compare all cells of a window faster than single taps are followed.
+inline bool compares_taps(const Plan& plan) {
+  return !follows_single_taps(plan) && most_taps(plan) <= kMostComparedTaps;
+}
+
+/// Return true if taps need more than a byte.
+inline bool needs_wide_taps(const Plan& plan) { return most_taps(plan) > 256; }
+
+/// The most covering windows that gathering compares with a cell.
+constexpr int kMaxCovering = 32;
+
+/// Return true if gathering is possible: taps fit a byte, and few windows cover a cell.
+[[gnu::noinline]] inline bool can_gather(const Plan& plan, const Plan& transposed) {
+  return !plan.plain && most_taps(plan) <= 255 && most_taps(transposed) <= kMaxCovering;
+}
+
+/// Return true if taps are given that gathering can read.
+inline bool can_gather_given(const Plan& plan, const Plan& transposed) {
+  return can_gather(plan, transposed) && !follows_single_taps(plan);
+}
+
+/// Return true if windows are so many, compared with cells, that gathering is as fast as
+/// scattering.
+inline bool windows_are_dense(const Plan& plan) {
+  return 2 * plan.axis[0].m * plan.dest_slab() > plan.axis[0].n * plan.source_slab();
+}
+
+/// Return true for half types if more than two windows may share a cell: then it matters when sums
+/// are rounded.
+template <class T>
+bool may_share_cells(const Plan& transposed) {
+  return is_half<T> && most_taps(transposed) > 2;
+}
+
+/// Return how many images to search for taps before scattering: a multiple of the vector length, 0
+/// if taps are none or too many.
+template <class T>
+int64_t images_per_scatter(const Plan& plan) {
+  constexpr int64_t kTapBytes = 192 << 10, kMost = 4096;
+  const int64_t taps = plan.axis[0].m * plan.dest_slab(), some = kTapBytes / (taps + 1);
+  return taps && follows_single_taps(plan) && !plan.plain
+             ? (some < kMost ? some : kMost) / kLanes<T> * kLanes<T>
+             : 0;
+}
+
+}  // namespace poolgrad::PG_ISA

@@ -1,0 +1,825 @@
+// The tables of schedules: for each verb, ordered rows {name, when, run}. The first row whose
+// `when` holds runs; the last row of a table always does.
+//
+// A row's `when` may derive the geometry that its `run` needs, so that no call derives it twice.
+// The choice depends on the plan, the rule and the dtype, and on the piece that a task computes:
+// how many items it has, and whether it covers them completely.
+#pragma once
+#include <optional>
+#include <utility>
+
+#include "plan/schedule.hpp"
+#include "verbs/by_padded_band.hpp"
+#include "verbs/indices.hpp"
+#include "verbs/mean_sliding.hpp"
+#include "verbs/near.hpp"
+#include "verbs/near_sliding.hpp"
+
+namespace poolgrad::PG_ISA {
+
+/// Return the number of a type.
+template <class T>
+constexpr Dtype dtype_of() {
+  constexpr bool same[] = {
+      std::is_same_v<T, f16>,      std::is_same_v<T, bf16>,     std::is_same_v<T, float>,
+      std::is_same_v<T, double>,   std::is_same_v<T, int8_t>,   std::is_same_v<T, uint8_t>,
+      std::is_same_v<T, int16_t>,  std::is_same_v<T, uint16_t>, std::is_same_v<T, int32_t>,
+      std::is_same_v<T, uint32_t>, std::is_same_v<T, int64_t>,  std::is_same_v<T, uint64_t>};
+  int number = 0;
+  while (!same[number]) ++number;
+  return Dtype(number);
+}
+
+/// The row that a table chose before, for calls that compute a plan at once.
+struct KnownRow {
+  std::atomic<uint8_t>* slot = nullptr;
+  int first = 0;  ///< the rows before it did not fit
+
+  void remember(int row) const {
+    if (slot && first < row) slot->store(static_cast<uint8_t>(row), std::memory_order_relaxed);
+  }
+};
+
+/// Find the row that runs a call, if its plan knows it. The rows before it are not asked again; its
+/// own `when` derives its geometry.
+template <class Call>
+PG_INLINE KnownRow known_row(const Call& call) {
+  const Plan& over = call.over();
+  const Piece p = call.piece;
+  if (p.i0 != 0 || p.h0 != 0 || p.i1 != over.outer || p.h1 != over.axis[0].m || !over.chosen)
+    return {};
+  std::atomic<uint8_t>* const slot = over.chosen + call.choice();
+  return {slot, slot->load(std::memory_order_relaxed)};
+}
+
+/// A table of rows. A row may also be a table of its own (Below).
+template <class... Rows>
+struct ScheduleTable {
+  using Indices = std::index_sequence_for<Rows...>;
+
+  /// True if some row derives geometry, which takes longer than to remember the choice.
+  static constexpr bool remembers = ((Rows::exists && !std::is_empty_v<Rows>) || ...);
+
+  /// Run a call; this moves the start of its piece. A row returns the first cell of the first axis
+  /// that it leaves to the rows below it.
+  template <class Call>
+  static void run(Call& call) {
+    if constexpr (remembers) run_rows<0>(call, known_row(call), Indices{});
+    else run_rest(call);
+  }
+  /// Run a call, or a part of it that another row leaves to this table, without asking the plan.
+  template <class Call>
+  static void run_rest(Call& call) {
+    run_rows<0>(call, KnownRow{}, Indices{});
+  }
+  /// Return the schedule that runs a call, or the first part of it.
+  template <class Call>
+  [[gnu::noinline, gnu::cold]] static Schedule choose(const Call& call) {
+    return choose_row(call, Indices{});
+  }
+  /// The schedules of the rows, a bit for each.
+  static constexpr uint32_t names() { return (names_of<Rows>() | ...); }
+
+  template <int Base, class Call, size_t... I>
+  PG_INLINE static void run_rows(Call& call, const KnownRow& known, std::index_sequence<I...>) {
+    static_cast<void>((run_row<Rows, Base + static_cast<int>(I), I + 1 == sizeof...(I)>(call, known) || ...));
+  }
+
+ private:
+  template <class Call, size_t... I>
+  PG_INLINE static Schedule choose_row(const Call& call, std::index_sequence<I...>) {
+    Schedule found = Schedule::direct;
+    static_cast<void>((takes<Rows, I + 1 == sizeof...(I)>(call, found) || ...));
+    return found;
+  }
+  /// Return true if a plan is bound to another schedule. The last row runs what the bound one
+  /// leaves over.
+  template <class Row, bool Last>
+  PG_INLINE static bool is_barred(const Plan& plan) {
+    return !Last && !Row::settles_bits && plan.only != kAnySchedule && plan.only != Row::name;
+  }
+  template <class Row, int Index, bool Last, class Call>
+  PG_INLINE static bool run_row(Call& call, const KnownRow& known) {
+    if constexpr (requires { typename Row::Table; }) {
+      Row::Table::template run_rows<Index>(call, known, typename Row::Table::Indices{});
+      return true;
+    } else if constexpr (!Row::exists || Row::runs_below) {
+      return false;
+    } else {
+      if (Index < known.first || is_barred<Row, Last>(call.plan)) return false;
+      if constexpr (std::is_empty_v<Row>) return try_row<Row, Index>(call, known);
+      else return try_alone<Row, Index>(call, known);
+    }
+  }
+  template <class Row, int Index, class Call>
+  PG_INLINE static bool try_row(Call& call, const KnownRow& known) {
+    Row row;
+    if (!row.when(call)) return false;
+    known.remember(Index);
+    call.piece.h0 = row.run(call);
+    return call.piece.h0 == call.piece.h1;
+  }
+  /// Try a row in a stack frame of its own: the geometry is large, and the rows below need the
+  /// cache.
+  template <class Row, int Index, class Call>
+  [[gnu::noinline]] static bool try_alone(Call& call, const KnownRow& known) {
+    return try_row<Row, Index>(call, known);
+  }
+  template <class Row, bool Last, class Call>
+  PG_INLINE static bool takes(const Call& call, Schedule& found) {
+    if constexpr (requires { typename Row::Table; }) {
+      found = Row::Table::choose(call);
+      return true;
+    } else if constexpr (Row::exists) {
+      if (is_barred<Row, Last>(call.plan)) return false;
+      found = Row::name;
+      Row row;
+      return row.when(call);
+    } else {
+      return false;
+    }
+  }
+  template <class Row>
+  static constexpr uint32_t names_of() {
+    if constexpr (requires { typename Row::Table; }) return Row::Table::names();
+    else return Row::exists ? uint32_t{1} << static_cast<int>(Row::name) : 0;
+  }
+};
+
+/// The rows of another table.
+template <class T>
+struct Below {
+  using Table = T;
+  static constexpr bool exists = true;
+};
+
+/// The base of a row: its name, true if the row exists for a type, and true if the row below it
+/// runs its calls. A row that settles bits runs its calls whatever a plan is bound to: the order of
+/// its sums is part of the result.
+template <Schedule Name, bool Exists = true, bool RunsBelow = false>
+struct PlainRow {
+  static constexpr Schedule name = Name;
+  static constexpr bool exists = Exists, runs_below = RunsBelow, settles_bits = false;
+};
+
+/// A row that packs bands. V says which bands fit its verb, and computes one.
+template <class T, class V>
+struct PaddedBandRow : PlainRow<Schedule::padded_band, has_row_schedules<T>> {
+  template <class Call>
+  bool when(const Call& c) {
+    if (!V::allows(c)) return false;
+    cut = cut_bands<T>(c.plan, c.piece, V::buffers);
+    if (cut.bands == 0 || (V::one_band && cut.bands > 1)) return false;
+    return open(c, c.piece.h0);
+  }
+  template <class Call>
+  int64_t run(const Call& c) {
+    V::run(c, *part);
+    if constexpr (!V::one_band)
+      for (int64_t h = c.piece.h0 + cut.height; h < c.piece.h1; h += cut.height) {
+        if (!open(c, h)) return h;
+        V::run(c, *part);
+      }
+    return c.piece.h1;
+  }
+
+ private:
+  template <class Call>
+  [[gnu::noinline]] bool open(const Call& c, int64_t h) {
+    const int64_t end = h + cut.height < c.piece.h1 ? h + cut.height : c.piece.h1;
+    part.emplace(c.plan, c.piece, h, end, V::buffers);
+    return part->band.layout.fits && V::fits(c, part->part.plan, part->band.layout);
+  }
+
+  BandCut cut;
+  std::optional<BandOfPiece<T>> part;
+};
+
+/// A row that keeps a ring of packed rows. V says which plans fit its verb, and computes it.
+template <class T, class V>
+struct RowRingRow : PlainRow<Schedule::row_ring, has_row_schedules<T>> {
+  template <class Call>
+  [[gnu::noinline]] bool when(const Call& c) {
+    if (!V::allows(c) || !may_ring(c.plan, c.piece, kLanes<T>)) return false;
+    ring.emplace(c.plan, c.piece, kLanes<T>);
+    return ring->fits && V::fits(c, *ring) &&
+           RowRing<Wide<T>>::fits_cache(ring->plan, V::row_size(*ring));
+  }
+  template <class Call>
+  int64_t run(const Call& c) {
+    V::run(c, *ring);
+    return c.piece.h1;
+  }
+
+ private:
+  std::optional<RowRingPlan> ring;
+};
+
+/// A row for calls whose images are computed side by side. The direct row below it runs them: its
+/// loop cuts the piece into tiles.
+template <class T>
+struct ImageTileRow : PlainRow<Schedule::transposed_tile, true, true> {
+  template <class Call>
+  bool when(const Call& c) {
+    return images_per_tile<T>(c.plan, c.piece.i1 - c.piece.i0) > 1;
+  }
+};
+
+// ---- fold
+
+template <class T>
+struct FoldCall {
+  const Plan& plan;
+  RowArrays<T, 1, 0> arrays;
+  Mean mean;
+  Piece piece;
+
+  const Plan& over() const { return plan; }
+  int choice() const { return choice_of(Verb::fold, dtype_of<T>(), static_cast<int>(mean)); }
+};
+
+template <class T>
+struct FoldSliding : PlainRow<Schedule::sliding, is_real<T>> {
+  static constexpr bool settles_bits = true;
+  bool when(const FoldCall<T>& c) {
+    return c.mean != Mean::strict && worth_sliding(c.plan, kSlidingSum);
+  }
+  int64_t run(const FoldCall<T>& c) {
+    fold_sliding<T>(c.plan, c.arrays, c.mean, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T>
+struct FoldBand {
+  static constexpr int buffers = 1;
+  static constexpr bool one_band = true;
+  static bool allows(const FoldCall<T>& c) { return !rounds_once<T>(c.mean); }
+  static bool fits(const FoldCall<T>&, const Plan&, const PaddedLayout<T>& layout) {
+    return layout.phases == 1 && layout.taps <= kLongSum;
+  }
+  static void run(const FoldCall<T>& c, BandOfPiece<T>& part) {
+    fold_by_padded_band<T>(c.plan, part, c.arrays, c.mean, c.piece);
+  }
+};
+
+template <class T>
+struct FoldRing {
+  static bool allows(const FoldCall<T>& c) { return !rounds_once<T>(c.mean); }
+  static bool fits(const FoldCall<T>&, const RowRingPlan& ring) {
+    return ring.regular.period == 1 && ring.taps() <= kLongSum;
+  }
+  static int64_t row_size(const RowRingPlan& ring) { return ring.packed_size<T>(); }
+  static void run(const FoldCall<T>& c, const RowRingPlan& ring) {
+    fold_by_row_ring<T>(ring, c.arrays, c.mean);
+  }
+};
+
+template <class T>
+struct FoldDirect : PlainRow<Schedule::direct> {
+  bool when(const FoldCall<T>&) { return true; }
+  int64_t run(const FoldCall<T>& c) {
+    fold_direct<T>(c.plan, c.arrays, c.mean, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T>
+using FoldTable = ScheduleTable<FoldSliding<T>, PaddedBandRow<T, FoldBand<T>>,
+                                RowRingRow<T, FoldRing<T>>, ImageTileRow<T>, FoldDirect<T>>;
+
+// ---- spread
+
+template <class T>
+struct SpreadCall {
+  const Plan& plan;  ///< transposed
+  RowArrays<T, 1, 0> arrays;
+  Share share;
+  Piece piece;
+
+  const Plan& over() const { return plan; }
+  int choice() const { return choice_of(Verb::spread, dtype_of<T>(), static_cast<int>(share)); }
+};
+
+template <class T, bool Reversed>
+struct SpreadSliding : PlainRow<Schedule::sliding, is_real<T>> {
+  static constexpr bool settles_bits = true;
+  bool when(const SpreadCall<T>& c) {
+    return c.share != Share::quotient && worth_sliding(c.plan, kSlidingSum);
+  }
+  int64_t run(const SpreadCall<T>& c) {
+    spread_sliding<T, Reversed>(c.plan, c.arrays, c.share, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T>
+struct SpreadGlobal : PlainRow<Schedule::global, has_row_schedules<T>> {
+  bool when(const SpreadCall<T>& c) {
+    return !rounds_once<T>(c.share) && global_window_count(c.plan) > 0;
+  }
+  int64_t run(const SpreadCall<T>& c) {
+    spread_global<T>(c.plan, c.arrays, c.share, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T, bool Reversed>
+struct SpreadBand {
+  static constexpr int buffers = 1;
+  static constexpr bool one_band = false;
+  static bool allows(const SpreadCall<T>& c) { return !rounds_once<T>(c.share); }
+  static bool fits(const SpreadCall<T>&, const Plan&, const PaddedLayout<T>& layout) {
+    return layout.blocks == 1 && layout.taps <= kLongSum;
+  }
+  static void run(const SpreadCall<T>& c, BandOfPiece<T>& part) {
+    spread_by_padded_band<T>(c.plan, part, c.arrays, c.share, Reversed, c.piece);
+  }
+};
+
+template <class T, bool Reversed>
+struct SpreadRing {
+  static bool allows(const SpreadCall<T>& c) { return !rounds_once<T>(c.share); }
+  static bool fits(const SpreadCall<T>&, const RowRingPlan& ring) {
+    return ring.regular.stride == 1 && ring.taps() <= kLongSum;
+  }
+  static int64_t row_size(const RowRingPlan& ring) { return ring.packed_size<T>(); }
+  static void run(const SpreadCall<T>& c, const RowRingPlan& ring) {
+    spread_by_row_ring<T, Reversed>(ring, c.arrays, c.share);
+  }
+};
+
+template <class T, bool Reversed>
+struct SpreadWeighed : PlainRow<Schedule::weighed, is_half<T>> {
+  bool when(const SpreadCall<T>& c) { return weighs_first<T>(c.plan, c.share); }
+  int64_t run(const SpreadCall<T>& c) {
+    spread_weighed<T, Reversed>(c.plan, c.arrays, c.share, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T, bool Reversed>
+struct SpreadDirect : PlainRow<Schedule::direct> {
+  bool when(const SpreadCall<T>&) { return true; }
+  int64_t run(const SpreadCall<T>& c) {
+    spread_direct<T, Reversed>(c.plan, c.arrays, c.share, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T, bool Reversed>
+using SpreadTable =
+    ScheduleTable<SpreadSliding<T, Reversed>, SpreadGlobal<T>,
+                  PaddedBandRow<T, SpreadBand<T, Reversed>>, RowRingRow<T, SpreadRing<T, Reversed>>,
+                  SpreadWeighed<T, Reversed>, ImageTileRow<T>, SpreadDirect<T, Reversed>>;
+
+// ---- select
+
+template <class T>
+struct SelectCall {
+  const Plan& plan;
+  RowArrays<T, 1, 0> arrays;
+  Start start;
+  Piece piece;
+
+  const Plan& over() const { return plan; }
+  int choice() const { return choice_of(Verb::select, dtype_of<T>(), static_cast<int>(start)); }
+};
+
+/// Return true if neutral cells can stand for the padding of windows: the windows that an edge cut
+/// are exactly those that neutral cells complete.
+inline bool pads_as_cut(Start start, bool cuts, bool cuts_elsewhere, const Plan& plan) {
+  return start != Start::infinity || !cuts || !(cuts_elsewhere || some_window_has_no_rows(plan));
+}
+
+template <class T>
+struct SelectSliding : PlainRow<Schedule::sliding> {
+  bool when(const SelectCall<T>& c) {
+    return c.start != Start::first && slides_over_maxima(c.plan);
+  }
+  int64_t run(const SelectCall<T>& c) {
+    select_sliding<T>(c.plan, c.arrays, c.start, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T>
+struct SelectGlobal : PlainRow<Schedule::global, has_row_schedules<T>> {
+  bool when(const SelectCall<T>& c) {
+    return global_window_cells(c.plan) >= kLanes<T> && c.start != Start::first;
+  }
+  int64_t run(const SelectCall<T>& c) {
+    select_global<T>(c.plan, c.arrays, c.start, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T>
+struct SelectBand {
+  static constexpr int buffers = 2;
+  static constexpr bool one_band = true;
+  static bool allows(const SelectCall<T>& c) { return c.start != Start::first; }
+  static bool fits(const SelectCall<T>& c, const Plan& plan, const PaddedLayout<T>& layout) {
+    return layout.phases == 1 && pads_as_cut(c.start, layout.cuts, layout.cuts_elsewhere, plan);
+  }
+  static void run(const SelectCall<T>& c, BandOfPiece<T>& part) {
+    select_by_padded_band<T>(c.plan, part, c.arrays, c.start, c.piece);
+  }
+};
+
+template <class T>
+struct SelectRing {
+  static bool allows(const SelectCall<T>& c) { return c.start != Start::first; }
+  static bool fits(const SelectCall<T>& c, const RowRingPlan& ring) {
+    return ring.regular.period == 1 &&
+           pads_as_cut(c.start, ring.regular.cuts, ring.regular.cuts_elsewhere, ring.plan);
+  }
+  static int64_t row_size(const RowRingPlan& ring) {
+    return ring.packed_size<T>() + ring.lanes<T>();
+  }
+  static void run(const SelectCall<T>& c, const RowRingPlan& ring) {
+    select_by_row_ring<T>(ring, c.arrays, c.start);
+  }
+};
+
+template <class T>
+struct SelectDirect : PlainRow<Schedule::direct> {
+  bool when(const SelectCall<T>&) { return true; }
+  int64_t run(const SelectCall<T>& c) {
+    select_direct<T>(c.plan, c.arrays, c.start, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T>
+using SelectTable =
+    ScheduleTable<SelectSliding<T>, SelectGlobal<T>, PaddedBandRow<T, SelectBand<T>>,
+                  RowRingRow<T, SelectRing<T>>, ImageTileRow<T>, SelectDirect<T>>;
+
+// ---- recall
+
+template <class T>
+struct RecallCall {
+  const Plan& plan;
+  RowArrays<T, 2, 1> arrays;
+  Piece piece;
+
+  const Plan& over() const { return plan; }
+  int choice() const { return choice_of(Verb::recall, dtype_of<T>(), 0); }
+};
+
+template <class T>
+struct RecallSliding : PlainRow<Schedule::sliding, has_keys<T>> {
+  bool when(const RecallCall<T>& c) { return slides_over_keys(c.plan); }
+  int64_t run(const RecallCall<T>& c) {
+    recall_sliding<T>(c.plan, c.arrays, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T>
+struct RecallBand {
+  static constexpr int buffers = 2;
+  static constexpr bool one_band = true;
+  static bool allows(const RecallCall<T>&) { return true; }
+  static bool fits(const RecallCall<T>&, const Plan&, const PaddedLayout<T>& layout) {
+    return layout.phases == 1 && layout.taps <= kMostComparedTaps;
+  }
+  static void run(const RecallCall<T>& c, BandOfPiece<T>& part) {
+    recall_by_padded_band<T>(c.plan, part, c.arrays, c.piece);
+  }
+};
+
+template <class T>
+struct RecallRing {
+  static bool allows(const RecallCall<T>&) { return true; }
+  static bool fits(const RecallCall<T>&, const RowRingPlan& ring) {
+    return ring.regular.period == 1;
+  }
+  static int64_t row_size(const RowRingPlan& ring) { return 2 * ring.packed_size<T>(); }
+  static void run(const RecallCall<T>& c, const RowRingPlan& ring) {
+    recall_by_row_ring<T>(ring, c.arrays);
+  }
+};
+
+template <class T>
+struct RecallDirect : PlainRow<Schedule::direct> {
+  bool when(const RecallCall<T>&) { return true; }
+  int64_t run(const RecallCall<T>& c) {
+    recall_direct<T>(c.plan, c.arrays, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T>
+using RecallTable = ScheduleTable<RecallSliding<T>, PaddedBandRow<T, RecallBand<T>>,
+                                  RowRingRow<T, RecallRing<T>>, ImageTileRow<T>, RecallDirect<T>>;
+
+// ---- near
+
+template <class T>
+struct NearCall {
+  const Plan& plan;  ///< transposed
+  RowArrays<T, 2, 1> arrays;
+  double eps;
+  Piece piece;
+
+  const Plan& over() const { return plan; }
+  int choice() const { return choice_of(Verb::near, dtype_of<T>(), 0); }
+};
+
+/// Not worth its code size for integers, which have no gradients.
+template <class T>
+struct NearSliding : PlainRow<Schedule::sliding, is_real<T>> {
+  bool when(const NearCall<T>& c) { return slides_over_maxima(c.plan); }
+  int64_t run(const NearCall<T>& c) {
+    near_sliding<T>(c.plan, c.arrays, c.eps, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T>
+struct NearBand {
+  static constexpr int buffers = 2;
+  static constexpr bool one_band = false;
+  static bool allows(const NearCall<T>&) { return true; }
+  static bool fits(const NearCall<T>&, const Plan&, const PaddedLayout<T>& layout) {
+    return layout.blocks == 1 && layout.period() <= 3 && layout.taps <= kMaxCovering;
+  }
+  static void run(const NearCall<T>& c, BandOfPiece<T>& part) {
+    near_by_padded_band<T>(c.plan, part, c.arrays, c.eps, c.piece);
+  }
+};
+
+template <class T>
+struct NearDirect : PlainRow<Schedule::direct> {
+  bool when(const NearCall<T>&) { return true; }
+  int64_t run(const NearCall<T>& c) {
+    near_direct<T>(c.plan, c.arrays, c.eps, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T>
+using NearTable =
+    ScheduleTable<NearSliding<T>, PaddedBandRow<T, NearBand<T>>, ImageTileRow<T>, NearDirect<T>>;
+
+// ---- choose
+
+template <class T, class Tap>
+struct ChooseCall {
+  const Plan& plan;
+  const T* x;
+  T* y;
+  Tap* taps;
+  Piece piece;
+
+  const Plan& over() const { return plan; }
+  int choice() const { return choice_of(Verb::choose, dtype_of<T>(), 0); }
+};
+
+template <class T, class Tap>
+struct ChooseDirect : PlainRow<Schedule::direct> {
+  bool when(const ChooseCall<T, Tap>&) { return true; }
+  int64_t run(const ChooseCall<T, Tap>& c) {
+    choose_direct<T>(c.plan, c.x, c.y, c.taps, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T, class Tap>
+using ChooseTable = ScheduleTable<ImageTileRow<T>, ChooseDirect<T, Tap>>;
+
+// ---- pick
+
+template <class T, class Tap>
+struct PickCall {
+  const Plan& plan;
+  const T* v;
+  const Tap* taps;
+  T* out;
+  Piece piece;
+  int64_t& wrong;
+
+  const Plan& over() const { return plan; }
+  int choice() const { return choice_of(Verb::pick, dtype_of<T>(), 0); }
+};
+
+template <class T, class Tap>
+struct PickCompare : PlainRow<Schedule::direct, sizeof(Tap) == 1> {
+  bool when(const PickCall<T, Tap>& c) { return compares_taps(c.plan); }
+  int64_t run(const PickCall<T, Tap>& c) {
+    c.wrong = pick_by_compare<T>(c.plan, c.v, c.taps, c.out, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T, class Tap>
+struct PickFollow : PlainRow<Schedule::follow_taps> {
+  bool when(const PickCall<T, Tap>&) { return true; }
+  int64_t run(const PickCall<T, Tap>& c) {
+    c.wrong = pick_by_following<T, Tap>(c.plan, c.v, c.taps, c.out, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T, class Tap>
+using PickTable = ScheduleTable<PickCompare<T, Tap>, PickFollow<T, Tap>>;
+
+// ---- place: route with given taps
+
+template <class T>
+struct RouteCall {
+  const Plan& plan;
+  const Plan& transposed;
+  const T* x;
+  const T* y;  ///< null if y is not checked
+  const T* g;
+  const void* taps;  ///< place only
+  T* dx;
+  Piece piece;  ///< of the transposed plan
+  int64_t& wrong;
+
+  const Plan& over() const { return transposed; }
+  int choice() const {
+    return choice_of(taps ? Verb::place : Verb::route, dtype_of<T>(), y ? 1 : 0);
+  }
+  int64_t tile() const { return images_per_tile<T>(plan, piece.i1 - piece.i0); }
+  int64_t by_strips(StripWay way, int64_t group) const {
+    wrong = route_by_strips<T>(plan, transposed, x, y, g, taps, dx, piece, way, group);
+    return piece.h1;
+  }
+};
+
+template <class T>
+struct PlaceTile : PlainRow<Schedule::transposed_tile> {
+  bool when(const RouteCall<T>& c) {
+    return can_gather_given(c.plan, c.transposed) && c.tile() > 1;
+  }
+  int64_t run(const RouteCall<T>& c) { return c.by_strips(StripWay::gather_given, c.tile()); }
+};
+
+template <class T>
+struct PlaceDirect : PlainRow<Schedule::direct> {
+  bool when(const RouteCall<T>& c) { return can_gather_given(c.plan, c.transposed); }
+  int64_t run(const RouteCall<T>& c) { return c.by_strips(StripWay::gather_given, 1); }
+};
+
+template <class T>
+struct PlaceFollow : PlainRow<Schedule::follow_taps> {
+  bool when(const RouteCall<T>&) { return true; }
+  int64_t run(const RouteCall<T>& c) {
+    const auto follow = [&](const auto* taps) {
+      return scatter_given(c.plan, c.transposed, taps, c.g, c.dx, c.piece);
+    };
+    c.wrong = needs_wide_taps(c.plan) ? follow(static_cast<const uint32_t*>(c.taps))
+                                      : follow(static_cast<const uint8_t*>(c.taps));
+    return c.piece.h1;
+  }
+};
+
+template <class T>
+using PlaceTable = ScheduleTable<PlaceTile<T>, PlaceDirect<T>, PlaceFollow<T>>;
+
+// ---- route
+
+template <class T>
+struct RouteImages : PlainRow<Schedule::image_scatter> {
+  bool when(const RouteCall<T>& c) {
+    const Piece p = c.piece;
+    const bool images = p.h0 == 0 && p.h1 == c.plan.axis[0].n && p.i1 - p.i0 >= kLanes<T>;
+    if (c.y || !images || !images_per_scatter<T>(c.plan)) return false;
+    const bool pays = c.plan.only == Schedule::image_scatter ||
+                      !(windows_are_dense(c.plan) || (has_keys<T> && slides_over_keys(c.plan)));
+    return pays && can_gather(c.plan, c.transposed);
+  }
+  int64_t run(const RouteCall<T>& c) {
+    c.wrong = scatter_images(c.plan, c.x, c.g, c.dx, c.piece.i0, c.piece.i1,
+                             images_per_scatter<T>(c.plan));
+    return c.piece.h1;
+  }
+};
+
+template <class T>
+struct RouteSliding : PlainRow<Schedule::sliding, has_keys<T>> {
+  bool when(const RouteCall<T>& c) { return !c.y && slides_over_keys(c.plan); }
+  int64_t run(const RouteCall<T>& c) {
+    return c.by_strips(StripWay::scatter_slid, long_rows(c.plan) ? 1 : c.tile());
+  }
+};
+
+template <class T>
+struct RouteTile : PlainRow<Schedule::transposed_tile> {
+  bool when(const RouteCall<T>& c) {
+    return !c.y && can_gather(c.plan, c.transposed) && c.tile() > 1;
+  }
+  int64_t run(const RouteCall<T>& c) { return c.by_strips(StripWay::gather_found, c.tile()); }
+};
+
+template <class T>
+struct RouteDirect : PlainRow<Schedule::direct> {
+  bool when(const RouteCall<T>& c) { return can_gather(c.plan, c.transposed); }
+  int64_t run(const RouteCall<T>& c) { return c.by_strips(StripWay::gather_found, 1); }
+};
+
+template <class T>
+struct RouteScatterTile : PlainRow<Schedule::scatter_tile> {
+  bool when(const RouteCall<T>& c) { return !c.y && c.tile() > 1; }
+  int64_t run(const RouteCall<T>& c) { return c.by_strips(StripWay::scatter_found, c.tile()); }
+};
+
+template <class T>
+struct RouteScatter : PlainRow<Schedule::scatter> {
+  bool when(const RouteCall<T>&) { return true; }
+  int64_t run(const RouteCall<T>& c) { return c.by_strips(StripWay::scatter_found, 1); }
+};
+
+/// The rows of route below the first; they also run the items that a padded band cannot.
+template <class T>
+using RouteStripTable = ScheduleTable<RouteImages<T>, RouteSliding<T>, RouteTile<T>, RouteDirect<T>,
+                                      RouteScatterTile<T>, RouteScatter<T>>;
+
+template <class T>
+struct RouteBand : PlainRow<Schedule::padded_band, has_row_schedules<T>> {
+  [[gnu::noinline]] bool when(const RouteCall<T>& c) {
+    const Piece p = c.piece;
+    if (c.y) return false;
+    if (c.plan.only != Schedule::padded_band &&
+        (!windows_are_dense(c.plan) || slides_over_keys(c.plan)))
+      return false;
+    if (p.h0 != 0 || p.h1 != c.plan.axis[0].n) return false;
+    if (!fills_vector(c.plan.last(), kLanes<T>) || !fills_vector(c.transposed.last(), kLanes<T>))
+      return false;
+    bands.emplace(c.plan, c.transposed, p.i1 - p.i0);
+    const PaddedLayout<T>&ahead = bands->ahead.layout, &behind = bands->behind.layout;
+    return ahead.fits && behind.fits && behind.inverts(ahead) && ahead.taps <= kMostComparedTaps &&
+           behind.taps <= kMaxCovering && bands->align();
+  }
+  int64_t run(const RouteCall<T>& c) {
+    c.wrong = -1;
+    route_by_padded_band<T>(c.plan, c.transposed, *bands, c.x, c.g, c.dx, c.piece, [&](Piece p) {
+      RouteCall<T> items = c;
+      items.piece = p;
+      RouteStripTable<T>::run_rest(items);
+    });
+    return c.piece.h1;
+  }
+
+ private:
+  std::optional<RouteBands<T>> bands;
+};
+
+template <class T>
+using RouteTable = ScheduleTable<RouteBand<T>, Below<RouteStripTable<T>>>;
+
+// ---- the choice without the call
+
+/// Return the schedules that a verb has for a type, a bit for each.
+template <class T>
+[[gnu::cold]] uint32_t schedules_of(Verb verb) {
+  using Bits = typename UintOf<sizeof(T)>::type;
+  switch (verb) {
+    case Verb::fold: return FoldTable<T>::names();
+    case Verb::spread: return SpreadTable<T, false>::names();
+    case Verb::select: return SelectTable<T>::names();
+    case Verb::recall: return RecallTable<T>::names();
+    case Verb::near: return NearTable<T>::names();
+    case Verb::choose: return ChooseTable<T, uint8_t>::names();
+    case Verb::pick: return PickTable<Bits, uint8_t>::names();
+    case Verb::place: return PlaceTable<T>::names();
+    case Verb::route: return RouteTable<T>::names();
+    case Verb::argmax: return 1u << static_cast<int>(Schedule::direct);
+    default: return 1u << static_cast<int>(Schedule::follow_taps);
+  }
+}
+
+/// Return the schedule of a verb on a piece. `rule`: Mean, Share or Start. `verify`: route checks
+/// y.
+template <class T>
+[[gnu::cold]] Schedule choose_schedule(const Plan& plan, const Plan& transposed, Verb verb,
+                                       int rule, bool verify, Piece p) {
+  int64_t wrong = -1;
+  const T cell{};
+  const RouteCall<T> route{plan,    transposed, nullptr, verify ? &cell : nullptr, nullptr, nullptr,
+                           nullptr, p,          wrong};
+  switch (verb) {
+    case Verb::fold: return FoldTable<T>::choose(FoldCall<T>{plan, {}, Mean(rule), p});
+    case Verb::spread:
+      return SpreadTable<T, false>::choose(SpreadCall<T>{transposed, {}, Share(rule), p});
+    case Verb::select: return SelectTable<T>::choose(SelectCall<T>{plan, {}, Start(rule), p});
+    case Verb::recall: return RecallTable<T>::choose(RecallCall<T>{plan, {}, p});
+    case Verb::near: return NearTable<T>::choose(NearCall<T>{transposed, {}, 0, p});
+    case Verb::choose:
+      return ChooseTable<T, uint8_t>::choose(
+          ChooseCall<T, uint8_t>{plan, nullptr, nullptr, nullptr, p});
+    case Verb::pick:
+      if (needs_wide_taps(plan)) return Schedule::follow_taps;
+      return PickTable<T, uint8_t>::choose(
+          PickCall<T, uint8_t>{plan, nullptr, nullptr, nullptr, p, wrong});
+    case Verb::place: return PlaceTable<T>::choose(route);
+    case Verb::route: return RouteTable<T>::choose(route);
+    default: return Schedule::direct;
+  }
+}
+
+}  // namespace poolgrad::PG_ISA
