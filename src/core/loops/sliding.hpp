@@ -108,7 +108,7 @@ class LineReducer {
 
   /// Reduce the line of windows [j0, j1). The line begins at window j0, holds its cells, and is
   /// overwritten.
-  void run(int64_t j0, int64_t j1, int64_t lanes, Cell* line, Cell* out) const {
+  [[gnu::noinline]] void run(int64_t j0, int64_t j1, int64_t lanes, Cell* line, Cell* out) const {
     const int64_t B = widest_, cells = end(j1 - 1) - begin(j0),
                   lead = axis_.start[j0] - begin(j0), tail = axis_.stop[j1 - 1] - begin(j0);
     for (int64_t c = 0; c < lead * lanes; ++c) line[c] = Op::neutral();
@@ -134,10 +134,11 @@ class LineReducer {
   template <class F>
   PG_INLINE void each_window(int64_t j0, int64_t j1, F&& f) const {
     const int64_t *const start = axis_.start, *const stop = axis_.stop, line = begin(j0);
-    int64_t j = j0;
-    for (; j < j1 && j < inside_; ++j) f(j, stop[j] - widest_ - line, widest_);
-    for (; j < j1 && j < at_end_; ++j) f(j, start[j] - line, stop[j] - start[j]);
-    for (; j < j1; ++j) f(j, start[j] - line, widest_);
+    for (int64_t j = j0; j < j1; ++j) {
+      const bool at_start = j < inside_;
+      f(j, (at_start ? stop[j] - widest_ : start[j]) - line,
+        at_start || j >= at_end_ ? widest_ : stop[j] - start[j]);
+    }
   }
 
   void reduce_short(const Cell* line, int64_t lanes, int64_t n, Cell* out) const {

@@ -55,8 +55,9 @@ class TapRows {
   /// Move to destination row u of an item.
   void seek(int64_t u) { rows_.seek(u, window_); }
 
-  /// Find the taps of destination row u; write the maxima to y if it is given.
-  void find(const T* x_item, int64_t u, Tap* taps, T* y, int64_t j0, int64_t j1) {
+  /// Find the taps of destination row u; write the maxima to y if it is given. Not inlined: several
+  /// verbs share this code.
+  [[gnu::noinline]] void find(const T* x_item, int64_t u, Tap* taps, T* y, int64_t j0, int64_t j1) {
     seek(u);
     runner_.run(window_, {{x_item}, {}, y}, j0, j1,
                 [&](const WindowTaps& w, const auto& a, int64_t at, int64_t lanes) {
@@ -205,9 +206,10 @@ void with_tap_type(const Plan& plan, F&& f) {
   else f(uint32_t{});
 }
 
-/// Compute maxima and their flat positions; `modulo` keeps a position within its item.
-template <class T, class Index>
-void argmax_direct(const Plan& plan, const T* x, T* y, Index* index, int64_t modulo, Piece piece) {
+/// Compute maxima and their flat positions, as int64 if `wide`, else as int32; `modulo` keeps a position within its item.
+template <class T>
+void argmax_direct(const Plan& plan, const T* x, T* y, void* index, bool wide, int64_t modulo,
+                   Piece piece) {
   with_tap_type<T>(plan, [&](auto tag) {
     using Tap = decltype(tag);
     TapRows<T, Tap> rows(plan);
@@ -218,10 +220,13 @@ void argmax_direct(const Plan& plan, const T* x, T* y, Index* index, int64_t mod
     each_row(plan, piece, [&](int64_t i, int64_t u, int64_t j0, int64_t j1) {
       const int64_t row = (i * per + u) * out_row;
       rows.find(x + i * size, u, taps.get(), y + row, j0, j1);
-      Index* out = index + row;
+      int64_t* const wide_out = static_cast<int64_t*>(index) + row;
+      int32_t* const out = static_cast<int32_t*>(index) + row;
       places.seek(u);
       places.each(taps.get(), j0 * plan.inner, j1 * plan.inner, [&](int64_t lane, int64_t at) {
-        out[lane] = static_cast<Index>((i * size + at) % modulo);
+        const int64_t position = (i * size + at) % modulo;
+        if (wide) wide_out[lane] = position;
+        else out[lane] = static_cast<int32_t>(position);
       });
     });
   });

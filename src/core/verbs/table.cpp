@@ -55,9 +55,7 @@ Verbs make() {
     SelectTable<T>::run(call);
   };
   v.argmax = [](const Plan& plan, const Arrays& a, bool wide, int64_t modulo, Piece p) {
-    if (wide)
-      argmax_direct<T>(plan, in<T>(a.x), out<T>(a.out), out<int64_t>(a.out_index), modulo, p);
-    else argmax_direct<T>(plan, in<T>(a.x), out<T>(a.out), out<int32_t>(a.out_index), modulo, p);
+    argmax_direct<T>(plan, in<T>(a.x), out<T>(a.out), a.out_index, wide, modulo, p);
   };
   v.route = [](const Plan& plan, const Plan& transposed, const Arrays& a, Piece p) {
     int64_t wrong = -1;
