@@ -134,7 +134,7 @@ def empty_case(rng: Rng, make: Maker, name: str) -> Case:
 
 
 def setting_case(rng: Rng, make: Maker, name: str) -> Case:
-    """Return a case of settings that change while a verb runs on several threads."""
+    """Return a case of settings that change, or of questions, while a verb runs on several threads."""
     w = windows(rng)
     plan, x = w.native(), make.data(w.source, np.float32)
     calls = {
@@ -142,6 +142,10 @@ def setting_case(rng: Rng, make: Maker, name: str) -> Case:
         "keep_at_most": lambda: _core.keep_at_most(int(pick(rng, (0, 1 << 20, 1 << 24)))),
         "go_far_from": lambda: _core.go_far_from(-int(rng.integers(2))),
         "use_bfloat16": lambda: _core.use_bfloat16(np.empty(0, ml_dtypes.bfloat16)),
+        "schedule": lambda: _core.schedule(plan, "fold", x, 4),
+        "able": lambda: _core.able(plan, "select", x, 1),
+        "schedules_of": lambda: _core.schedules_of("fold", x),
+        "watch": lambda: (_core.watch([]), _core.fold(plan, 4, x), _core.watch(None)),
     }
 
     def run() -> None:
@@ -163,6 +167,7 @@ CASES: dict[str, Callable[..., Case]] = {
     **dict.fromkeys(("gather", "scatter"), index_case),
     "empty": empty_case,
     **dict.fromkeys(("set_num_threads", "keep_at_most", "go_far_from", "use_bfloat16"), setting_case),
+    **dict.fromkeys(("schedule", "able", "schedules_of", "watch"), setting_case),
     **dict.fromkeys(map("foreign.{}".format, TABLE), foreign_case),
     "sequences": raced_python.sequence_case,
     "sizes": raced_python.sizes_case,

@@ -96,6 +96,7 @@ def test_time_grows_with_the_size_of_a_graph_not_with_its_square(name: str) -> N
         assert any(after < limit for after in times), f"{before:.3f} s, then never below {limit:.3f} s"
 
 
+@pytest.mark.clock
 def test_twenty_thousand_pages_are_read_in_a_second() -> None:
     text = json.dumps(GROWING["pages"](5000))
     assert seconds(lambda: Graph.from_json(text)) < 1
