@@ -74,16 +74,25 @@ CALLS = [
 ]
 IMAGES = ["tests/kernels/test_images.py", "tests/kernels"]
 NEAR = {
-    **dict.fromkeys(("border.hpp", "index.hpp", "first_wrong.hpp"), BORDER),
+    **dict.fromkeys(("arrays.hpp", "indices.hpp", "first_wrong.hpp"), BORDER),
     "module.cpp": [*BORDER, "tests/robustness/test_exit.py", "tests/robustness/test_interrupt.py"],
     "owned_plan.cpp": [*BORDER, "tests/kernels/test_long_windows.py"],
     "plan.hpp": ["tests/kernels/test_schedules.py", *IMAGES],
     "foreign.cpp": ["tests/jax/test_jax_pools.py"],  # where JAX is installed
-    "pieces.hpp": ["tests/pooling/test_taps.py", *BORDER],
-    "outlet.hpp": ["tests/kernels/test_independence.py"],
-    "runner.hpp": ["tests/kernels/test_long_rows.py", *KERNELS],
+    "tasks.hpp": ["tests/pooling/test_taps.py", *BORDER],
+    "stream.hpp": ["tests/kernels/test_independence.py"],
+    "direct.hpp": ["tests/kernels/test_long_rows.py", *KERNELS],
     **dict.fromkeys(
-        ("comb.hpp", "along.hpp", "field.hpp", "flat.hpp", "lanes.hpp", "places.hpp", "quotient.hpp", "route.hpp"),
+        (
+            "row_packer.hpp",
+            "row_ring.hpp",
+            "by_row_ring.hpp",
+            "padded_band.hpp",
+            "by_padded_band.hpp",
+            "tap_places.hpp",
+            "divide.hpp",
+            "max_grad.hpp",
+        ),
         IMAGES,
     ),
     **dict.fromkeys(("threads.cpp", "gil.hpp", "memory.cpp"), THREADS),
