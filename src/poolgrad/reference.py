@@ -71,7 +71,7 @@ def _slides(places: list[_Place]) -> bool:
     read, left = [p.length for p in pooled], [p.windows for p in pooled]
     passes = sum(prod(read[: k + 1]) * prod(left[k + 1 :]) for k in range(len(pooled)))
     visits = prod(p.windows * p.widest for p in pooled)
-    return len(places) > 1 and all(p.fits for p in places) and bool(pooled) and visits > 16 * passes
+    return all(p.fits for p in places) and bool(pooled) and visits > 16 * passes
 
 
 def _from_left(cells: Array) -> Any:
@@ -134,12 +134,25 @@ def _long_sums(plan: Plan, back: bool, terms: Array) -> Array | None:
     return sums.reshape(plan.outer, prod(map(len, axes)), plan.inner) + 0.0
 
 
+def _by_columns(terms: Array, columns: int) -> Any:
+    """Add up the cells of a window: column c along the last axis belongs to partial sum c % 32, and these are added in order."""
+    total = np.zeros(terms.shape[::2], np.float64)
+    for first in range(min(columns, 32)):
+        part = np.zeros_like(total)
+        for cell in range(terms.shape[1]):
+            if cell % columns % 32 == first:
+                part += terms[:, cell]
+        total += part
+    return total
+
+
 @np.errstate(all="ignore")
 def fold(plan: Plan, mean: Mean, x: Array) -> Array:
     """Compute the sum or mean of each window: y[i] = mean of x over window i.
 
     Cells are added one by one, in row-major order; integers are divided toward zero. Windows of more than 64 cells are summed in
-    float64: if they overlap so much that it saves work, axis by axis, in blocks that begin at multiples of the longest window.
+    float64: if they overlap so much that it saves work, axis by axis, in blocks that begin at multiples of the longest window;
+    else, with Mean.TOTAL and Mean.ONCE, by columns, in 32 partial sums.
 
     Parameters
     ----------
@@ -171,6 +184,8 @@ def fold(plan: Plan, mean: Mean, x: Array) -> Array:
         count, total = len(cells), np.zeros((plan.outer, plan.inner), _sum_type(x.dtype, len(cells), mean))
         if sums is not None and count > 64:
             total += sums[:, i]
+        elif count > 64 and mean in (Mean.TOTAL, Mean.ONCE) and x.dtype.kind not in "iu":
+            total += _by_columns(_view(x, plan)[:, cells], int(plan.axes[-1].count[i % len(plan.axes[-1])]))
         else:
             for j in cells:
                 total += _view(x, plan)[:, j]

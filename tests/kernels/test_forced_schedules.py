@@ -51,7 +51,8 @@ def planes(shape, window, stride=1, padded=True, first=True):
     """Return a plan of equal windows over the spatial axes."""
     spatial = range(2, len(shape)) if first else range(1, len(shape) - 1)
     make = same if padded else (lambda n, k, s: pooled(n, k, s, 0, 0))
-    return Plan(shape, {a: make(shape[a], window, stride) for a in spatial})
+    windows = window if isinstance(window, tuple) else (window,) * len(spatial)
+    return Plan(shape, {a: make(shape[a], size, stride) for a, size in zip(spatial, windows, strict=True)})
 
 
 # Plans for the schedules that random ones rarely reach.
@@ -59,6 +60,13 @@ CHOSEN = {
     "long windows": lambda: planes((1, 80, 80, 8), 31, 1, False, first=False),
     "long windows of planes": lambda: planes((1, 20, 40, 40), 21, 1),
     "one window over all": lambda: planes((2, 40, 9, 9), 9, 1, False),
+    "one window over a signal": lambda: planes((2, 3, 700), 700, 1, False),
+    "one window over colours": lambda: planes((2, 20, 50, 3), (20, 50), 1, False, first=False),
+    "long windows far apart": lambda: planes((2, 3, 900), 70, 60),
+    "long windows of one axis": lambda: planes((3, 2, 300), 90, 1),
+    "long windows of one axis, every third": lambda: planes((3, 1, 400), 90, 3, False),
+    "long windows of one axis, channels last": lambda: planes((2, 300, 5), 80, 2, first=False),
+    "far apart in planes": lambda: planes((2, 2, 60, 100), 20, 20, False),
     "small planes": lambda: planes((2, 40, 14, 14), 3, 2),
     "small volumes": lambda: planes((1, 40, 6, 7, 8), 3, 1),
     "long rows": lambda: planes((1, 2, 40, 600), 3, 2),

@@ -29,6 +29,8 @@ def uneven(shape):
     return Plan(shape, axes)
 
 
+SIGNAL = Plan((3, 4000), {1: sliding_axis(4000, 100, 1, 0, 3901)})
+SIGNAL_APART = Plan((3, 4000), {1: sliding_axis(4000, 100, 100, 0, 40)})
 LAST, FIRST = sliding((2, 20, 20, 64), 3, 2, first=False), sliding((64, 40, 40), 3)
 
 # verb, dtype, plan, rule, the name on levels with packed rows, the name on others
@@ -45,7 +47,10 @@ CASES = {
         "direct",
         "direct",
     ),
-    "one window over all": ("select", "float32", sliding((64, 8, 8), 8), None, "global", "transposed_tile"),
+    "one window over all": ("select", "float32", sliding((64, 8, 8), 8), None, "along", "along"),
+    "long windows far apart": ("select", "uint8", SIGNAL_APART, None, "along", "along"),
+    "sums of long windows far apart": ("fold", "float32", SIGNAL_APART, Mean.TOTAL, "along", "along"),
+    "long windows along one axis": ("fold", "float64", SIGNAL, None, "sliding", "sliding"),
     "the gradient of one window over all": (
         "spread",
         "float32",

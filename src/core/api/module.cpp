@@ -41,6 +41,20 @@ void require_verb(const void* verb) {
   if (!verb) throw nb::type_error("x: this verb does not exist for its dtype");
 }
 
+/// Return the transposed plan; make it without the GIL, so that a signal can end that work.
+const Plan& transposed_of(const OwnedPlan& plan) {
+  if (!plan.has_transposed()) {
+    try {
+      unlocked([&](StopCheck should_stop) {
+        parallel_for(1, 1, should_stop, [&](int64_t) { plan.transposed(); });
+      });
+    } catch (const std::bad_alloc&) {
+      raise_memory_error("axes: got windows whose tables need too much");
+    }
+  }
+  return plan.transposed();
+}
+
 // ---- schedules: ask for the one that runs a call, refuse a call that a bound plan cannot run
 
 /// A call, as far as the choice of its schedule goes.
@@ -51,11 +65,10 @@ struct Choice {
   int rule = 0;
   bool verify = false;  ///< route checks y
 
-  const Plan& over() const {
-    const bool back = verb == Verb::spread || verb == Verb::near || verb == Verb::route ||
-                      verb == Verb::place;
-    return back ? plan.transposed() : plan.forward();
+  bool goes_back() const {
+    return verb == Verb::spread || verb == Verb::near || verb == Verb::route || verb == Verb::place;
   }
+  const Plan& over() const { return goes_back() ? transposed_of(plan) : plan.forward(); }
   /// Return the schedules that run the pieces of the call, cut as they would be now, if it is bound
   /// to `only`. A call without cells has none.
   std::vector<Schedule> found(Schedule only) const {
@@ -63,7 +76,7 @@ struct Choice {
     const bool follows = verb == Verb::pick || verb == Verb::place;
     const int64_t cells = follows ? std::max(plan.source_size(), plan.dest_size())
                                   : plan.source_size();
-    Plan forward = plan.forward(), transposed = plan.transposed();
+    Plan forward = plan.forward(), transposed = over();
     forward.only = transposed.only = only;
     const Cuts cuts = cut_call(over(), cells * kItemBytes[static_cast<int>(dtype)],
                                follows && follows_single_taps(forward));
@@ -214,7 +227,7 @@ nb::object spread(const OwnedPlan& plan, int share, bool reversed, nb::handle g,
   a.g = in.data;
   a.out = out.data;
   announce(plan, Verb::spread, g, in.dtype, share);
-  in_pieces(plan.transposed(), out.bytes,
+  in_pieces(transposed_of(plan), out.bytes,
             [&](Piece p) { verbs->spread(plan.transposed(), a, Share(share), reversed, p); });
   return dx;
 }
@@ -256,7 +269,7 @@ nb::object near(const OwnedPlan& plan, double eps, nb::handle x, nb::handle y, n
   if (y.is_none()) throw nb::type_error("y: not a NumPy array");
   const ThreeArrays t = three_arrays(plan, x, y, g, dx, true, false);
   announce(plan, Verb::near, x, t.dtype);
-  in_pieces(plan.transposed(), t.bytes,
+  in_pieces(transposed_of(plan), t.bytes,
             [&](Piece p) { t.verbs->near(plan.transposed(), t.arrays, eps, p); });
   return dx;
 }
@@ -279,7 +292,7 @@ nb::object route(const OwnedPlan& owned, nb::handle x, nb::handle y, nb::handle 
   const ThreeArrays t = three_arrays(owned, x, y, g, dx, true, false);
   FirstWrong wrong;
   announce(owned, Verb::route, x, t.dtype, 0, t.arrays.y != nullptr);
-  in_pieces(owned.transposed(), t.bytes, [&](Piece p) {
+  in_pieces(transposed_of(owned), t.bytes, [&](Piece p) {
     wrong.report(t.verbs->route(owned.forward(), owned.transposed(), t.arrays, p));
   });
   return wrong.get() < 0 ? dx : nb::cast(wrong.get());
@@ -405,7 +418,7 @@ nb::object follow(const OwnedPlan& plan, nb::handle v, nb::handle taps, nb::hand
   FirstWrong wrong;
   announce(plan, back ? Verb::place : Verb::pick, v, in.dtype);
   in_pieces(
-      back ? plan.transposed() : plan.forward(), std::max(in.bytes, out.bytes),
+      back ? transposed_of(plan) : plan.forward(), std::max(in.bytes, out.bytes),
       [&](Piece p) {
         wrong.report(back ? verbs->route(plan.forward(), plan.transposed(), a, p)
                           : verbs->pick(plan.forward(), a, p));

@@ -314,6 +314,7 @@ class RowRunner {
     listed.row_count = &one;
     listed.off = Offsets{offsets_.get() + begin, 0};
     listed.width = k - begin;
+    listed.columns = window.width;
     listed.col_count = counts_.get() + begin;
     listed.col_base = places_.get() + begin;
   }

@@ -92,8 +92,11 @@ class LineReducer {
       while (inside_ < axis.m && axis.start[inside_] + whole.first == 0) ++inside_;
       while (at_end_ > inside_ && axis.stop[at_end_ - 1] + whole.first == whole.n) --at_end_;
     }
-    for (int64_t j = 0; j < axis.m && unit_step_; ++j)
-      unit_step_ = begin(j) == begin(0) + j && end(j) == begin(j) + widest_;
+    for (int64_t j = 0; j < axis.m && alike_; ++j) {
+      alike_ = end(j) == begin(j) + widest_;
+      unit_step_ &= begin(j) == begin(0) + j;
+    }
+    unit_step_ &= alike_;
   }
 
   /// Return the begin and the end of window j, neutral cells included.
@@ -103,7 +106,8 @@ class LineReducer {
   /// Return the elements that the line of windows [j0, j1) needs, with room for vectors that read
   /// past its end.
   int64_t room(int64_t j0, int64_t j1, int64_t lanes) const {
-    return (end(j1 - 1) - begin(j0) + widest_) * lanes + 2 * L;
+    const int64_t cells = end(j1 - 1) - begin(j0);
+    return (cells + widest_ + (fills_gaps(j0, j1, lanes) ? cells : 0)) * lanes + 3 * L;
   }
 
   /// Reduce the line of windows [j0, j1). The line begins at window j0, holds its cells, and is
@@ -113,23 +117,51 @@ class LineReducer {
                   lead = axis_.start[j0] - begin(j0), tail = axis_.stop[j1 - 1] - begin(j0);
     for (int64_t c = 0; c < lead * lanes; ++c) line[c] = Op::neutral();
     for (int64_t c = tail * lanes; c < cells * lanes; ++c) line[c] = Op::neutral();
+    if (fills_gaps(j0, j1, lanes)) return reduce_gaps(j0, j1, lanes, cells, line, out);
     if (B <= kShortLine && unit_step_) return reduce_short(line, lanes, (j1 - j0) * lanes, out);
     if (B <= kShortLine)
       return each_window(j0, j1, [&](int64_t j, int64_t first, int64_t length) {
         reduce_short_of(line + first * lanes, length, lanes, out + (j - j0) * lanes);
       });
-    for (int64_t span = 1;; span *= 2) {
+    double_spans(line, cells, lanes, [&](int64_t span) PG_LAMBDA {
       if (unit_step_) combine_span(line, span, B, lanes, (j1 - j0) * lanes, out);
       else
         each_window(j0, j1, [&](int64_t j, int64_t first, int64_t length) {
           combine_span_of(line + first * lanes, span, length, lanes, out + (j - j0) * lanes);
         });
-      if (2 * span > B) return;
+    });
+  }
+
+ private:
+  /// Call combine(span) when the cells of the line span 1, 2, 4, ... cells, up to the longest
+  /// window.
+  template <class Combine>
+  PG_INLINE void double_spans(Cell* line, int64_t cells, int64_t lanes, Combine&& combine) const {
+    for (int64_t span = 1;; span *= 2) {
+      combine(span);
+      if (2 * span > widest_) return;
       join_rows<Op>(line, line + span * lanes, line, (cells - 2 * span + 1) * lanes);
     }
   }
 
- private:
+  /// Return true to compute a window at every cell, and keep those that exist: vectors do not fit
+  /// between windows that are a few cells apart.
+  bool fills_gaps(int64_t j0, int64_t j1, int64_t lanes) const {
+    return alike_ && !unit_step_ && widest_ > kShortLine &&
+           (begin(j1 - 1) - begin(j0)) * lanes <= 4 * L * (j1 - 1 - j0);
+  }
+  void reduce_gaps(int64_t j0, int64_t j1, int64_t lanes, int64_t cells, Cell* line,
+                   Cell* out) const {
+    Cell* const every = line + (cells + widest_) * lanes + L;
+    double_spans(line, cells, lanes, [&](int64_t span) PG_LAMBDA {
+      combine_span(line, span, widest_, lanes, (cells - widest_ + 1) * lanes, every);
+    });
+    each_window(j0, j1, [&](int64_t j, int64_t first, int64_t) PG_LAMBDA {
+      std::memcpy(out + (j - j0) * lanes, every + first * lanes,
+                  static_cast<size_t>(lanes) * sizeof(Cell));
+    });
+  }
+
   /// Call f(j, first cell in the line, cells) for windows [j0, j1), whose line begins at window j0.
   template <class F>
   PG_INLINE void each_window(int64_t j0, int64_t j1, F&& f) const {
@@ -197,7 +229,8 @@ class LineReducer {
   const int64_t widest_;
   int64_t inside_ = 0;     // windows before this one begin before the line
   int64_t at_end_;         // windows from this one on end after the line
-  bool unit_step_ = true;  // neighbouring windows are one cell apart and equally long
+  bool alike_ = true;      // windows are equally long
+  bool unit_step_ = true;  // neighbouring windows are also one cell apart
 };
 
 /// Slide over a piece of a plan, tile by tile. read(row, cells) supplies a source row, write(row,
@@ -380,12 +413,46 @@ class SlidingReducer {
   Cell *ring_[kMaxRank], *begin_[kMaxRank], *slab_, *row_;
 };
 
+/// Return the plan with an axis of one cell before its only axis: sliding needs two axes.
+inline Plan with_unit_axis(const Plan& plan) {
+  static constexpr int64_t zero = 0, one = 1;
+  static constexpr uint8_t whole_block = 1;
+  Plan lifted = plan;
+  lifted.rank = 2;
+  lifted.axis[1] = plan.axis[0];
+  Axis& unit = lifted.axis[0] = {};
+  unit.n = unit.m = unit.widest = 1;
+  unit.start = &zero;
+  unit.stop = &one;
+  if (plan.axis[0].count) unit.count = &one, unit.base = &zero;
+  unit.whole = {1, 1, 1, 0, true};
+  unit.blocks = &whole_block;
+  return lifted;
+}
+
+/// Call run(plan, arrays, piece) on rows, or on transposed tiles. A plan of one axis gets a second
+/// one, item by item, because its pieces are cut along the only axis.
 template <class T, int Sources, int Partners, class Run>
-void for_rows_or_tiles(const Plan& plan, const RowArrays<T, Sources, Partners>& a, Piece p,
-                       bool rows, Run&& run) {
-  if (p.h0 == p.h1) return;
-  if (rows) run(plan, a, p);
-  else for_tiles<T>(plan, a, p, run);
+void for_rows_or_tiles(const Plan& full_plan, const RowArrays<T, Sources, Partners>& arrays,
+                       Piece piece, bool rows, Run&& run) {
+  const auto lift = [&](const Plan& plan, const RowArrays<T, Sources, Partners>& a, Piece p) {
+    if (plan.rank > 1) return run(plan, a, p);
+    const Axis& axis = plan.axis[0];
+    Plan lifted = with_unit_axis(strip(plan, p.h0, p.h1, 0));
+    lifted.outer = 1;
+    for (int64_t i = p.i0; i < p.i1; ++i) {
+      const int64_t at = (i * axis.m + p.h0) * plan.inner;
+      RowArrays<T, Sources, Partners> b = a;
+      for (auto& s : b.source) s += (i * axis.n - axis.origin) * plan.inner;
+      if constexpr (Partners > 0)
+        for (auto& q : b.partner) q += at;
+      b.out += at;
+      run(lifted, b, Piece{0, 1, 0, 1});
+    }
+  };
+  if (piece.h0 == piece.h1) return;
+  if (rows) lift(full_plan, arrays, piece);
+  else for_tiles<T>(full_plan, arrays, piece, lift);
 }
 
 }  // namespace poolgrad::PG_ISA

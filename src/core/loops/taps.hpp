@@ -20,6 +20,7 @@ struct WindowTaps {
   int64_t nrows = 0;
   Offsets off;
   int64_t width = 0;
+  int64_t columns = 0;  ///< of a listed window: its cells along the last axis
   bool cut = false;  ///< an edge cut the window
   int64_t slot = -1,
           version = 0;  ///< the list of taps, and its version; -1 if the taps are not listed

@@ -33,6 +33,18 @@ inline bool has_empty_window(const Axis& axis) { return has_empty_window(axis, 0
   return false;
 }
 
+/// Return true if every window has more than kLongSum cells.
+[[gnu::noinline]] inline bool all_windows_long(const Plan& plan) {
+  int64_t least = 1;
+  for (int a = 0; a < plan.rank; ++a) {
+    int64_t shortest = plan.axis[a].n;
+    for (int64_t j = 0; j < plan.axis[a].m; ++j)
+      shortest = plan.axis[a].length(j) < shortest ? plan.axis[a].length(j) : shortest;
+    least *= shortest;
+  }
+  return least > kLongSum;
+}
+
 // ---- streaming stores
 
 /// Return true if a result exceeds the streaming threshold.
@@ -90,7 +102,7 @@ constexpr int64_t kSlideBytes = 448 << 10;
 /// in both ways.
 [[gnu::noinline]] inline bool worth_sliding(const Plan& plan, double step) {
   double visits = 1, passes = 0, read = 1, left = 1;
-  if (plan.rank < 2 || plan.outer * plan.inner == 0) return false;
+  if (plan.outer * plan.inner == 0) return false;
   for (int k = 0; k < plan.rank; ++k) {
     const Whole& whole = plan.axis[k].whole;
     if (!plan.axis[k].blocks) return false;
@@ -118,16 +130,32 @@ inline bool long_rows(const Plan& plan) { return plan.last().m * plan.inner >= 6
   return slides_over_maxima(plan) && plan.axis[0].n * plan.source_slab() < int64_t{1} << 32;
 }
 
-// ---- global windows
+// ---- windows along the rows
 
-/// Return the cells of an item if one window covers all of it, else 0.
-[[gnu::noinline]] inline int64_t global_window_cells(const Plan& plan) {
-  int64_t cells = plan.plain || plan.inner != 1 ? 0 : 1;
-  for (int k = 0; k < plan.rank && cells; ++k)
-    cells *=
-        plan.axis[k].m == 1 ? plan.axis[k].length(0) == plan.axis[k].n ? plan.axis[k].n : 0 : 0;
-  return cells;
+/// Return true if one window covers the axis.
+inline bool is_covered(const Axis& axis) { return axis.m == 1 && axis.length(0) == axis.n; }
+
+/// Return true if windows along a row are so far apart that neighbours share no vectors.
+inline bool lie_apart(const Axis& axis) { return axis.n >= 16 * axis.m; }
+
+/// Return true if the cells of a window's rows fill vectors, and neighbouring windows do not.
+template <class T>
+[[gnu::noinline]] bool select_runs_along(const Plan& plan) {
+  if (plan.plain || plan.inner >= kLanes<T>) return false;
+  int64_t run = plan.inner;
+  int k = plan.rank - 1;  // the rows of a window lie one after the other along the axes behind k
+  for (; k > 0 && is_covered(plan.axis[k]); --k) run *= plan.axis[k].n;
+  const bool apart =
+      k + 1 < plan.rank || is_covered(plan.axis[k]) || lie_apart(plan.axis[k]);
+  return apart && run * plan.axis[k].widest >= kLanes<T>;
 }
+template <class T>
+[[gnu::noinline]] bool fold_runs_along(const Plan& plan) {
+  return !plan.plain && plan.inner < kLanes<T> && lie_apart(plan.last()) &&
+         plan.last().widest * plan.inner >= 16 && all_windows_long(plan);
+}
+
+// ---- global windows
 
 /// Return the cells of the one window that covers everything if a transposed plan has such a
 /// window, else 0.

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
 #include <new>
 #include <stdexcept>
 
@@ -30,7 +31,6 @@ void afford(int64_t cells) {
 
 void check(const AxisData& axis) {
   if (axis.n < 0) throw std::invalid_argument("plan: an axis has a negative length");
-  afford(axis.n);
   if (axis.stop.size() != axis.start.size() ||
       (!axis.span.empty() && axis.span.size() != axis.start.size()))
     throw std::invalid_argument("plan: start, stop and span differ in length");
@@ -74,6 +74,12 @@ void find_repeats(Axis& axis, int64_t period, int64_t step) {
       axis.hi = j + 1 + period;
     }
   }
+}
+
+/// Return the step between neighbouring windows in the middle of an axis; 0 if there is none.
+int64_t usual_step(const Axis& axis) {
+  const int64_t middle = axis.m > 2 ? axis.m / 2 : 0;
+  return axis.m > 1 ? axis.start[middle + 1] - axis.start[middle] : 0;
 }
 
 int64_t widest(const Axis& axis) {
@@ -127,66 +133,80 @@ OwnedPlan::OwnedPlan(int64_t outer, int64_t inner, std::vector<AxisData> axes, b
   if (axes_.empty() || axes_.size() > static_cast<size_t>(kMaxRank))
     throw std::invalid_argument("plan: got " + std::to_string(axes_.size()) +
                                 " axes, wanted 1 to 16");
-  forward_.outer = transposed_.outer = outer;
-  forward_.inner = transposed_.inner = inner;
-  forward_.rank = transposed_.rank = static_cast<int>(axes_.size());
-  forward_.plain = transposed_.plain = plain;
-  forward_.only = transposed_.only = only;
-  forward_.chosen = transposed_.chosen = chosen_;
+  forward_.outer = outer;
+  forward_.inner = inner;
+  forward_.rank = static_cast<int>(axes_.size());
+  forward_.plain = plain;
+  forward_.only = only;
+  forward_.chosen = chosen_;
   source_size_ = dest_size_ = product(outer, inner);
-  transposed_axes_.resize(axes_.size());
-  StepBudget& steps = step_budget();
+  bool has_parent = false;
   for (size_t a = 0; a < axes_.size(); ++a) {
     const AxisData& data = axes_[a];
     check(data);
-    const int64_t m = static_cast<int64_t>(data.start.size());
-    source_size_ = product(source_size_, data.n);
-    dest_size_ = product(dest_size_, m);
+    Axis& axis = forward_.axis[a];
+    axis.n = data.n;
+    axis.m = static_cast<int64_t>(data.start.size());
+    axis.start = data.start.data();
+    axis.stop = data.stop.data();
+    axis.span = data.span.empty() ? nullptr : data.span.data();
+    axis.widest = widest(axis);
+    source_size_ = product(source_size_, axis.n);
+    dest_size_ = product(dest_size_, axis.m);
+    const int64_t step = usual_step(axis);
+    if (step > 0) find_repeats(axis, 1, step);
+    set_whole(axis, data.parent ? &data.parent->forward : nullptr, inner);
+    blocks_.push_back(fit_blocks(axis));
+    axis.blocks = blocks_.back().empty() ? nullptr : blocks_.back().data();
+    has_parent |= data.parent.has_value();
+  }
+  if (has_parent) make_transposed();  // refuses a parent that is none
+}
 
-    Axis& f = forward_.axis[a];
-    f.n = data.n;
-    f.m = m;
-    f.start = data.start.data();
-    f.stop = data.stop.data();
-    f.span = data.span.empty() ? nullptr : data.span.data();
-    f.widest = widest(f);
-    const size_t middle = static_cast<size_t>(m > 2 ? m / 2 : 0);
-    const int64_t step = m > 1 ? data.start[middle + 1] - data.start[middle] : 0;
-    if (step > 0) find_repeats(f, 1, step);
-
-    // The windows that cover cell i end behind it and begin at or before it.
-    Transposed& t = transposed_axes_[a];
-    t.start.resize(static_cast<size_t>(data.n));
-    t.stop.resize(static_cast<size_t>(data.n));
-    t.count.resize(data.start.size());
+/// Several threads may make the plan at once: the first to finish keeps its own, and no thread
+/// waits for another.
+const OwnedPlan::Transposed& OwnedPlan::make_transposed() const {
+  auto made = std::make_unique<Transposed>();
+  made->plan = forward_;
+  made->axes.resize(axes_.size());
+  StepBudget& steps = step_budget();
+  for (size_t a = 0; a < axes_.size(); ++a) {
+    const AxisData& data = axes_[a];
+    const Axis& f = forward_.axis[a];
+    TransposedTables& t = made->axes[a];
+    afford(f.n);
+    t.start.resize(static_cast<size_t>(f.n));
+    t.stop.resize(static_cast<size_t>(f.n));
+    t.count.resize(static_cast<size_t>(f.m));
     int64_t *const count = t.count.data(), *const from = t.start.data(), *const to = t.stop.data();
-    for (int64_t j = 0; j < m; ++j) {
+    for (int64_t j = 0; j < f.m; ++j) {
       checkpoint(steps, 1);
       count[j] = f.length(j);
     }
-    for (int64_t i = 0, first = 0, last = 0; i < data.n; ++i) {
+    // The windows that cover cell i end behind it and begin at or before it.
+    for (int64_t i = 0, first = 0, last = 0; i < f.n; ++i) {
       checkpoint(steps, 1);
-      while (first < m && f.stop[first] <= i) ++first;
-      while (last < m && f.start[last] <= i) ++last;
+      while (first < f.m && f.stop[first] <= i) ++first;
+      while (last < f.m && f.start[last] <= i) ++last;
       from[i] = std::min(first, last);
       to[i] = last;
     }
-    Axis& b = transposed_.axis[a];
-    b.n = m;
-    b.m = data.n;
+    Axis& b = made->plan.axis[a] = {};
+    b.n = f.m;
+    b.m = f.n;
     b.start = from;
     b.stop = to;
     b.count = count;
-    b.base = data.start.data();
+    b.base = f.start;
     b.widest = widest(b);
+    const int64_t step = usual_step(f);
     if (step > 0) find_repeats(b, step, 1);
-    set_whole(f, data.parent ? &data.parent->forward : nullptr, inner);
-    set_whole(b, data.parent ? &data.parent->transposed : nullptr, inner);
-    for (Axis* axis : {&f, &b}) {
-      blocks_.push_back(fit_blocks(*axis));
-      axis->blocks = blocks_.back().empty() ? nullptr : blocks_.back().data();
-    }
+    set_whole(b, data.parent ? &data.parent->transposed : nullptr, forward_.inner);
+    t.blocks = fit_blocks(b);
+    b.blocks = t.blocks.empty() ? nullptr : t.blocks.data();
   }
+  const Transposed* kept = nullptr;
+  return transposed_.compare_exchange_strong(kept, made.get()) ? *made.release() : *kept;
 }
 
 }  // namespace poolgrad

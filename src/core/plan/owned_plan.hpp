@@ -1,4 +1,4 @@
-// A plan that owns its tables and has been checked, with its transposed plan.
+// A plan that owns its tables and has been checked. It makes its transposed plan on first use.
 #pragma once
 #include <optional>
 #include <string>
@@ -49,9 +49,17 @@ class OwnedPlan {
             Schedule only = kAnySchedule);
   OwnedPlan(const OwnedPlan&) = delete;
   OwnedPlan& operator=(const OwnedPlan&) = delete;
+  ~OwnedPlan() { delete transposed_.load(); }
 
   const Plan& forward() const { return forward_; }
-  const Plan& transposed() const { return transposed_; }
+
+  /// Return the transposed plan. The first call makes it, which takes a step per source cell:
+  /// forward verbs never ask.
+  const Plan& transposed() const {
+    const Transposed* const made = transposed_.load(std::memory_order_acquire);
+    return (made ? *made : make_transposed()).plan;
+  }
+  bool has_transposed() const { return transposed_.load(std::memory_order_relaxed); }
   int64_t source_size() const { return source_size_; }
   int64_t dest_size() const { return dest_size_; }
 
@@ -59,14 +67,21 @@ class OwnedPlan {
   std::vector<int64_t> source_shape, dest_shape;
 
  private:
-  struct Transposed {
+  struct TransposedTables {
     Table start, stop, count;
+    Bytes blocks;
   };
+  struct Transposed {
+    std::vector<TransposedTables> axes;
+    Plan plan;
+  };
+  const Transposed& make_transposed() const;
+
   std::vector<AxisData> axes_;
-  std::vector<Transposed> transposed_axes_;
   std::vector<Bytes> blocks_;
-  Plan forward_, transposed_;
-  std::atomic<uint8_t> chosen_[kChoices] = {};
+  Plan forward_;
+  mutable std::atomic<const Transposed*> transposed_{nullptr};
+  mutable std::atomic<uint8_t> chosen_[kChoices] = {};
   int64_t source_size_ = 0, dest_size_ = 0;
 };
 

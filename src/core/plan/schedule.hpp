@@ -25,7 +25,8 @@ enum class Verb : int {
 
 enum class Schedule : int {
   sliding,          ///< long windows, one axis after the other
-  global,           ///< one window covers an item
+  along,            ///< long windows far apart, reduced along their rows
+  global,           ///< gradients: one window covers an item
   padded_band,      ///< an item, or a band of its rows, packed as one long row
   row_ring,         ///< a ring of packed rows
   weighed,          ///< spread of half types: weigh the gradient first, then direct
@@ -49,9 +50,9 @@ constexpr const char* name_of(Verb verb) {
 }
 
 constexpr const char* name_of(Schedule schedule) {
-  constexpr const char* names[] = {"sliding",      "global",        "padded_band",     "row_ring",
-                                   "weighed",      "image_scatter", "transposed_tile", "direct",
-                                   "scatter_tile", "scatter",       "follow_taps"};
+  constexpr const char* names[] = {"sliding",     "along",         "global",          "padded_band",
+                                   "row_ring",    "weighed",       "image_scatter",   "transposed_tile",
+                                   "direct",      "scatter_tile",  "scatter",         "follow_taps"};
   return names[static_cast<int>(schedule)];
 }
 
@@ -59,6 +60,7 @@ constexpr const char* name_of(Schedule schedule) {
 constexpr const char* reason_for(Schedule schedule) {
   constexpr const char* reasons[] = {
       "windows are so long that passes along one axis after the other cost less than all visits",
+      "windows are long and far apart, so the cells of one window fill vectors",
       "one window covers a whole image",
       "windows repeat along every axis, and images, or bands of their rows, fit the cache in one "
       "long row",

@@ -9,6 +9,9 @@ namespace poolgrad::PG_ISA {
 template <class T>
 using Long = double;
 
+/// The number of partial sums of a long window, see sum_by_columns.
+constexpr int64_t kSumColumns = 32;
+
 /// Cache one number per count while the count stays the same.
 template <class W>
 class PerCount {
@@ -100,6 +103,40 @@ void round_sums(const float* sums, T* to, int64_t count) {
     });
     checkpoint(step_budget(), here);
   }
+}
+
+/// Return true if long windows are summed by columns.
+PG_INLINE bool sums_by_columns(Mean mean) { return mean == Mean::total || mean == Mean::once; }
+
+/// Sum a long window in float64. Column c, along the last axis, belongs to partial sum c %
+/// kSumColumns, which adds its cells row by row; then the partial sums are added in order. So the
+/// cells of a row can be added side by side (fold_along), and windows too (here).
+template <class T, class End>
+PG_INLINE void sum_by_columns(const WindowTaps& w, const T* x, int64_t lanes, End&& end) {
+  const bool listed = w.slot >= 0;
+  const int64_t columns = listed ? w.columns : w.width,
+                rows = listed ? (columns ? w.width / columns : 0) : w.nrows,
+                parts = columns < kSumColumns ? columns : kSumColumns;
+  for (int64_t q = 0; q < w.repeat; ++q)
+    for_lanes<T, true>(lanes, [&](auto lane, auto many, int64_t first) PG_LAMBDA {
+      constexpr int L = decltype(lane)::count, N = decltype(many)::count;
+      const T* const from = x + first + q * w.from;
+      Vec<double, L> total[N] = {};
+      for (int64_t k = 0; k < parts; ++k) {
+        Vec<double, L> part[N] = {};
+        for (int64_t r = 0; r < rows; ++r)
+          for (int64_t c = k; c < columns; c += kSumColumns) {
+            const T* const at = from + (listed ? w.off[r * columns + c] : w.rows[r] + w.off[c]);
+#pragma GCC unroll 4
+            for (int i = 0; i < N; ++i)
+              part[i] += convert<double, L, Wide<T>>(load<L>(at + i * L));
+          }
+#pragma GCC unroll 4
+        for (int i = 0; i < N; ++i) total[i] += part[i];
+      }
+#pragma GCC unroll 4
+      for (int i = 0; i < N; ++i) end(lane, total[i], first + q * w.to + i * L);
+    });
 }
 
 struct SumOp {

@@ -252,45 +252,6 @@ void interleave_row(const Wide<T>* from, int64_t phase, int64_t period, int64_t 
       store<1>(to + j, Vec<W, 1>{from[p * phase + q]});
 }
 
-/// Compute maxima of global windows: reduce vectors along each item, then transpose what remains of
-/// V items.
-template <class T>
-void select_global(const Plan& plan, const RowArrays<T, 1, 0>& a, Start start, Piece p) {
-  using W = Wide<T>;
-  constexpr int V = kLanes<T>, N = 4;
-  const int64_t cells = global_window_cells(plan);
-  bool is_cut = false;
-  for (int k = 0; k < plan.rank; ++k)
-    is_cut |= plan.axis[k].span && plan.axis[k].span[0] != plan.axis[k].n;
-  const W from = start_value<T>(start, is_cut);
-  W best[V * V], transposed[V * V];
-  for (int64_t i = p.i0; i < p.i1; i += V) {
-    const int64_t items = p.i1 - i < V ? p.i1 - i : V;
-    for (int64_t k = 0; k < items; ++k) {
-      const T* const x = a.source[0] + (i + k) * cells;
-      checkpoint(step_budget(), cells);
-      Vec<W, V> s[N];
-      for (int j = 0; j < N; ++j) s[j] = all<W, V>(from);
-      int64_t c = 0;
-      for (; c + N * V <= cells; c += N * V)
-#pragma GCC unroll 4
-        for (int j = 0; j < N; ++j) s[j] = larger<W, V>(s[j], load<V>(x + c + j * V));
-      for (; c < cells; c += V)
-        s[0] = larger<W, V>(
-            s[0],
-            load<V>(x + (c + V <= cells
-                             ? c
-                             : cells - V)));  // a cell that is seen twice changes nothing
-      store<V>(best + k * V, larger<W, V>(larger<W, V>(s[0], s[1]), larger<W, V>(s[2], s[3])));
-    }
-    for (int64_t k = items; k < V; ++k) store<V>(best + k * V, all<W, V>(from));
-    transpose_square(best, V, transposed, V);
-    Vec<W, V> most = load<V>(transposed);
-    for (int k = 1; k < V; ++k) most = larger<W, V>(most, load<V>(transposed + k * V));
-    store_within<T>(a.out + i, most, items, a.out + p.i1);
-  }
-}
-
 /// Compute spread of global windows: each cell of an item gets the same share.
 template <class T>
 void spread_global(const Plan& plan, const RowArrays<T, 1, 0>& a, Share share, Piece p) {

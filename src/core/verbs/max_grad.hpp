@@ -322,13 +322,15 @@ int64_t scatter_found_taps(const Strip<T>& s) {
 /// Find the taps by sliding, and scatter: not even the search grows with the window.
 template <class T>
 int64_t scatter_slid_taps(const Strip<T>& s) {
-  const Plan forward = strip(s.plan, s.first, s.last, s.origin);
+  const bool one_axis = s.plan.rank == 1;
+  const Plan strip_plan = strip(s.plan, s.first, s.last, one_axis ? 0 : s.origin),
+             forward = one_axis ? with_unit_axis(strip_plan) : strip_plan;
   const int64_t slab = s.plan.source_slab(), size = (s.b - s.a) * slab, inner = s.plan.inner;
   clear(s.dx, size);
   if (s.first == s.last) return -1;
   const T* x = s.x - s.origin * slab;
   positions_sliding<T>(
-      forward, s.x, Piece{0, 1, 0, forward.axis[0].m}, true,
+      forward, one_axis ? x : s.x, Piece{0, 1, 0, forward.axis[0].m}, true,
       [&](const TileRow& row, const uint64_t* keys) {
         int64_t upper = forward.axis[0].start[row.at[0]];
         for (int a = 1; a + 1 < forward.rank; ++a)

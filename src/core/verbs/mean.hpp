@@ -35,6 +35,12 @@ void fold_direct(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Mean mean, 
         if constexpr (is_real<T>)
           if ((count > kLongSum && mean != Mean::strict) || rounds_once<T>(mean)) {
             const auto by = static_cast<Long<T>>(mean == Mean::total ? 1 : count);
+            const auto write = [y, by](auto lane, auto& sum, int64_t c) {
+              store<decltype(lane)::count>(
+                  y + c, convert<Wide<T>, decltype(lane)::count, Long<T>>(sum / by));
+            };
+            if (count > kLongSum && sums_by_columns(mean))
+              return sum_by_columns<T>(w, x, lanes, write);
             return reduce<T, Order::rows>(
                 w, lanes,
                 [](auto lane, int64_t, int64_t) { return Vec<Long<T>, decltype(lane)::count>{}; },
@@ -42,10 +48,7 @@ void fold_direct(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Mean mean, 
                   sum += convert<Long<T>, decltype(lane)::count, Wide<T>>(
                       load<decltype(lane)::count>(x + at));
                 },
-                [y, by](auto lane, auto& sum, int64_t c) {
-                  store<decltype(lane)::count>(
-                      y + c, convert<Wide<T>, decltype(lane)::count, Long<T>>(sum / by));
-                });
+                write);
           }
         const Wide<T> by = divisors(count, [mean](int64_t n) { return divisor<T>(n, mean); });
         [[maybe_unused]] const Wide<T> over = is_real<T> ? 1 / by : 0;

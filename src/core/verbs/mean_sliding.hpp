@@ -5,18 +5,6 @@
 
 namespace poolgrad::PG_ISA {
 
-/// Return true if every window of a plan is long.
-inline bool all_windows_long(const Plan& plan) {
-  int64_t least = 1;
-  for (int a = 0; a < plan.rank; ++a) {
-    int64_t shortest = plan.axis[a].n;
-    for (int64_t j = 0; j < plan.axis[a].m; ++j)
-      shortest = plan.axis[a].length(j) < shortest ? plan.axis[a].length(j) : shortest;
-    least *= shortest;
-  }
-  return least > kLongSum;
-}
-
 /// Return true if the sums of a row fill vectors without a transposed tile.
 inline bool long_rows_of_sums(const Plan& plan) {
   return long_rows(plan) && (plan.inner >= 8 || extends_edges(plan.last().whole));

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "plan/schedule.hpp"
+#include "verbs/by_along.hpp"
 #include "verbs/by_padded_band.hpp"
 #include "verbs/indices.hpp"
 #include "verbs/mean_sliding.hpp"
@@ -251,6 +252,17 @@ struct FoldSliding : PlainRow<Schedule::sliding, is_real<T>> {
 };
 
 template <class T>
+struct FoldAlong : PlainRow<Schedule::along, is_real<T>> {
+  bool when(const FoldCall<T>& c) {
+    return sums_by_columns(c.mean) && fold_runs_along<T>(c.plan);
+  }
+  int64_t run(const FoldCall<T>& c) {
+    fold_along<T>(c.plan, c.arrays, c.mean, c.piece);
+    return c.piece.h1;
+  }
+};
+
+template <class T>
 struct FoldBand {
   static constexpr int buffers = 1;
   static constexpr bool one_band = true;
@@ -285,7 +297,7 @@ struct FoldDirect : PlainRow<Schedule::direct> {
 };
 
 template <class T>
-using FoldTable = ScheduleTable<FoldSliding<T>, PaddedBandRow<T, FoldBand<T>>,
+using FoldTable = ScheduleTable<FoldSliding<T>, FoldAlong<T>, PaddedBandRow<T, FoldBand<T>>,
                                 RowRingRow<T, FoldRing<T>>, ImageTileRow<T>, FoldDirect<T>>;
 
 // ---- spread
@@ -404,12 +416,12 @@ struct SelectSliding : PlainRow<Schedule::sliding> {
 };
 
 template <class T>
-struct SelectGlobal : PlainRow<Schedule::global, has_row_schedules<T>> {
+struct SelectAlong : PlainRow<Schedule::along> {
   bool when(const SelectCall<T>& c) {
-    return global_window_cells(c.plan) >= kLanes<T> && c.start != Start::first;
+    return c.start != Start::first && select_runs_along<T>(c.plan);
   }
   int64_t run(const SelectCall<T>& c) {
-    select_global<T>(c.plan, c.arrays, c.start, c.piece);
+    select_along<T>(c.plan, c.arrays, c.start, c.piece);
     return c.piece.h1;
   }
 };
@@ -453,7 +465,7 @@ struct SelectDirect : PlainRow<Schedule::direct> {
 
 template <class T>
 using SelectTable =
-    ScheduleTable<SelectSliding<T>, SelectGlobal<T>, PaddedBandRow<T, SelectBand<T>>,
+    ScheduleTable<SelectSliding<T>, SelectAlong<T>, PaddedBandRow<T, SelectBand<T>>,
                   RowRingRow<T, SelectRing<T>>, ImageTileRow<T>, SelectDirect<T>>;
 
 // ---- recall
