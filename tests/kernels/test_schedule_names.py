@@ -50,7 +50,7 @@ CASES = {
     "one window over all": ("select", "float32", sliding((64, 8, 8), 8), None, "along", "along"),
     "long windows far apart": ("select", "uint8", SIGNAL_APART, None, "along", "along"),
     "sums of long windows far apart": ("fold", "float32", SIGNAL_APART, Mean.TOTAL, "along", "along"),
-    "long windows along one axis": ("fold", "float64", SIGNAL, None, "sliding", "sliding"),
+    "a mean of long windows along one axis": ("fold", "float64", SIGNAL, None, "sliding", "sliding"),
     "the gradient of one window over all": (
         "spread",
         "float32",
