@@ -44,10 +44,13 @@ def _cast(value: Any, dtype: np.dtype[Any]) -> Any:
     return (value.astype(np.float32) if dtype.name in HALVES else value).astype(dtype)
 
 
+_ROUND_ONCE = (Mean.TOTAL, Mean.ONCE, Mean.SPANNED)  # the rules of pools: halves are summed in float64
+
+
 def _sum_type(dtype: np.dtype[Any], terms: int, rule: Mean | Share) -> Any:
     """Return the dtype of a sum: that of the terms, or a wider one if the rule says so or there are more than 64 terms."""
     half = dtype.name in HALVES
-    if half and (rule is Mean.TOTAL or rule is Mean.ONCE or rule is Share.WHOLE):
+    if half and (rule in _ROUND_ONCE or rule is Share.WHOLE):
         return np.float64
     if rule is Mean.WIDE or rule is Share.QUOTIENT:
         return np.int64 if rule is Mean.WIDE else np.float64
@@ -71,7 +74,7 @@ def _slides(places: list[_Place]) -> bool:
     read, left = [p.length for p in pooled], [p.windows for p in pooled]
     passes = sum(prod(read[: k + 1]) * prod(left[k + 1 :]) for k in range(len(pooled)))
     visits = prod(p.windows * p.widest for p in pooled)
-    return all(p.fits for p in places) and bool(pooled) and visits > 16 * passes
+    return all(p.fits for p in places) and bool(pooled) and visits > 16 * max(passes, prod(left))
 
 
 def _from_left(cells: Array) -> Any:
@@ -152,7 +155,7 @@ def fold(plan: Plan, mean: Mean, x: Array) -> Array:
 
     Cells are added one by one, in row-major order; integers are divided toward zero. Windows of more than 64 cells are summed in
     float64: if they overlap so much that it saves work, axis by axis, in blocks that begin at multiples of the longest window;
-    else, with Mean.TOTAL and Mean.ONCE, by columns, in 32 partial sums.
+    else, with Mean.TOTAL, ONCE and SPANNED, by columns, in 32 partial sums.
 
     Parameters
     ----------
@@ -178,13 +181,14 @@ def fold(plan: Plan, mean: Mean, x: Array) -> Array:
     [2.0, 3.0]
     """
     y, sums = np.empty(plan.dest, x.dtype), None
+    spans = [prod(cells) for cells in product(*(axis.span.tolist() for axis in plan.axes))]
     if x.dtype.kind not in "iu" and mean is not Mean.STRICT:
         sums = _long_sums(plan, False, x)
     for i, cells in enumerate(_windows(plan.axes)):
         count, total = len(cells), np.zeros((plan.outer, plan.inner), _sum_type(x.dtype, len(cells), mean))
         if sums is not None and count > 64:
             total += sums[:, i]
-        elif count > 64 and mean in (Mean.TOTAL, Mean.ONCE) and x.dtype.kind not in "iu":
+        elif count > 64 and mean in _ROUND_ONCE and x.dtype.kind not in "iu":
             total += _by_columns(_view(x, plan)[:, cells], int(plan.axes[-1].count[i % len(plan.axes[-1])]))
         else:
             for j in cells:
@@ -194,8 +198,10 @@ def fold(plan: Plan, mean: Mean, x: Array) -> Array:
         elif x.dtype.kind in "iu":
             _view(y, plan)[:, i] = total // count + ((total < 0) & (total // count * count != total))
         else:  # a count in the dtype stops growing when the dtype runs out of digits
-            most = 2 ** (_info(total.dtype).nmant + 1) if mean is Mean.COUNTED else count
-            _view(y, plan)[:, i] = _cast(total / total.dtype.type(min(count, most)), x.dtype)
+            by = spans[i] if mean is Mean.SPANNED else count
+            if mean is Mean.COUNTED:
+                by = min(by, 2 ** (_info(total.dtype).nmant + 1))
+            _view(y, plan)[:, i] = _cast(total / total.dtype.type(by), x.dtype)
     return y
 
 

@@ -85,7 +85,7 @@ def rules(verb, dtype):
     """Return the rules of a verb that a dtype has."""
     whole = dtype in INTEGERS
     if verb == "fold":
-        return [Mean.WIDE] if whole else [Mean.EXACT, Mean.STRICT, Mean.TOTAL, Mean.ONCE]
+        return [Mean.WIDE] if whole else [Mean.EXACT, Mean.STRICT, Mean.TOTAL, Mean.ONCE, Mean.SPANNED]
     if verb == "spread":
         return [Share.QUOTIENT] if whole else [Share.RECIPROCAL, Share.QUOTIENT, Share.WHOLE]
     return list(Start) if verb == "select" else [None]

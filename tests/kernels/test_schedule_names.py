@@ -200,7 +200,7 @@ def test_a_call_without_cells_runs_nothing():
     [
         ("gather", "float32", 0, ValueError),
         ("mean", "float32", 0, ValueError),
-        ("fold", "float32", 6, ValueError),
+        ("fold", "float32", 7, ValueError),
         ("select", "float32", -1, ValueError),
         ("recall", "float32", 1, ValueError),
         ("fold", "uint32", 0, TypeError),

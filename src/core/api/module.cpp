@@ -186,7 +186,7 @@ Choice choice(const OwnedPlan& plan, const char* name, nb::handle like, int rule
   const Verbs* verbs = level->verbs(dtype);
   if (verb == Verb::fold) require_verb(reinterpret_cast<const void*>(verbs->fold));
   if (verb == Verb::spread) require_verb(reinterpret_cast<const void*>(verbs->spread));
-  const int rules = verb == Verb::fold     ? 6
+  const int rules = verb == Verb::fold     ? kRules
                     : verb == Verb::spread ? 4
                     : verb == Verb::select ? 3
                                            : 1;
@@ -202,7 +202,7 @@ nb::object fold(const OwnedPlan& plan, int mean, nb::handle x, nb::handle given)
   reject_overlap(out, in);
   const Verbs* verbs = level->verbs(in.dtype);
   require_verb(reinterpret_cast<const void*>(verbs->fold));
-  if (mean < 0 || mean > 5) throw nb::value_error("mean: unknown");
+  if (mean < 0 || mean >= kRules) throw nb::value_error("mean: unknown");
   Arrays a;
   a.x = in.data;
   a.out = out.data;

@@ -29,7 +29,8 @@ struct WindowRuns {
   int64_t columns;     ///< its cells along the last axis
   const int64_t* row;
   int64_t rows, from, length;
-  bool cut;  ///< an edge cut it
+  bool cut;      ///< an edge cut it
+  int64_t span;  ///< its cells before an edge cut it
 };
 
 /// Call f(WindowRuns) for every window of a piece.
@@ -43,9 +44,10 @@ PG_INLINE void each_window(const Plan& plan, Piece p, F&& f) {
     for (int64_t j = j0; j < j1; ++j) {
       const int64_t columns = last.length(j);
       checkpoint(step_budget(), window.nrows * columns * plan.inner / 4);
+      const int64_t span = last.span ? last.span[j] : columns;
       f(WindowRuns{i, u * last.m + j, columns, window.rows, window.nrows,
-                   last.from(j) * plan.inner, columns * plan.inner,
-                   window.cut || (last.span && last.span[j] != columns)});
+                   last.from(j) * plan.inner, columns * plan.inner, window.cut || span != columns,
+                   window.upper_span * span});
     }
   });
 }

@@ -130,6 +130,9 @@ struct RowArrays {
   bool stream = false;  ///< stream the result past the caches
 };
 
+/// Keep lists of taps for windows that repeat after up to this many cells.
+constexpr int kKeptLists = 16;
+
 /// Run a cell kernel over destination rows, with inner lanes or row lanes.
 ///
 /// cell(window, arrays, at, lanes): `arrays` point at the first lane of the run, `at` is its place
@@ -291,6 +294,7 @@ class RowRunner {
     if (!repeats || !is_listed_[slot]) list_taps(window, listed, slot * most_taps_);
     is_listed_[slot] = repeats;
     listed.cut = window.cut;
+    listed.span = window.span;
     return listed;
   }
 
@@ -321,7 +325,9 @@ class RowRunner {
 
   void set_column(WindowTaps& window, int64_t j, bool upper_cut) const {
     window.width = axis_.length(j);
-    window.cut = upper_cut || (axis_.span && axis_.span[j] != window.width);
+    const int64_t span = axis_.span ? axis_.span[j] : window.width;
+    window.cut = upper_cut || span != window.width;
+    window.span = window.upper_span * span;
     if (!axis_.count) return;
     window.col_count = axis_.count + axis_.start[j];
     window.col_base = axis_.base + axis_.start[j];
@@ -346,6 +352,7 @@ class RowRunner {
       window.off = Offsets{table_.get(), 0};
       if (most_taps_) list_taps(window, windows_[list_count_], list_count_ * most_taps_);
       windows_[list_count_].cut = window.cut;
+      windows_[list_count_].span = window.span;
       const WindowTaps& run = most_taps_ ? windows_[list_count_] : window;
       if (axis_.period == 1) {
         Arrays here = base;
@@ -424,7 +431,7 @@ class RowRunner {
   Scratch<T> joined_;
   Scratch<int64_t> table_;
   const int64_t most_taps_;
-  static constexpr int kLists = 4;
+  static constexpr int kLists = kKeptLists;
   const int64_t
       list_count_;  // lists for windows that repeat; one more list serves all other windows
   Scratch<int64_t> offsets_, counts_, places_;

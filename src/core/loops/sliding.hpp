@@ -413,23 +413,6 @@ class SlidingReducer {
   Cell *ring_[kMaxRank], *begin_[kMaxRank], *slab_, *row_;
 };
 
-/// Return the plan with an axis of one cell before its only axis: sliding needs two axes.
-inline Plan with_unit_axis(const Plan& plan) {
-  static constexpr int64_t zero = 0, one = 1;
-  static constexpr uint8_t whole_block = 1;
-  Plan lifted = plan;
-  lifted.rank = 2;
-  lifted.axis[1] = plan.axis[0];
-  Axis& unit = lifted.axis[0] = {};
-  unit.n = unit.m = unit.widest = 1;
-  unit.start = &zero;
-  unit.stop = &one;
-  if (plan.axis[0].count) unit.count = &one, unit.base = &zero;
-  unit.whole = {1, 1, 1, 0, true};
-  unit.blocks = &whole_block;
-  return lifted;
-}
-
 /// Call run(plan, arrays, piece) on rows, or on transposed tiles. A plan of one axis gets a second
 /// one, item by item, because its pieces are cut along the only axis.
 template <class T, int Sources, int Partners, class Run>
@@ -438,7 +421,7 @@ void for_rows_or_tiles(const Plan& full_plan, const RowArrays<T, Sources, Partne
   const auto lift = [&](const Plan& plan, const RowArrays<T, Sources, Partners>& a, Piece p) {
     if (plan.rank > 1) return run(plan, a, p);
     const Axis& axis = plan.axis[0];
-    Plan lifted = with_unit_axis(strip(plan, p.h0, p.h1, 0));
+    Plan lifted = two_axes(strip(plan, p.h0, p.h1, 0));
     lifted.outer = 1;
     for (int64_t i = p.i0; i < p.i1; ++i) {
       const int64_t at = (i * axis.m + p.h0) * plan.inner;

@@ -22,6 +22,7 @@ struct WindowTaps {
   int64_t width = 0;
   int64_t columns = 0;  ///< of a listed window: its cells along the last axis
   bool cut = false;  ///< an edge cut the window
+  int64_t upper_span = 1, span = 1;  ///< its cells before it was cut: along all axes but the last, in all
   int64_t slot = -1,
           version = 0;  ///< the list of taps, and its version; -1 if the taps are not listed
   int64_t repeat = 1, from = 0, to = 0;  ///< cells with these taps: the next one is `from` elements
@@ -73,6 +74,7 @@ class SourceRows {
     const int upper = plan_.rank - 1;
     int64_t total = 1;
     window.cut = false;
+    window.upper_span = 1;
     for (int a = upper - 1; a >= 0; --a) {
       const Axis& axis = plan_.axis[a];
       const int64_t j = u % axis.m;
@@ -83,6 +85,7 @@ class SourceRows {
       digit[a] = 0;
       total *= len[a];
       if (axis.span) window.cut |= axis.span[j] != len[a];
+      window.upper_span *= axis.span ? axis.span[j] : len[a];
     }
     for (int64_t i = 0; i < total; ++i) {
       int64_t offset = 0, count = 1, tap = 0;

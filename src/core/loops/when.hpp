@@ -101,12 +101,12 @@ constexpr int64_t kSlideBytes = 448 << 10;
 /// decide alike, by the lengths and windows of the whole axes. Axes that are not pooled cost nothing
 /// in both ways.
 [[gnu::noinline]] inline bool worth_sliding(const Plan& plan, double step) {
-  double visits = 1, passes = 0, read = 1, left = 1;
+  double visits = 1, passes = 0, read = 1, left = 1, written = 1;
   if (plan.outer * plan.inner == 0) return false;
   for (int k = 0; k < plan.rank; ++k) {
     const Whole& whole = plan.axis[k].whole;
     if (!plan.axis[k].blocks) return false;
-    if (whole.pooled()) left *= static_cast<double>(whole.m);
+    if (whole.pooled()) written = left *= static_cast<double>(whole.m);
   }
   for (int k = 0; k < plan.rank; ++k) {
     const Whole& whole = plan.axis[k].whole;
@@ -116,7 +116,7 @@ constexpr int64_t kSlideBytes = 448 << 10;
     left /= static_cast<double>(whole.m);
     passes += read * left;
   }
-  return passes > 0 && visits > step * passes;
+  return passes > 0 && visits > step * (passes > written ? passes : written);
 }
 
 /// Return true if rows fill vectors by themselves; shorter rows use transposed tiles.

@@ -24,6 +24,7 @@ enum class Mean : int {
   strict,   ///< like `exact`, and add tap after tap however long the window is
   total,    ///< do not divide; sum half types in float64 and round once
   once,     ///< like `exact`; sum half types in float64 and round once
+  spanned,  ///< like `once`, and divide by the cells before an edge cut the window
 };
 
 /// The rule by which spread weighs a cell of the gradient.

@@ -43,7 +43,7 @@ constexpr int64_t count_limit() {
 /// Return true to sum in float64 even if windows are short.
 template <class T>
 PG_INLINE bool rounds_once(Mean mean) {
-  return is_half<T> && (mean == Mean::total || mean == Mean::once);
+  return is_half<T> && (mean == Mean::total || mean == Mean::once || mean == Mean::spanned);
 }
 template <class T>
 PG_INLINE bool rounds_once(Share share) {
@@ -106,7 +106,19 @@ void round_sums(const float* sums, T* to, int64_t count) {
 }
 
 /// Return true if long windows are summed by columns.
-PG_INLINE bool sums_by_columns(Mean mean) { return mean == Mean::total || mean == Mean::once; }
+PG_INLINE bool sums_by_columns(Mean mean) {
+  return mean == Mean::total || mean == Mean::once || mean == Mean::spanned;
+}
+
+/// Return the divisor of a long sum of a window of `count` cells, of `span` before it was cut.
+PG_INLINE double terms_divisor(int64_t count, int64_t span, Mean mean) {
+  return static_cast<double>(mean == Mean::total ? 1 : mean == Mean::spanned ? span : count);
+}
+
+/// Return the cells of window j along an axis that a mean divides by.
+PG_INLINE int64_t counted_cells(const Axis& axis, int64_t j, Mean mean) {
+  return mean == Mean::spanned && axis.span ? axis.span[j] : axis.length(j);
+}
 
 /// Sum a long window in float64. Column c, along the last axis, belongs to partial sum c %
 /// kSumColumns, which adds its cells row by row; then the partial sums are added in order. So the

@@ -95,7 +95,7 @@ void fold_along(const Plan& plan, const RowArrays<T, 1, 0>& a, Mean mean, Piece 
                      load<L>(sums.get() + c) + convert<double, L, Wide<T>>(load<L>(run + c)));
         });
       }
-    const double by = mean == Mean::total ? 1 : static_cast<double>(w.rows * w.columns);
+    const double by = terms_divisor(w.rows * w.columns, w.span, mean);
     T* const y = a.out + w.item * windows + w.cell * inner;
     for (int64_t l = 0; l < inner; ++l) {
       double total = 0;

@@ -104,7 +104,8 @@ void fold_by_padded_band(const Plan& full_plan, BandOfPiece<T>& part, const RowA
   Scratch<W> cells(size), sums(layout.run + V);
   Scratch<int64_t> distance(layout.taps), counts(layout.dests);
   layout.products([](const Axis& axis) { return axis.m; },
-                  [](const Axis& axis, int64_t j) { return axis.length(j); }, counts.get());
+                  [mean](const Axis& axis, int64_t j) { return counted_cells(axis, j, mean); },
+                  counts.get());
   const int64_t taps = layout.distances(0, false, 0, plan.rank, distance.get());
   fill_with(cells.get(), size, W{0});
   RowPacker<T> packer = layout.packer(W{0}, a.source[0] + full_plan.outer * band.source_item);

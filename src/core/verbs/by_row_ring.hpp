@@ -8,24 +8,6 @@
 
 namespace poolgrad::PG_ISA {
 
-/// Return a one-axis plan as a two-axis plan whose first axis has one cell.
-inline Plan two_axes(const Plan& plan) {
-  static constexpr int64_t zero = 0, one = 1;
-  if (plan.rank > 1) return plan;
-  Plan p = plan;
-  p.rank = 2;
-  p.axis[1] = plan.axis[0];
-  p.axis[0] = Axis{1,
-                   1,
-                   &zero,
-                   &one,
-                   nullptr,
-                   plan.axis[0].count ? &one : nullptr,
-                   plan.axis[0].count ? &zero : nullptr,
-                   1};
-  return p;
-}
-
 /// The geometry that the verbs over row rings share.
 struct RowRingPlan {
   RowRingPlan(const Plan& whole, Piece p, int lanes)
@@ -140,8 +122,19 @@ template <class T>
 Wide<T> divisor_or_over(int64_t k, int64_t lanes, int64_t m, int64_t upper, const Axis& last,
                         Mean mean) {
   const int64_t j = k % lanes;
-  const Wide<T> by = divisor<T>(j < m ? upper * last.length(j) : 1, mean);
+  const Wide<T> by = divisor<T>(j < m ? upper * counted_cells(last, j, mean) : 1, mean);
   return k < lanes ? by : 1 / by;
+}
+
+/// Return the cells of the windows of a destination row along all axes but the last, before edges
+/// cut them. `row` counts over all items.
+inline int64_t span_of_row(const Plan& plan, int64_t row) {
+  int64_t span = 1;
+  for (int a = plan.rank - 2; a >= 0; row /= plan.axis[a--].m) {
+    const Axis& axis = plan.axis[a];
+    span *= counted_cells(axis, row % axis.m, Mean::spanned);
+  }
+  return span;
 }
 
 /// Compute means, tap after tap in row-major order.
@@ -166,9 +159,10 @@ void fold_by_row_ring(const RowRingPlan& ring, const RowArrays<T, 1, 0>& a, Mean
       [&](const RingRow& r) {
         T* y = a.out + r.row * m;
         const T* limit = a.out + ring.limit(r);
-        const W *by = divisors(r.nrows,
+        const int64_t upper = mean == Mean::spanned ? span_of_row(ring.plan, r.row) : r.nrows;
+        const W *by = divisors(upper,
                                [&](int64_t k) {
-                                 return divisor_or_over<T>(k, lanes, m, r.nrows, ring.plan.last(),
+                                 return divisor_or_over<T>(k, lanes, m, upper, ring.plan.last(),
                                                            mean);
                                }),
                 *x = rows.data();

@@ -323,8 +323,7 @@ int64_t scatter_found_taps(const Strip<T>& s) {
 template <class T>
 int64_t scatter_slid_taps(const Strip<T>& s) {
   const bool one_axis = s.plan.rank == 1;
-  const Plan strip_plan = strip(s.plan, s.first, s.last, one_axis ? 0 : s.origin),
-             forward = one_axis ? with_unit_axis(strip_plan) : strip_plan;
+  const Plan forward = two_axes(strip(s.plan, s.first, s.last, one_axis ? 0 : s.origin));
   const int64_t slab = s.plan.source_slab(), size = (s.b - s.a) * slab, inner = s.plan.inner;
   clear(s.dx, size);
   if (s.first == s.last) return -1;

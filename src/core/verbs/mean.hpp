@@ -34,7 +34,7 @@ void fold_direct(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Mean mean, 
                 });
         if constexpr (is_real<T>)
           if ((count > kLongSum && mean != Mean::strict) || rounds_once<T>(mean)) {
-            const auto by = static_cast<Long<T>>(mean == Mean::total ? 1 : count);
+            const Long<T> by = terms_divisor(count, w.span, mean);
             const auto write = [y, by](auto lane, auto& sum, int64_t c) {
               store<decltype(lane)::count>(
                   y + c, convert<Wide<T>, decltype(lane)::count, Long<T>>(sum / by));
@@ -50,7 +50,8 @@ void fold_direct(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Mean mean, 
                 },
                 write);
           }
-        const Wide<T> by = divisors(count, [mean](int64_t n) { return divisor<T>(n, mean); });
+        const int64_t cells = mean == Mean::spanned ? w.span : count;
+        const Wide<T> by = divisors(cells, [mean](int64_t n) { return divisor<T>(n, mean); });
         [[maybe_unused]] const Wide<T> over = is_real<T> ? 1 / by : 0;
         add_up<T, Order::rows>(
             w, lanes,
@@ -176,9 +177,10 @@ void spread_direct(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share sha
   constexpr Order order = Reversed ? Order::columns : Order::rows;
   PerCount<Wide<T>> weight;
   // Weights of the lists that the runner keeps.
-  constexpr int kLists = 5, kTaps = 16;
+  constexpr int kLists = kKeptLists + 1, kTaps = 16;
   Wide<T> kept[kLists][kTaps];
-  int64_t version[kLists] = {-1, -1, -1, -1, -1};
+  int64_t version[kLists];
+  std::fill_n(version, kLists, -1);
   over_rows<T, is_real<T>>(
       plan, arrays, Reversed, piece,
       [&](const WindowTaps& w, const auto& a, int64_t, int64_t lanes) {

@@ -36,20 +36,30 @@ PG_INLINE void divide_sums(const double* sums, T* y, int64_t n, double by) {
   });
 }
 
+/// The cells of a window, now and before an edge cut it.
+struct Counts {
+  int64_t cells, span;
+  Counts operator*(Counts b) const { return {cells * b.cells, span * b.span}; }
+  bool operator==(const Counts&) const = default;
+};
+PG_INLINE Counts counts_of(const Axis& axis, int64_t j) {
+  return {axis.length(j), counted_cells(axis, j, Mean::spanned)};
+}
+
 /// Compute long sums in float64 by sliding. The direct loop computes short windows before this,
 /// because it may overwrite other cells of the row. read(row, cells) supplies the terms; each sum
-/// is divided by divisor(number of terms).
+/// is divided by divisor(Counts).
 template <class T, class Read, class Divisor>
 void sum_sliding(const Plan& plan, T* out, Piece p, Read&& read, Divisor&& divisor) {
   const int64_t d_item = plan.axis[0].m * plan.dest_slab();
   SlidingReducer<SumOp> slider(plan);
   slider.run(p, read, [&](const TileRow& row, const double* sums) PG_LAMBDA {
-    int64_t upper = 1;
-    for (int a = 0; a + 1 < plan.rank; ++a) upper *= plan.axis[a].length(row.at[a]);
-    row.for_equal_runs([&](int64_t j) PG_LAMBDA { return upper * plan.last().length(j); },
-                       [&](int64_t count, int64_t w, int64_t end) PG_LAMBDA {
-                         if (count <= kLongSum) return;
-                         const double by = divisor(count);
+    Counts upper{1, 1};
+    for (int a = 0; a + 1 < plan.rank; ++a) upper = upper * counts_of(plan.axis[a], row.at[a]);
+    row.for_equal_runs([&](int64_t j) PG_LAMBDA { return upper * counts_of(plan.last(), j); },
+                       [&](Counts window, int64_t w, int64_t end) PG_LAMBDA {
+                         if (window.cells <= kLongSum) return;
+                         const double by = divisor(window);
                          row.for_spans(w, end, [&](int64_t place, int64_t at, int64_t n) PG_LAMBDA {
                            T* const to = out + row.item * d_item + place;
                            if (by != 1) return divide_sums<T>(sums + at, to, n, by);
@@ -98,7 +108,7 @@ void fold_sliding(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays, Mean 
                 });
               });
             },
-            [mean](int64_t count) { return static_cast<double>(mean == Mean::total ? 1 : count); });
+            [mean](Counts w) { return terms_divisor(w.cells, w.span, mean); });
       });
 }
 
@@ -127,7 +137,7 @@ void spread_sliding(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays, Sha
                     });
                   });
             },
-            [](int64_t) PG_LAMBDA { return 1.0; });
+            [](Counts) PG_LAMBDA { return 1.0; });
       });
 }
 

@@ -15,6 +15,7 @@ class Mean(IntEnum):
     STRICT = 3  # as EXACT, however long the window
     TOTAL = 4  # not divided; halves are summed in float64 and rounded once
     ONCE = 5  # as EXACT; halves are summed in float64 and rounded once
+    SPANNED = 6  # as ONCE, by the cells that the window had before an edge cut it
 
 
 class Share(IntEnum):

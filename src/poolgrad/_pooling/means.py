@@ -65,7 +65,7 @@ def folding(op: str, layout: Layout, how: Division, cells: Array | None = None) 
     by = divisor_of(problems, layout.plan, how)
     exact = by if isinstance(by, Ratio) and how.by_count else None
     divisor = by.top / by.bottom if isinstance(by, Ratio) else by
-    operator: Linear = WindowSum(layout.plan, divisor, layout.order, exact)
+    operator: Linear = WindowSum(layout.plan, divisor, layout.order, exact, spans=isinstance(by, np.ndarray))
     if how.nan == "ignore" and cells is not None and has_nan(cells):
         there = ~np.isnan(cells)
         if how.divisor is None and how.by_count:
@@ -120,7 +120,7 @@ def _fold_run(op: str, layout: Layout, how: Division, dtype: np.dtype[Any] | Non
     """Return the function that takes the sum or mean of floats."""
     operator = folding(op, layout, how, cells)
     if dtype is None and layout.plain and isinstance(operator, WindowSum):
-        quick = operator.native_sum()
+        quick = operator.native_sum(cells.dtype)
         if quick is not None:
             return quick
 

@@ -449,28 +449,42 @@ def exact_sums(problems: ArgumentErrors, name: str, plan: Plan, v: Array) -> int
 class WindowSum(Ordered):
     """P(v)[i] = sum of v over window i, divided; P.T spreads. The divisor is the number of cells, a number, or an array.
 
+    `spans` says that the array holds the cells of each window before an edge cut it: the core divides by them.
+
     Integers give integer sums, int64 or uint64; means, which have an exact or another divisor, are float64.
     """
 
     name = "Folding"
 
     def __init__(
-        self, plan: Plan, divisor: Array | float | None, order: Sequence[int], exact: integers.Ratio | None = None
+        self,
+        plan: Plan,
+        divisor: Array | float | None,
+        order: Sequence[int],
+        exact: integers.Ratio | None = None,
+        spans: bool = False,
     ) -> None:
         super().__init__(plan, order)
         self.divisor, self.exact = divisor, exact
+        self.by_span = spans and widest(plan) <= 64 and int(np.max(np.asarray(divisor), initial=1)) <= 2**22
 
-    def native_sum(self) -> Callable[[Array], Array] | None:
+    def native_sum(self, dtype: np.dtype[Any]) -> Callable[[Array], Array] | None:
         """Return the kernel that takes the sums or means of floats by itself, if there is one."""
-        if dilated(self.plan) or not (self.divisor is None or self._sums_only()):
-            return None
-        return native.folder(self.plan, Mean.ONCE if self.divisor is None else Mean.TOTAL)
+        rule = self.rule(dtype)
+        return None if dilated(self.plan) or rule is None else native.folder(self.plan, rule)
+
+    def rule(self, dtype: np.dtype[Any]) -> Mean | None:
+        """Return the rule by which the core takes these sums or means of floats by itself, if there is one."""
+        if self.divisor is None:
+            return Mean.ONCE
+        return Mean.TOTAL if self._sums_only() else Mean.SPANNED if self.by_span and dtype.name not in HALVES else None
 
     def carry(self, v: Array) -> Array:
         if v.dtype.kind in integers.WHOLE:
             return self._whole(v)
-        if self.divisor is None:
-            return forth_by(self.plan, _mean, v)
+        rule = self.rule(v.dtype)
+        if rule is not None and not (rule is Mean.SPANNED and dilated(self.plan)):
+            return forth_by(self.plan, lambda plan, v: native.fold(plan, rule, v), v)
         wide = v.dtype.name in HALVES and np.any(np.asarray(self.divisor) != 1)
         total = forth_by(self.plan, _total, v.astype(np.float32) if wide else v)
         return self._divided(total).astype(v.dtype, copy=False)

@@ -135,16 +135,17 @@ def average(
             partial(native.spread, made, Share.RECIPROCAL, False),
         )
         return Average(partial(native.fold, made, Mean.ONCE), whole if made.whole else parts)
+    number = np.dtype(str(dtype).removeprefix("torch."))
     total, spread = partial(native.fold, made, Mean.TOTAL), partial(native.spread, made, Share.WHOLE, False)
-    by = np.asarray(by, str(dtype).removeprefix("torch."))
-    if by.ndim == 0 and by == 1:
+    rule, by = operator.rule(number), np.asarray(by, number)
+    if rule is Mean.TOTAL:
         return Average(total, spread)
 
     def fold(v: Any) -> Any:
         sums = total(v)
         return np.divide(sums, by, sums)
 
-    return Average(fold, lambda g: spread(g / by))
+    return Average(fold if rule is None else partial(native.fold, made, rule), lambda g: spread(g / by))
 
 
 def places(windows: pg.Plan, geometry: TorchWindows) -> Kernel | None:
