@@ -48,13 +48,16 @@ struct TileRow {
     if (lanes == inner) return f(place + w * inner, w * lanes, (end - w) * lanes);
     for (; w < end; ++w) f(place + w * inner, w * lanes, lanes);
   }
-  /// Call f(number, w, end) for runs of cells with equal numbers.
-  template <class Number, class F>
-  PG_INLINE void for_equal_runs(Number&& number, F&& f) const {
-    for (int64_t w = 0, end; w < cells; w = end) {
-      const auto n = number(w0 + w);
-      for (end = w + 1; end < cells && number(w0 + end) == n;) ++end;
-      f(n, w, end);
+  /// Call f(number, w, end) for runs of cells with equal numbers. next(w) is the first cell behind w
+  /// whose number may differ.
+  template <class Next, class Number, class F>
+  PG_INLINE void for_equal_runs(Next&& next, Number&& number, F&& f) const {
+    const int64_t stop = w0 + cells;
+    for (int64_t w = w0, end; w < stop; w = end) {
+      const auto n = number(w);
+      for (end = next(w); end < stop && number(end) == n;) end = next(end);
+      end = end < stop ? end : stop;
+      f(n, w - w0, end - w0);
     }
   }
 };
@@ -92,7 +95,8 @@ class LineReducer {
       while (inside_ < axis.m && axis.start[inside_] + whole.first == 0) ++inside_;
       while (at_end_ > inside_ && axis.stop[at_end_ - 1] + whole.first == whole.n) --at_end_;
     }
-    for (int64_t j = 0; j < axis.m && alike_; ++j) {
+    unit_step_ = axis.m == 0 || begin(axis.m - 1) == begin(0) + axis.m - 1;
+    for (int64_t j = 0; j < axis.m && alike_; j = axis.next_other(j)) {
       alike_ = end(j) == begin(j) + widest_;
       unit_step_ &= begin(j) == begin(0) + j;
     }

@@ -81,7 +81,8 @@ void for_tiles(const Plan& plan, const RowArrays<T, Sources, Partners>& a, Piece
 inline bool has_short_window(const Plan& plan, int64_t u) {
   const Axis& last = plan.last();
   int64_t least = last.n;
-  for (int64_t j = 0; j < last.m; ++j) least = last.length(j) < least ? last.length(j) : least;
+  for (int64_t j = 0; j < last.m; j = last.next_other(j))
+    least = last.length(j) < least ? last.length(j) : least;
   for (int a = plan.rank - 2; a >= 0; u /= plan.axis[a--].m)
     least *= plan.axis[a].length(u % plan.axis[a].m);
   return least <= kLongSum;

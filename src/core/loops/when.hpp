@@ -38,7 +38,7 @@ inline bool has_empty_window(const Axis& axis) { return has_empty_window(axis, 0
   int64_t least = 1;
   for (int a = 0; a < plan.rank; ++a) {
     int64_t shortest = plan.axis[a].n;
-    for (int64_t j = 0; j < plan.axis[a].m; ++j)
+    for (int64_t j = 0; j < plan.axis[a].m; j = plan.axis[a].next_other(j))
       shortest = plan.axis[a].length(j) < shortest ? plan.axis[a].length(j) : shortest;
     least *= shortest;
   }

@@ -46,6 +46,12 @@ struct Axis {
 
   PG_INLINE int64_t from(int64_t j) const { return start[j] - origin; }
   PG_INLINE int64_t length(int64_t j) const { return stop[j] - start[j]; }
+
+  /// Return the next window whose length or span may differ from that of window j: windows that
+  /// repeat one after the other are alike.
+  PG_INLINE int64_t next_other(int64_t j) const {
+    return period == 1 && lo <= j && j < hi ? hi : j + 1;
+  }
 };
 
 /// An array as (outer, pooled axes, inner). Dimensions that are not pooled belong to outer or

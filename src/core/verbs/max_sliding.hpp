@@ -42,7 +42,8 @@ void select_sliding(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays, Sta
             [&](const TileRow& row, const Wide<T>* best) {
               bool upper = false;
               for (int k = 0; k + 1 < plan.rank; ++k) upper |= is_cut(plan.axis[k], row.at[k]);
-              row.for_equal_runs([&](int64_t j) { return upper || is_cut(plan.last(), j); },
+              row.for_equal_runs([&](int64_t j) { return plan.last().next_other(j); },
+                                 [&](int64_t j) { return upper || is_cut(plan.last(), j); },
                                  [&](bool any, int64_t w, int64_t end) {
                                    row.for_spans(w, end, [&](int64_t place, int64_t at, int64_t n) {
                                      raise(best + at, a.out + row.item * d_item + place, n,

@@ -56,7 +56,8 @@ void sum_sliding(const Plan& plan, T* out, Piece p, Read&& read, Divisor&& divis
   slider.run(p, read, [&](const TileRow& row, const double* sums) PG_LAMBDA {
     Counts upper{1, 1};
     for (int a = 0; a + 1 < plan.rank; ++a) upper = upper * counts_of(plan.axis[a], row.at[a]);
-    row.for_equal_runs([&](int64_t j) PG_LAMBDA { return upper * counts_of(plan.last(), j); },
+    row.for_equal_runs([&](int64_t j) PG_LAMBDA { return plan.last().next_other(j); },
+                       [&](int64_t j) PG_LAMBDA { return upper * counts_of(plan.last(), j); },
                        [&](Counts window, int64_t w, int64_t end) PG_LAMBDA {
                          if (window.cells <= kLongSum) return;
                          const double by = divisor(window);
@@ -128,6 +129,7 @@ void spread_sliding(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays, Sha
               int64_t upper = 1;
               for (int k = 0; k + 1 < plan.rank; ++k) upper *= plan.axis[k].count[row.at[k]];
               row.for_equal_runs(
+                  [](int64_t w) PG_LAMBDA { return w + 1; },
                   [&](int64_t w) PG_LAMBDA { return plan.last().count[w]; },
                   [&](int64_t count, int64_t w, int64_t end) PG_LAMBDA {
                     const Wide<T> q =
