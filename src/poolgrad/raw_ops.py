@@ -30,6 +30,8 @@ __all__ = list(OPS)
 
 _CACHE_SIZE = 1024
 _LISTS = (list, tuple)
+_NUMBERS = frozenset({int, float})
+_INT64 = np.dtype(np.int64)
 _LONGEST_KEY = 65536  # elements of a shape or sequence that may be part of a key
 _LONGEST_COPY = 2**24  # bytes of one that are copied before it is looked at
 
@@ -80,13 +82,40 @@ class _Runner:
         return self.result(*outs)
 
     def _keep(self, call: BoundCall, args: tuple[Any, ...], run: Run) -> None:
-        """Cache the call if all its results come from the kernel; skip calls with many windows or random draws."""
-        key = self.key(*args) if self.whole and call.plan is not None and entries(call.plan) <= SHORT else None
+        """Cache the call if all its results come from the kernel; skip calls with many windows. Windows from sequences are made anew."""
+        if call.again is None and not (self.whole and call.plan is not None and entries(call.plan) <= SHORT):
+            return
+        key = self.key(*args)
         if key is None:
             return
-        self.runs[key] = run
+        self.runs[key] = run if call.again is None else self._run_again(call._replace(plan=None, drawn=()))
         for old in list(self.runs)[:-_CACHE_SIZE]:
             self.runs.pop(old, None)
+
+    def _run_again(self, call: BoundCall) -> Run:
+        """Return the call as a function of the cells, and of the seeds or sequences; it keeps the newest windows of given sequences."""
+        bind_again, cells, rule, verbs = call.again, len(self.cells), self.op.rule, self.verbs
+        assert bind_again is not None
+        if self.op.order == 0:
+
+            def draw(*given: Any) -> Any:
+                fresh = bind_again(*given[cells:])
+                return self.result(_bound(rule, verbs, fresh)(*given[:cells]), *fresh.drawn)
+
+            return draw
+        newest: tuple[Any, Run | None] = None, None
+
+        def follow(*given: Any) -> Any:
+            nonlocal newest
+            sequences, run = newest
+            if run is None or sequences != given[cells:]:
+                fresh = bind_again(*given[cells:])
+                assert fresh.plan is not None
+                run = _bound(rule, verbs, fresh)
+                newest = (given[cells:], run) if entries(fresh.plan) <= SHORT else (None, None)
+            return run(*given[:cells])
+
+        return follow
 
     def _run(self, call: BoundCall, arrays: dict[str, Array]) -> Run:
         """Return the checked call as a function of the cells alone."""
@@ -172,6 +201,16 @@ def _vector(value: Any) -> tuple[Any, ...]:
     raise TypeError
 
 
+def _borders(value: Any) -> bytes:
+    """Return a pooling sequence as bytes; raise TypeError if its call must be checked."""
+    if value.__class__ is np.ndarray:
+        if value.ndim == 1 and value.dtype == _INT64 and value.size <= _LONGEST_KEY:
+            return value.tobytes()
+    elif value.__class__ in _LISTS and len(value) <= _LONGEST_KEY and set(map(type, value)) == {int}:
+        return np.array(value, _INT64).tobytes()
+    raise TypeError
+
+
 def _key_words(op: Op) -> tuple[list[str], list[str]]:
     """Return Python text: the conditions under which a call may be cached, and the parts of its key."""
     parts = [p.kind.cache_key(p.name) for p in op.params]
@@ -187,6 +226,7 @@ def make(op: Op, verbs: Any = native_verbs) -> Callable[..., Any]:
     names = ", ".join(p.name for p in op.params)
     runner = _Runner(op, verbs)
     plain, key = _key_words(op)
+    given = sorted((p.kind.run_argument(p.name) for p in op.params), key=lambda text: text not in runner.cells)
     source = f"""
 def _key({names}):
     try:
@@ -197,13 +237,13 @@ def _key({names}):
 def {op.name}(*, {", ".join(words)}):
     try:
         if {" and ".join(plain)}:
-            return _runs[{", ".join(key)}]({", ".join(runner.cells)})
+            return _runs[{", ".join(key)}]({", ".join(filter(None, given))})
     except Exception:
         pass
     return _runner({names})
 """
     scope: dict[str, Any] = {"_runner": runner, "_runs": runner.runs, "_array": np.ndarray, "__name__": __name__}
-    scope |= {"_lists": _LISTS, "_vector": _vector, "whole": whole}
+    scope |= {"_lists": _LISTS, "_numbers": _NUMBERS, "_vector": _vector, "_borders": _borders, "whole": whole}
     exec(source, scope)
     runner.key = scope["_key"]
     function: Callable[..., Any] = scope[op.name]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support import python
 
 from poolgrad import raw_ops
-from poolgrad._windows.fractional import Philox, sequence
+from poolgrad.reference import Philox, sequence
 
 WORDS = {
     (1, 2): [3878945999, 2364392915, 1057429302, 168492509, 3082076531, 3674517586, 1146363793, 235617523],

@@ -12,6 +12,7 @@
 #include "api/levels.hpp"
 #include "api/plan_type.hpp"
 #include "api/tasks.hpp"
+#include "api/windows.hpp"
 #include "runtime/first_wrong.hpp"
 #include "verbs/table.hpp"
 
@@ -608,6 +609,7 @@ NB_MODULE(_inner, m) {
   PlanObject::make_type();
   m.def("Plan", &make_plan, nb::arg("source"), nb::arg("dest"), nb::arg("outer"), nb::arg("inner"),
         nb::arg("axes"), nb::arg("schedule").none() = nb::none());
+  define_windows(m);
   const auto out = nb::arg("out").none() = nb::none();
   m.def("fold", &fold, nb::arg(), nb::arg(), nb::arg(), out);
   m.def("spread", &spread, nb::arg(), nb::arg(), nb::arg(), nb::arg(), out);

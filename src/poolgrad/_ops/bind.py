@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from .._common.arrays import Array, afford, as_array
 from .._common.errors import ArgumentErrors, short_repr
 from .._windows import sliding
 from .._windows.axis import Axis
-from .._windows.fractional import Philox, sequence
+from .._windows.fractional import draw
 from .._windows.plan import Plan, planned
 from .dtypes import POSITIONS
 from .semantics import Kernel, Start, WindowRule
@@ -31,8 +30,7 @@ FORWARD = (
 )  # verbs whose result has the output's shape
 
 
-@dataclass(frozen=True)
-class BoundCall:
+class BoundCall(NamedTuple):
     """A checked call: a plan, and the few numbers that the kernels need besides the row's rule."""
 
     source: Shape
@@ -43,6 +41,7 @@ class BoundCall:
     absolute: bool = False  # positions count from the first image
     index: str = "int64"
     drawn: tuple[Array, ...] = ()  # the sequences of a fractional pooling
+    again: Callable[..., BoundCall] | None = None  # binds an equal call with new sequences; raises if they do not fit
 
 
 Made = tuple[
@@ -86,13 +85,41 @@ def _wanted(op: Op, param: Param, like: np.dtype[Any] | None) -> np.dtype[Any] |
 
 
 def _fresh_seeds() -> tuple[int, int]:
-    return secrets.randbits(64), secrets.randbits(64)
+    high, low = divmod(secrets.randbits(128), 2**64)
+    return high, low
 
 
 @lru_cache(4096)
 def _kept_seeds(*kind: object) -> tuple[int, int]:
     """Draw seeds once per kind of call, as TensorFlow does for deterministic calls without seeds."""
     return _fresh_seeds()
+
+
+def _drawing(call: BoundCall, pseudo: bool, overlapping: bool, seeds: Callable[[int, int], tuple[int, int]]) -> Any:
+    """Return the function that binds a fractional pooling to windows that it draws, from the seeds of the call."""
+    source, lengths, sizes = call.source, call.source[1:3], call.dest[1:3]
+
+    def again(seed: int, seed2: int) -> BoundCall:
+        (rows, high), (cols, wide) = draw(lengths, sizes, pseudo, overlapping, seeds(seed, seed2))
+        return call._replace(plan=Plan(source, {1: high, 2: wide}), drawn=(rows, cols), again=again)
+
+    return again
+
+
+def _following(call: BoundCall, overlapping: bool) -> Any:
+    """Return the function that binds a gradient to other sequences, given as bytes."""
+    source, lengths, sizes = call.source, call.source[1:3], call.dest[1:3]
+
+    def again(*sequences: bytes) -> BoundCall:
+        given = tuple(np.frombuffer(borders, np.int64) for borders in sequences)
+        axes = {}
+        for d, (n, m, borders) in enumerate(zip(lengths, sizes, given, strict=True)):
+            if len(borders) != m + 1 or not sliding.proper(n, borders):
+                raise ValueError("a sequence that does not fit")
+            axes[1 + d] = sliding.edges(n, borders, overlapping)
+        return call._replace(plan=Plan(source, axes), drawn=given, again=again)
+
+    return again
 
 
 class _Binder:
@@ -117,14 +144,11 @@ class _Binder:
         self._afford(source, dest)
         return make()
 
-    def _finish(
-        self, source: Shape, dest: Shape, pooled: dict[int, Axis], start: Start, drawn: tuple[Array, ...] = ()
-    ) -> BoundCall:
-        """Return the call over these axes; without any, the result is empty or zero."""
-        again = self.op.rule.windows is not WindowRule.EDGES  # the axes may be the same as before
-        plan = (planned(source, *pooled.items()) if again else Plan(source, pooled)) if pooled else None
+    def _finish(self, source: Shape, dest: Shape, pooled: dict[int, Axis], start: Start) -> BoundCall:
+        """Return the call over these axes; without any, the result is empty or zero, or the windows are still to be drawn."""
+        plan = planned(source, *pooled.items()) if pooled else None
         absolute = bool(self._value("include_batch_in_index"))
-        return BoundCall(source, dest, plan, start, source[0], absolute, self._index_type(), drawn)
+        return BoundCall(source, dest, plan, start, source[0], absolute, self._index_type())
 
     def _value(self, name: str) -> Any:
         """Return the checked attribute of that name; None if the op has none."""
@@ -336,7 +360,8 @@ class _Binder:
         if source is None or len(given) < 2 or self.problems:
             return None
         dest = (source[0], *(len(s) - 1 for s in given), source[3])
-        return dest, lambda: self._drawn(source, dest, given, overlapping)
+        again = _following(self._finish(source, dest, {}, self.op.rule.start), overlapping)
+        return dest, lambda: again(*(np.ascontiguousarray(s).tobytes() for s in given))
 
     def _judge_sequence(
         self, name: str, array: Array, d: int, source: Shape | None, dest: tuple[str, Shape] | None
@@ -357,10 +382,6 @@ class _Binder:
             wanted = f"{source[d]} as the last entry (or {source[d] - 1}), {why}"
             self.problems.add(name, short_repr(array.tolist()), wanted)
 
-    def _drawn(self, source: Shape, dest: Shape, given: list[Array], overlapping: bool) -> BoundCall:
-        pooled = {1 + d: sliding.edges(source[1 + d], s, overlapping) for d, s in enumerate(given)}
-        return self._finish(source, dest, pooled, self.op.rule.start, tuple(given))
-
     def _ratios(self, source: Shape | None, overlapping: bool) -> Made | None:
         pseudo, fixed, seed, seed2 = map(self._value, ("pseudo_random", "deterministic", "seed", "seed2"))
         if not fixed and not self.problems.blames("deterministic") and (seed or seed2):
@@ -373,14 +394,13 @@ class _Binder:
             return None
         dest = tuple(min(n, math.floor(np.float32(n) / np.float32(r))) for n, r in zip(source, ratio, strict=True))
 
-        def make() -> BoundCall:
-            kind = (self.op.name, self.arrays[self.source_name].dtype.name, ratio, pseudo, overlapping)
-            seeds = (seed, seed2) if seed or seed2 else _kept_seeds(*kind) if fixed else _fresh_seeds()
-            words = Philox(*seeds)
-            given = [sequence(source[d], dest[d], pseudo, words) for d in (1, 2)]
-            return self._drawn(source, dest, given, overlapping)
+        kind = (self.op.name, self.arrays[self.source_name].dtype.name, ratio, pseudo, overlapping)
 
-        return dest, make
+        def seeds(seed: int, seed2: int) -> tuple[int, int]:
+            return (seed, seed2) if seed or seed2 else _kept_seeds(*kind) if fixed else _fresh_seeds()
+
+        again = _drawing(self._finish(source, dest, {}, self.op.rule.start), pseudo, overlapping, seeds)
+        return dest, lambda: again(seed, seed2)
 
     def _judge_ratio(self, ratio: tuple[float, ...], source: Shape) -> None:
         got = short_repr(self.attrs["pooling_ratio"])

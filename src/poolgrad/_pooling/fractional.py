@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from .._common.arrays import Array
 from .._common.errors import ArgumentErrors, short_repr
 from .._windows.axis import Axis
-from .._windows.fractional import Philox, sequence
-from .._windows.sliding import edges
+from .._windows.fractional import draw as draw_axes
 from .maxima import Best, Options, best_of
 from .means import Division, folded
 from .sources import accept
@@ -127,12 +126,8 @@ def draw(
             name = "size" if ratio is None else "ratio"
             problems.fail(name, f"{m} windows over {length} cells", f"1 to {length} windows")
         afford_windows(problems, "ratio" if size is None else "size", m, f"over {length} cells", _DRAWN)
-    pair = _seeds(problems, seed)
-    source = Philox(*pair)
-    return tuple(
-        edges(length, sequence(length, m, pseudo_random, source), overlapping)
-        for length, m in zip(lengths, sizes, strict=True)
-    )
+    drawn = draw_axes(lengths, sizes, bool(pseudo_random), bool(overlapping), _seeds(problems, seed))
+    return tuple(axis for _, axis in drawn)
 
 
 def _fraction_sizes(problems: ArgumentErrors, lengths: tuple[int, ...], ratio: Any, size: Any) -> tuple[int, ...]:
