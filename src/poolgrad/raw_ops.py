@@ -131,7 +131,7 @@ class _Runner:
         dtype = next(arrays[p.name].dtype for p in self.arrays if p.kind in (Kind.SOURCE, Kind.DEST))
         shape = call.source if self.op.order == 1 else call.dest
         if self.op.rule.verb is Kernel.ARGMAX:
-            return lambda x: (np.zeros(shape, dtype), np.zeros(shape, call.index))
+            return lambda x: (np.zeros(shape, dtype), np.zeros(shape, call.index_type))
         return lambda *cells: np.zeros(shape, dtype)
 
     def _blame(self, call: BoundCall, arrays: dict[str, Array], at: int) -> None:
@@ -188,7 +188,7 @@ def _bound(rule: OpSemantics, verbs: Any, call: BoundCall) -> Run:
     if verb is Kernel.GATHER:
         return lambda x, v, index: verbs.gather(plan, items, absolute, v, index)
     size = int(np.prod(call.source, dtype=np.int64))
-    return lambda x: verbs.argmax(plan, size if absolute else size // items, call.index, x)
+    return lambda x: verbs.argmax(plan, size if absolute else size // items, call.index_type, x)
 
 
 def _vector(value: Any) -> tuple[Any, ...]:

@@ -38,7 +38,7 @@ void freeze(const nb::object& table) {
   PyArray_CLEARFLAGS(reinterpret_cast<PyArrayObject*>(table.ptr()), NPY_ARRAY_WRITEABLE);
 }
 
-/// The new tables of an axis. Without spans, a span is a count.
+/// The new tables of an axis. Spans that are equal to the counts are the same array.
 class AxisTables {
  public:
   AxisTables(int64_t n, int64_t m, int64_t step, bool spans)
@@ -56,8 +56,11 @@ class AxisTables {
 
   /// Return (fault, start, stop, count, span).
   nb::object result(WindowFault fault) const {
-    for (const nb::object& table : {start_, stop_, count_, span_}) freeze(table);
-    return nb::make_tuple(static_cast<int>(fault), start_, stop_, count_, span_);
+    const WindowTables& t = tables;
+    const bool uncut = !t.span || std::equal(t.span, t.span + t.m, t.count);
+    const nb::object& span = uncut ? count_ : span_;
+    for (const nb::object* table : {&start_, &stop_, &count_, &span}) freeze(*table);
+    return nb::make_tuple(static_cast<int>(fault), start_, stop_, count_, span);
   }
 
  private:

@@ -42,7 +42,7 @@ def native(plan: Plan, plain: bool = False, schedule: str | None = None) -> _cor
     """
     made: _core.Plan | None = plan.__dict__.get("_native")
     if made is None or plain or schedule is not None:
-        if any(axis.step > 1 for axis in plan.axes):
+        if {axis.step for axis in plan.axes} != {1}:
             raise ValueError(
                 "Plan: step: got windows whose cells lie apart, wanted its phases: the core knows intervals"
             )

@@ -39,7 +39,7 @@ class BoundCall(NamedTuple):
     start: Start
     items: int = 0  # images
     absolute: bool = False  # positions count from the first image
-    index: str = "int64"
+    index_type: str = "int64"
     drawn: tuple[Array, ...] = ()  # the sequences of a fractional pooling
     again: Callable[..., BoundCall] | None = None  # binds an equal call with new sequences; raises if they do not fit
 

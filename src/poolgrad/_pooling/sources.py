@@ -13,7 +13,7 @@ from .._common.errors import ArgumentErrors, names_memory
 from .._ops.dtypes import REALS
 from .._windows.axis import Axis
 from .._windows.plan import MOST_AXES, Plan
-from .._windows.plan_cache import SHORT, cache_plan
+from .._windows.plan_cache import SHORT, cache_plan, entries
 from .operators import inverse, put
 from .repeated import Run, remember
 from .tape import Result, Var
@@ -123,8 +123,8 @@ def finish(
 ) -> Any:
     """Run a pool on its array, and return the result, or `out` with the result in it. Remember the call if `args` are given."""
     found = run(array)
-    if args is not None and layout.plain:
-        remember(op, x, args, layout.plan, run)
+    if args is not None and layout.plain and entries(layout.plan) <= SHORT:
+        remember(op, x, args, prod(layout.plan.dest), run)
     if out is None:
         return found
     problems = ArgumentErrors(op)

@@ -19,6 +19,7 @@ import poolgrad as pg
 from .._kernels import native
 from .._ops.semantics import Mean, Share, Start
 from .._pooling.operators import per_window
+from .._windows.plan import uncut
 from .._windows.plan_cache import SHORT, cache_plan
 from ._tensors import Sizes, Tensor, TorchWindows, axes_in_memory, plan, tensor, view
 
@@ -84,9 +85,7 @@ def choice(windows: pg.Plan, dtype: torch.dtype, least: bool, geometry: TorchWin
     flip = np.negative if dtype.is_floating_point else np.invert  # which turns the least into the best, and back
     own = native.tap_type(windows)
 
-    uncut = pg.Plan(windows.source, {d: pg.Axis(a.length, a.start, a.stop) for d, a in _pooled(windows)})
-
-    select = partial(native.select, uncut, Start.INFINITY, whole=True)
+    select = partial(native.select, uncut(windows), Start.INFINITY, whole=True)
 
     def choose(array: Any) -> tuple[Any, Any]:
         y, taps = native.choose(windows, array, True)
