@@ -244,7 +244,7 @@ def test_repeated_fractional_calls_draw_the_windows_of_their_own_seeds():
 def test_a_repeated_fractional_call_refuses_a_seed_as_the_first_did(seed):
     x, said = np.arange(40.0), []
     for _ in range(2):
-        with pytest.raises((TypeError, ValueError), match="^fractional_max_pool: seed: got") as error:
+        with pytest.raises((TypeError, ValueError), match=r"^fractional_max_pool: seed: got") as error:
             pg.fractional_max_pool(x, 1.6, seed=seed)
         said.append(str(error.value))
         pg.fractional_max_pool(x, 1.6, seed=1)

@@ -11,6 +11,7 @@
 #include "api/gil.hpp"
 #include "api/levels.hpp"
 #include "api/plan_type.hpp"
+#include "api/planes.hpp"
 #include "api/tasks.hpp"
 #include "api/windows.hpp"
 #include "runtime/first_wrong.hpp"
@@ -610,6 +611,7 @@ NB_MODULE(_inner, m) {
   m.def("Plan", &make_plan, nb::arg("source"), nb::arg("dest"), nb::arg("outer"), nb::arg("inner"),
         nb::arg("axes"), nb::arg("schedule").none() = nb::none());
   define_windows(m);
+  define_planes(m);
   const auto out = nb::arg("out").none() = nb::none();
   m.def("fold", &fold, nb::arg(), nb::arg(), nb::arg(), out);
   m.def("spread", &spread, nb::arg(), nb::arg(), nb::arg(), nb::arg(), out);

@@ -151,6 +151,20 @@ nb::object shared_windows(int64_t n, int64_t m) {
   return made.result(fault);
 }
 
+/// Place m windows of k cells from a random offset on.
+nb::object placed_windows(int64_t n, int64_t k, int64_t m, double u) {
+  check_sizes(n, m, 1);
+  if (k < 1 || k > n) throw nb::value_error("k: wanted 1 to n");
+  if (!(u >= 0 && u <= 1)) throw nb::value_error("u: wanted 0 to 1");
+  const AxisTables made(n, m, 1, false);
+  WindowFault fault = WindowFault::none;
+  filling(m, [&] {
+    fill_placed(made.tables, k, u);
+    fault = count_and_check(made.tables);
+  });
+  return made.result(fault);
+}
+
 /// Draw the windows of fractional pooling for several axes, one after the other. Return
 /// (borders, tables) of each.
 nb::object draw_windows(nb::handle lengths, nb::handle sizes, bool pseudo_random, bool overlapping,
@@ -180,6 +194,7 @@ void define_windows(nb::module_& m) {
   m.def("between", &windows_between);
   m.def("proper", &are_proper);
   m.def("share", &shared_windows);
+  m.def("placed", &placed_windows);
   m.def("draw", &draw_windows);
 }
 

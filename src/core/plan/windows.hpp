@@ -82,6 +82,21 @@ inline void fill_between(const WindowTables& t, const int64_t* borders, bool ove
   }
 }
 
+/// Place m windows of k cells evenly over the axis, 1 <= k <= n, from a random offset 0 <= u <= 1 on;
+/// the last window ends with the axis.
+inline void fill_placed(const WindowTables& t, int64_t k, double u) {
+  StepBudget& steps = step_budget();
+  const double alpha =
+      static_cast<double>(t.n - k) / static_cast<double>(std::max<int64_t>(t.m - 1, 1));
+  const auto first = static_cast<int64_t>(u * alpha);
+  for (int64_t j = 0; j < t.m; ++j) {
+    checkpoint(steps, 1);
+    const auto at = static_cast<int64_t>((static_cast<double>(j) + u) * alpha);
+    t.start[j] = j + 1 < t.m ? at - first : t.n - k;
+    t.stop[j] = t.start[j] + k;
+  }
+}
+
 /// Divide the axis into m windows as evenly as whole cells allow.
 inline void fill_shares(const WindowTables& t) {
   using detail::Wide;

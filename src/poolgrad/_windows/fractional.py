@@ -20,3 +20,13 @@ def draw(
     seed, seed2 = seeds
     made = tables.draw(lengths, sizes, pseudo_random, overlapping, seed % 2**64, seed2 % 2**64)
     return [(borders, Axis.of(n, drawn)) for n, (borders, drawn) in zip(lengths, made, strict=True)]
+
+
+def placed_axis(n: int, k: int, m: int, u: float) -> Axis:
+    """Return m windows of k cells that lie evenly over n cells from a random offset on, as PyTorch's fractional pools have them.
+
+    >>> placed_axis(10, 3, 4, 0.5).pairs()
+    [(0, 3), (2, 5), (4, 7), (7, 10)]
+    """
+    afford_windows(m)
+    return Axis.of(n, tables.placed(n, k, m, u))

@@ -31,4 +31,4 @@ def _named(make: Callable[P, T]) -> Callable[P, T]:
 
 
 windows, slide, between = _named(_core.windows), _named(_core.slide), _named(_core.between)
-share, draw, proper = _named(_core.share), _named(_core.draw), _core.proper
+share, placed, draw, proper = _named(_core.share), _named(_core.placed), _named(_core.draw), _core.proper
