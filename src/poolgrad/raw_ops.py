@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from ._ops.bind import BoundCall, arrays_of, bind
 from ._ops.docstrings import DOCSTRINGS
 from ._ops.semantics import Kernel, OpSemantics
 from ._ops.table import ARRAYS, OPS, REQUIRED, Kind, Op
-from ._windows.plan_cache import SHORT, entries
+from ._windows.plan_cache import SHORT, entries, trim
 
 __all__ = list(OPS)
 
@@ -49,11 +50,18 @@ class _Runner:
         self.runs: dict[Any, Run] = {}  # the oldest first
         self.arrays = [p for p in op.params if p.kind in ARRAYS]
         self.cells = [p.name for p in op.params if p.kind.is_cells]
+        self.places = [(i, p.kind is Kind.SOURCE) for i, p in enumerate(op.params) if p.kind.is_cells]
         self.key: Callable[..., Any] = lambda *args: None
+        self.shapeless: Callable[..., Any] = lambda *args: None  # the key of calls that differ by shapes
+        self.other_shapes: dict[Any, Callable[[Any], BoundCall | None]] = {}
 
     def __call__(self, *args: Any) -> Any:
-        """Run a call that is not cached: check every argument."""
+        """Run a call that is not cached: check every argument, or its shapes alone."""
         try:
+            run = self._reshaped(args)
+            if run is not None:
+                with suppress(Exception):  # the checks say why
+                    return run(*[args[i] for i, _ in self.places])
             return self._checked(*args)
         except MemoryError as error:
             out_of_memory(self.op.name, self.op.params[0].name, error)
@@ -81,6 +89,37 @@ class _Runner:
         outs += [s.copy() for s in call.drawn] if op.order == 0 else []
         return self.result(*outs)
 
+    def _reshaped(self, args: tuple[Any, ...]) -> Run | None:
+        """Return and cache the run of a call that differs from a checked one by its shapes; None if there is none, or it may fail."""
+        try:
+            again = self.other_shapes.get(self.shapeless(*args))
+            if again is None:
+                return None
+            source = self._source_of(args)
+            call = again(source)
+            if call is None or any(
+                args[i].shape != (source if is_source else call.dest) for i, is_source in self.places
+            ):
+                return None
+        except Exception:  # an argument that must be checked
+            return None
+        run = self._run(call, {})
+        self._keep(call, args, run)
+        return run
+
+    def _source_of(self, args: tuple[Any, ...]) -> tuple[int, ...]:
+        """Return the shape of the input, from an array of that shape or from the vector that spells it."""
+        param = self.op.param(Kind.SHAPE) or self.op.param(Kind.SOURCE)
+        assert param is not None
+        value = args[self.op.params.index(param)]
+        if param.kind is Kind.SOURCE:
+            return tuple(value.shape)
+        return (
+            tuple(np.frombuffer(_vector(value)[-1], param.dtype).tolist())
+            if type(value) is np.ndarray
+            else _vector(value)
+        )
+
     def _keep(self, call: BoundCall, args: tuple[Any, ...], run: Run) -> None:
         """Cache the call if all its results come from the kernel; skip calls with many windows. Windows from sequences are made anew."""
         if call.again is None and not (self.whole and call.plan is not None and entries(call.plan) <= SHORT):
@@ -89,8 +128,10 @@ class _Runner:
         if key is None:
             return
         self.runs[key] = run if call.again is None else self._run_again(call._replace(plan=None, drawn=()))
-        for old in list(self.runs)[:-_CACHE_SIZE]:
-            self.runs.pop(old, None)
+        trim(self.runs, _CACHE_SIZE)
+        if call.reshaped is not None:
+            self.other_shapes[self.shapeless(*args)] = call.reshaped
+            trim(self.other_shapes, _CACHE_SIZE)
 
     def _run_again(self, call: BoundCall) -> Run:
         """Return the call as a function of the cells, and of the seeds or sequences; it keeps the newest windows of given sequences."""
@@ -226,11 +267,18 @@ def make(op: Op, verbs: Any = native_verbs) -> Callable[..., Any]:
     names = ", ".join(p.name for p in op.params)
     runner = _Runner(op, verbs)
     plain, key = _key_words(op)
+    shapeless = [part for p in op.params for part in p.kind.shapeless_key(p.name)]
     given = sorted((p.kind.run_argument(p.name) for p in op.params), key=lambda text: text not in runner.cells)
     source = f"""
 def _key({names}):
     try:
         return ({", ".join(key)},) if {" and ".join(plain)} else None
+    except Exception:
+        return None
+
+def _shapeless({names}):
+    try:
+        return ({", ".join(shapeless)},) if {" and ".join(plain)} else None
     except Exception:
         return None
 
@@ -245,7 +293,7 @@ def {op.name}(*, {", ".join(words)}):
     scope: dict[str, Any] = {"_runner": runner, "_runs": runner.runs, "_array": np.ndarray, "__name__": __name__}
     scope |= {"_lists": _LISTS, "_numbers": _NUMBERS, "_vector": _vector, "_borders": _borders, "whole": whole}
     exec(source, scope)
-    runner.key = scope["_key"]
+    runner.key, runner.shapeless = scope["_key"], scope["_shapeless"]
     function: Callable[..., Any] = scope[op.name]
     function.__doc__ = DOCSTRINGS.get(op.name, op.summary)
     return function

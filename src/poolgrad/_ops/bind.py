@@ -21,6 +21,7 @@ from .semantics import Kernel, Start, WindowRule
 from .table import ARRAYS, Kind, Op, Param
 
 Shape = tuple[int, ...]
+_NO_RISK = 1 << 22  # cells of arrays that memory need not be checked for
 FORWARD = (
     Kernel.FOLD,
     Kernel.SELECT,
@@ -42,6 +43,7 @@ class BoundCall(NamedTuple):
     index_type: str = "int64"
     drawn: tuple[Array, ...] = ()  # the sequences of a fractional pooling
     again: Callable[..., BoundCall] | None = None  # binds an equal call with new sequences; raises if they do not fit
+    reshaped: Callable[[Shape], BoundCall | None] | None = None  # binds an equal call on an input of another shape
 
 
 Made = tuple[
@@ -101,7 +103,7 @@ def _drawing(call: BoundCall, pseudo: bool, overlapping: bool, seeds: Callable[[
 
     def again(seed: int, seed2: int) -> BoundCall:
         (rows, high), (cols, wide) = draw(lengths, sizes, pseudo, overlapping, seeds(seed, seed2))
-        return call._replace(plan=Plan(source, {1: high, 2: wide}), drawn=(rows, cols), again=again)
+        return call._replace(plan=Plan(source, {1: high, 2: wide}), drawn=(rows, cols))
 
     return again
 
@@ -117,9 +119,59 @@ def _following(call: BoundCall, overlapping: bool) -> Any:
             if len(borders) != m + 1 or not sliding.proper(n, borders):
                 raise ValueError("a sequence that does not fit")
             axes[1 + d] = sliding.edges(n, borders, overlapping)
-        return call._replace(plan=Plan(source, axes), drawn=given, again=again)
+        return call._replace(plan=Plan(source, axes), drawn=given)
 
     return again
+
+
+class _Sliding(NamedTuple):
+    """Checked sizes of windows: the windows for an input of any shape."""
+
+    op: Op
+    ksize: Shape
+    strides: Shape
+    padding: str
+    pads: Shape
+    pooled: Shape
+
+    def dest(self, source: Shape) -> Shape:
+        """Return the output's shape; negative where a window is too long."""
+        lengths = list(source)
+        for d in self.pooled:
+            n, k, s = source[d], self.ksize[d], self.strides[d]
+            same = self.padding == "SAME"
+            lengths[d] = sliding.same_length(n, s) if same else sliding.valid_length(n + sum(self._around(d)), k, s)
+        return tuple(lengths)
+
+    def axes(self, source: Shape, dest: Shape) -> dict[int, Axis]:
+        """Return the windows along the pooled dimensions."""
+        make = sliding.reach if self.op.rule.windows is WindowRule.REACH else sliding.sliding_axis
+        return {
+            d: make(source[d], self.ksize[d], self.strides[d], self._before(source, d), dest[d]) for d in self.pooled
+        }
+
+    def _around(self, d: int) -> Shape:
+        return self.pads[2 * d : 2 * d + 2]
+
+    def _before(self, source: Shape, d: int) -> int:
+        """Return the cells of padding before dimension d."""
+        if self.padding != "SAME":
+            return self._around(d)[0]
+        pad = sliding.same_pad(source[d], self.ksize[d], self.strides[d])
+        return pad if self.op.rule.windows is WindowRule.SHIFT else max(pad, 0)
+
+
+def _reshaping(call: BoundCall, slide: _Sliding) -> Callable[[Shape], BoundCall | None]:
+    """Return the function that binds the call to an input of another shape; None if that needs the checks of a first call."""
+
+    def reshaped(source: Shape) -> BoundCall | None:
+        dest = slide.dest(source)
+        if min(source) <= 0 or min(dest) <= 0 or max(math.prod(source), math.prod(dest)) > _NO_RISK:
+            return None
+        plan = planned(source, *slide.axes(source, dest).items())
+        return call._replace(source=source, dest=dest, plan=plan, items=source[0])
+
+    return reshaped
 
 
 class _Binder:
@@ -269,31 +321,22 @@ class _Binder:
         self, source: Shape, ksize: Shape, strides: Shape, padding: str, pads: Shape, pooled: list[int], start: Start
     ) -> Made | None:
         """Windows along the pooled dimensions, unless one is too long for its dimension."""
-        lengths, pad = list(source), {}
+        slide = _Sliding(self.op, ksize, strides, padding, pads, tuple(pooled))
+        dest = slide.dest(source)
         for d in pooled:
-            lengths[d], pad[d] = self._length(source[d], ksize[d], strides[d], padding, pads[2 * d : 2 * d + 2])
-            if lengths[d] < 0:
+            if dest[d] < 0:
                 got = f"{list(ksize)} on an input of shape {list(source)}"
                 most = f"a window of at most {source[d]} in dimension {d}, which padding {padding} does not extend"
                 self.problems.add("ksize", got, most)
                 return None
-        dest = tuple(lengths)
 
         def make() -> BoundCall:
-            if math.prod(dest) == 0 or (math.prod(source) == 0 and self.op.rule.verb is not Kernel.SELECT):
-                return self._finish(source, dest, {}, start)
-            maker = sliding.reach if self.op.rule.windows is WindowRule.REACH else sliding.sliding_axis
-            axes = {d: maker(source[d], ksize[d], strides[d], pad[d], dest[d]) for d in pooled}
-            return self._finish(source, dest, axes, start)
+            empty = math.prod(dest) == 0 or (math.prod(source) == 0 and self.op.rule.verb is not Kernel.SELECT)
+            call = self._finish(source, dest, {} if empty else slide.axes(source, dest), start)
+            free = not empty and len(pooled) > 1  # channels must divide by their window
+            return call._replace(reshaped=_reshaping(call._replace(plan=None), slide)) if free else call
 
         return dest, make
-
-    def _length(self, n: int, k: int, s: int, padding: str, pads: Shape) -> tuple[int, int]:
-        """Return the number of windows along an axis, and the cells of padding before it."""
-        if padding == "SAME":
-            pad = sliding.same_pad(n, k, s)
-            return sliding.same_length(n, s), pad if self.op.rule.windows is WindowRule.SHIFT else max(pad, 0)
-        return sliding.valid_length(n + sum(pads), k, s), pads[0]
 
     def _judge_sizes(self, ksize: Shape | None, strides: Shape | None, channel: int, padding: str | None) -> bool:
         """Record errors for sizes that no op supports; return True if they pool channels."""
@@ -361,7 +404,7 @@ class _Binder:
             return None
         dest = (source[0], *(len(s) - 1 for s in given), source[3])
         again = _following(self._finish(source, dest, {}, self.op.rule.start), overlapping)
-        return dest, lambda: again(*(np.ascontiguousarray(s).tobytes() for s in given))
+        return dest, lambda: again(*(np.ascontiguousarray(s).tobytes() for s in given))._replace(again=again)
 
     def _judge_sequence(
         self, name: str, array: Array, d: int, source: Shape | None, dest: tuple[str, Shape] | None
@@ -400,7 +443,7 @@ class _Binder:
             return (seed, seed2) if seed or seed2 else _kept_seeds(*kind) if fixed else _fresh_seeds()
 
         again = _drawing(self._finish(source, dest, {}, self.op.rule.start), pseudo, overlapping, seeds)
-        return dest, lambda: again(seed, seed2)
+        return dest, lambda: again(seed, seed2)._replace(again=again)
 
     def _judge_ratio(self, ratio: tuple[float, ...], source: Shape) -> None:
         got = short_repr(self.attrs["pooling_ratio"])

@@ -179,6 +179,10 @@ class Kind:
         """Return Python text: the condition under which a call may be found in the cache, and the parts of its key."""
         return "False", []  # never
 
+    def shapeless_key(self, name: str) -> list[str]:
+        """Return the parts of a key that calls on arrays of other shapes share."""
+        return self.cache_key(name)[1]
+
     def run_argument(self, name: str) -> str:
         """Return Python text: the value that a cached call takes anew each time; "" if the key says it all."""
         return ""
@@ -223,6 +227,10 @@ class Cells(Kind):
             f"{name}.shape",
             f"{name}.dtype",
         ]
+
+    def shapeless_key(self, name: str) -> list[str]:
+        """Take arrays by rank and dtype."""
+        return [f"{name}.ndim", f"{name}.dtype"]
 
     def run_argument(self, name: str) -> str:
         """Return the array."""
@@ -298,6 +306,10 @@ class Vector(Kind):
     def cache_key(self, name: str) -> tuple[str, list[str]]:
         """Take vectors by value."""
         return "", [f"_vector({name})"]
+
+    def shapeless_key(self, name: str) -> list[str]:
+        """Take vectors by class, dtype and length."""
+        return [f"{name}.__class__", f"getattr({name}, 'dtype', None)", f"len({name})"]
 
 
 class Borders(Vector):

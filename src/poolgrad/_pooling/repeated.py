@@ -13,6 +13,7 @@ import numpy as np
 
 from .._common.arrays import Array
 from .._windows.axis import Axis
+from .._windows.plan_cache import trim
 
 Run: TypeAlias = Callable[[Array], Any]
 
@@ -51,15 +52,19 @@ def remember(op: str, x: Any, args: tuple[Any, ...], cells: int, run: Callable[.
         _runs[_key(op, x, args)] = run
     except (TypeError, RecursionError):  # an argument that is no key
         return
-    for old in list(_runs)[:-_MOST] if len(_runs) > _MOST else ():
-        _runs.pop(old, None)
+    trim(_runs, _MOST)
 
 
 def _key(op: str, x: Array, args: tuple[Any, ...]) -> Any:
     """Return a key that tells 2 from 2.0 and True: the arguments with their types."""
     kinds = tuple(map(type, args))
-    if tuple in kinds or list in kinds:
+    if list in kinds:
         return op, x.shape, x.dtype, tuple(map(_typed, args))
+    if tuple in kinds:
+        inner = tuple([tuple(map(type, value)) for value in args if type(value) is tuple])
+        if not all(map(_PLAIN.issuperset, inner)):
+            return op, x.shape, x.dtype, tuple(map(_typed, args))
+        return op, x.shape, x.dtype, args, kinds, inner
     return op, x.shape, x.dtype, args, kinds
 
 
