@@ -62,7 +62,7 @@ struct Planes {
   /// Call f(plan, plane) for all planes, without the GIL.
   template <class F>
   void each(int64_t bytes, F&& f) const {
-    const int threads = bytes < kWorthThreads ? 1 : thread_limit.load();
+    const int threads = threads_for(bytes);
     const int64_t tasks = threads == 1 ? 1 : std::min<int64_t>(planes, int64_t{threads} * 4);
     unlocked([&](StopCheck should_stop) {
       parallel_for(tasks, threads, should_stop, [&](int64_t task) {
