@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -24,12 +25,14 @@ from ._ops.bind import BoundCall, arrays_of, bind
 from ._ops.docstrings import DOCSTRINGS
 from ._ops.semantics import Kernel, OpSemantics
 from ._ops.table import ARRAYS, OPS, REQUIRED, Kind, Op
-from ._windows.plan_cache import SHORT, entries
+from ._windows.plan_cache import SHORT, entries, trim
 
 __all__ = list(OPS)
 
 _CACHE_SIZE = 1024
 _LISTS = (list, tuple)
+_NUMBERS = frozenset({int, float})
+_INT64 = np.dtype(np.int64)
 _LONGEST_KEY = 65536  # elements of a shape or sequence that may be part of a key
 _LONGEST_COPY = 2**24  # bytes of one that are copied before it is looked at
 
@@ -47,11 +50,18 @@ class _Runner:
         self.runs: dict[Any, Run] = {}  # the oldest first
         self.arrays = [p for p in op.params if p.kind in ARRAYS]
         self.cells = [p.name for p in op.params if p.kind.is_cells]
+        self.places = [(i, p.kind is Kind.SOURCE) for i, p in enumerate(op.params) if p.kind.is_cells]
         self.key: Callable[..., Any] = lambda *args: None
+        self.shapeless: Callable[..., Any] = lambda *args: None  # the key of calls that differ by shapes
+        self.other_shapes: dict[Any, Callable[[Any], BoundCall | None]] = {}
 
     def __call__(self, *args: Any) -> Any:
-        """Run a call that is not cached: check every argument."""
+        """Run a call that is not cached: check every argument, or its shapes alone."""
         try:
+            run = self._reshaped(args)
+            if run is not None:
+                with suppress(Exception):  # the checks say why
+                    return run(*[args[i] for i, _ in self.places])
             return self._checked(*args)
         except MemoryError as error:
             out_of_memory(self.op.name, self.op.params[0].name, error)
@@ -79,14 +89,74 @@ class _Runner:
         outs += [s.copy() for s in call.drawn] if op.order == 0 else []
         return self.result(*outs)
 
+    def _reshaped(self, args: tuple[Any, ...]) -> Run | None:
+        """Return and cache the run of a call that differs from a checked one by its shapes; None if there is none, or it may fail."""
+        try:
+            again = self.other_shapes.get(self.shapeless(*args))
+            if again is None:
+                return None
+            source = self._source_of(args)
+            call = again(source)
+            if call is None or any(
+                args[i].shape != (source if is_source else call.dest) for i, is_source in self.places
+            ):
+                return None
+        except Exception:  # an argument that must be checked
+            return None
+        run = self._run(call, {})
+        self._keep(call, args, run)
+        return run
+
+    def _source_of(self, args: tuple[Any, ...]) -> tuple[int, ...]:
+        """Return the shape of the input, from an array of that shape or from the vector that spells it."""
+        param = self.op.param(Kind.SHAPE) or self.op.param(Kind.SOURCE)
+        assert param is not None
+        value = args[self.op.params.index(param)]
+        if param.kind is Kind.SOURCE:
+            return tuple(value.shape)
+        return (
+            tuple(np.frombuffer(_vector(value)[-1], param.dtype).tolist())
+            if type(value) is np.ndarray
+            else _vector(value)
+        )
+
     def _keep(self, call: BoundCall, args: tuple[Any, ...], run: Run) -> None:
-        """Cache the call if all its results come from the kernel; skip calls with many windows or random draws."""
-        key = self.key(*args) if self.whole and call.plan is not None and entries(call.plan) <= SHORT else None
+        """Cache the call if all its results come from the kernel; skip calls with many windows. Windows from sequences are made anew."""
+        if call.again is None and not (self.whole and call.plan is not None and entries(call.plan) <= SHORT):
+            return
+        key = self.key(*args)
         if key is None:
             return
-        self.runs[key] = run
-        for old in list(self.runs)[:-_CACHE_SIZE]:
-            self.runs.pop(old, None)
+        self.runs[key] = run if call.again is None else self._run_again(call._replace(plan=None, drawn=()))
+        trim(self.runs, _CACHE_SIZE)
+        if call.reshaped is not None:
+            self.other_shapes[self.shapeless(*args)] = call.reshaped
+            trim(self.other_shapes, _CACHE_SIZE)
+
+    def _run_again(self, call: BoundCall) -> Run:
+        """Return the call as a function of the cells, and of the seeds or sequences; it keeps the newest windows of given sequences."""
+        bind_again, cells, rule, verbs = call.again, len(self.cells), self.op.rule, self.verbs
+        assert bind_again is not None
+        if self.op.order == 0:
+
+            def draw(*given: Any) -> Any:
+                fresh = bind_again(*given[cells:])
+                return self.result(_bound(rule, verbs, fresh)(*given[:cells]), *fresh.drawn)
+
+            return draw
+        newest: tuple[Any, Run | None] = None, None
+
+        def follow(*given: Any) -> Any:
+            nonlocal newest
+            sequences, run = newest
+            if run is None or sequences != given[cells:]:
+                fresh = bind_again(*given[cells:])
+                assert fresh.plan is not None
+                run = _bound(rule, verbs, fresh)
+                newest = (given[cells:], run) if entries(fresh.plan) <= SHORT else (None, None)
+            return run(*given[:cells])
+
+        return follow
 
     def _run(self, call: BoundCall, arrays: dict[str, Array]) -> Run:
         """Return the checked call as a function of the cells alone."""
@@ -102,7 +172,7 @@ class _Runner:
         dtype = next(arrays[p.name].dtype for p in self.arrays if p.kind in (Kind.SOURCE, Kind.DEST))
         shape = call.source if self.op.order == 1 else call.dest
         if self.op.rule.verb is Kernel.ARGMAX:
-            return lambda x: (np.zeros(shape, dtype), np.zeros(shape, call.index))
+            return lambda x: (np.zeros(shape, dtype), np.zeros(shape, call.index_type))
         return lambda *cells: np.zeros(shape, dtype)
 
     def _blame(self, call: BoundCall, arrays: dict[str, Array], at: int) -> None:
@@ -159,7 +229,7 @@ def _bound(rule: OpSemantics, verbs: Any, call: BoundCall) -> Run:
     if verb is Kernel.GATHER:
         return lambda x, v, index: verbs.gather(plan, items, absolute, v, index)
     size = int(np.prod(call.source, dtype=np.int64))
-    return lambda x: verbs.argmax(plan, size if absolute else size // items, call.index, x)
+    return lambda x: verbs.argmax(plan, size if absolute else size // items, call.index_type, x)
 
 
 def _vector(value: Any) -> tuple[Any, ...]:
@@ -169,6 +239,16 @@ def _vector(value: Any) -> tuple[Any, ...]:
             return value.shape, value.dtype, value.tobytes()
     elif value.__class__ in _LISTS and len(value) <= _LONGEST_KEY and set(map(type, value)) == {int}:
         return tuple(value)
+    raise TypeError
+
+
+def _borders(value: Any) -> bytes:
+    """Return a pooling sequence as bytes; raise TypeError if its call must be checked."""
+    if value.__class__ is np.ndarray:
+        if value.ndim == 1 and value.dtype == _INT64 and value.size <= _LONGEST_KEY:
+            return value.tobytes()
+    elif value.__class__ in _LISTS and len(value) <= _LONGEST_KEY and set(map(type, value)) == {int}:
+        return np.array(value, _INT64).tobytes()
     raise TypeError
 
 
@@ -187,6 +267,8 @@ def make(op: Op, verbs: Any = native_verbs) -> Callable[..., Any]:
     names = ", ".join(p.name for p in op.params)
     runner = _Runner(op, verbs)
     plain, key = _key_words(op)
+    shapeless = [part for p in op.params for part in p.kind.shapeless_key(p.name)]
+    given = sorted((p.kind.run_argument(p.name) for p in op.params), key=lambda text: text not in runner.cells)
     source = f"""
 def _key({names}):
     try:
@@ -194,18 +276,24 @@ def _key({names}):
     except Exception:
         return None
 
+def _shapeless({names}):
+    try:
+        return ({", ".join(shapeless)},) if {" and ".join(plain)} else None
+    except Exception:
+        return None
+
 def {op.name}(*, {", ".join(words)}):
     try:
         if {" and ".join(plain)}:
-            return _runs[{", ".join(key)}]({", ".join(runner.cells)})
+            return _runs[{", ".join(key)}]({", ".join(filter(None, given))})
     except Exception:
         pass
     return _runner({names})
 """
     scope: dict[str, Any] = {"_runner": runner, "_runs": runner.runs, "_array": np.ndarray, "__name__": __name__}
-    scope |= {"_lists": _LISTS, "_vector": _vector, "whole": whole}
+    scope |= {"_lists": _LISTS, "_numbers": _NUMBERS, "_vector": _vector, "_borders": _borders, "whole": whole}
     exec(source, scope)
-    runner.key = scope["_key"]
+    runner.key, runner.shapeless = scope["_key"], scope["_shapeless"]
     function: Callable[..., Any] = scope[op.name]
     function.__doc__ = DOCSTRINGS.get(op.name, op.summary)
     return function

@@ -19,7 +19,7 @@ import poolgrad
 from poolgrad import raw_ops, reference
 from poolgrad._kernels import native
 from poolgrad._ops.table import OPS, Kind, Op
-from poolgrad._windows.fractional import Philox, sequence
+from poolgrad.reference import Philox, sequence
 from poolgrad.windows import Plan
 
 HERE = Path(__file__).resolve().parent

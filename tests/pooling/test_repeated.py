@@ -47,6 +47,19 @@ CALLS = {
     "global_min_pool": [{}, {"axes": 0}],
     "global_avg_pool": [{}, {"axes": 1, "keepdims": False}, {"dtype": np.float64}],
     "global_sum_pool": [{}, {"axes": (0, 1), "keepdims": False}],
+    "fractional_max_pool": [
+        {"ratio": 1.4, "seed": 3},
+        {"ratio": (1.5, 2), "seed": (3, 4), "nan": "tf", "overlapping": True},
+        {"size": 3, "seed": 3, "nan": "ignore", "pseudo_random": True},
+        {"size": (2, 5), "seed": 3, "return_taps": True, "return_windows": True},
+        {"ratio": 1.4, "seed": 3, "axes": 1, "ties": "split"},
+    ],
+    "fractional_avg_pool": [
+        {"ratio": 1.4, "seed": 3},
+        {"size": 3, "seed": 3, "nan": "ignore", "overlapping": True},
+        {"ratio": 1.4, "seed": (3, 4), "return_windows": True},
+        {"ratio": 1.4, "seed": 3, "dtype": np.float64},
+    ],
 }
 DTYPES = ("float32", "float64", "float16", ml_dtypes.bfloat16, "int8", "uint16", "int64", "bool")
 
@@ -61,6 +74,8 @@ def bits(result: object) -> tuple:
     """Return everything that a caller can see of a result."""
     if isinstance(result, tuple):
         return tuple(bits(part) for part in result)
+    if isinstance(result, pg.Axis):
+        return tuple(result.pairs())
     array = result.flat() if isinstance(result, pg.Taps) else np.asarray(result)
     return array.shape, array.dtype, array.tobytes()
 
@@ -212,3 +227,25 @@ def test_threads_that_share_the_cache_get_their_own_results(monkeypatch):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_repeated_fractional_calls_draw_the_windows_of_their_own_seeds():
+    x = np.arange(40.0)
+    for seed in (None, 1, (2, 3), 1, np.int64(7)):
+        y, (windows,) = pg.fractional_max_pool(x, 1.6, seed=seed, return_windows=True)
+        assert y.tolist() == (windows.stop - 1).tolist()
+        if seed is not None:
+            assert windows.pairs() == pg.fractional_windows(40, 1.6, seed=seed).pairs()
+    drawn = {tuple(pg.fractional_avg_pool(x, 1.6).tolist()) for _ in range(12)}
+    assert len(drawn) > 1
+
+
+@pytest.mark.parametrize("seed", [1.5, "a", (1, 2, 3), 2**70, True])
+def test_a_repeated_fractional_call_refuses_a_seed_as_the_first_did(seed):
+    x, said = np.arange(40.0), []
+    for _ in range(2):
+        with pytest.raises((TypeError, ValueError), match=r"^fractional_max_pool: seed: got") as error:
+            pg.fractional_max_pool(x, 1.6, seed=seed)
+        said.append(str(error.value))
+        pg.fractional_max_pool(x, 1.6, seed=1)
+    assert said[0] == said[1]

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from support import python
 
 from poolgrad import raw_ops
-from poolgrad._windows.fractional import Philox, sequence
+from poolgrad._windows.fractional import draw
+from poolgrad.reference import Philox, sequence
 
 WORDS = {
     (1, 2): [3878945999, 2364392915, 1057429302, 168492509, 3082076531, 3674517586, 1146363793, 235617523],
@@ -151,3 +152,97 @@ def test_results_may_be_changed_without_changing_later_ones():
     first = raw_ops.FractionalMaxPool(**args)
     first.row_pooling_sequence[:] = -1
     assert raw_ops.FractionalMaxPool(**args).row_pooling_sequence[0] == 0
+
+
+@st.composite
+def axes_to_draw(draw):
+    lengths = draw(st.lists(st.integers(1, 300), min_size=1, max_size=3))
+    return lengths, [draw(st.integers(1, n)) for n in lengths]
+
+
+@given(axes_to_draw(), st.booleans(), st.booleans(), st.tuples(*[st.integers(-(2**64), 2**64)] * 2))
+def test_the_core_draws_the_windows_of_the_reference(axes, pseudo, overlapping, seeds):
+    lengths, sizes = axes
+    source = Philox(*seeds)
+    drawn = draw(lengths, sizes, pseudo, overlapping, seeds)
+    for n, m, (borders, axis) in zip(lengths, sizes, drawn, strict=True):
+        wanted = sequence(n, m, pseudo, source)
+        assert borders.tolist() == wanted.tolist()
+        assert axis.start.tolist() == wanted[:-1].tolist()
+        assert axis.stop.tolist() == np.minimum(wanted[1:] + overlapping, n).tolist()
+        assert axis.count.tolist() == (axis.stop - axis.start).tolist()
+        assert axis.span is axis.count
+
+
+@pytest.mark.parametrize("n", [1, 7, 30_000])
+def test_long_sequences_are_those_of_the_reference(n):
+    for pseudo in (False, True):
+        (borders, _), (again, _) = draw((n, n), (n // 2 + 1, n), pseudo, False, (5, 6))
+        source = Philox(5, 6)
+        assert (borders == sequence(n, n // 2 + 1, pseudo, source)).all()
+        assert (again == sequence(n, n, pseudo, source)).all()
+
+
+@pytest.mark.parametrize("pseudo", [False, True])
+def test_repeated_calls_take_their_own_seeds(pseudo):
+    x = np.zeros((1, 31, 29, 2), np.float32)
+    args = {"value": x, "pooling_ratio": [1.0, 1.3, 1.7, 1.0], "pseudo_random": pseudo, "deterministic": True}
+    for seed, seed2 in ((1, 0), (0, 1), (3, 4), (1, 0), (-(2**63), 2**63 - 1)):
+        out = raw_ops.FractionalMaxPool(seed=seed, seed2=seed2, **args)
+        source = Philox(seed, seed2)
+        assert out.row_pooling_sequence.tolist() == sequence(31, 23, pseudo, source).tolist()
+        assert out.col_pooling_sequence.tolist() == sequence(29, 17, pseudo, source).tolist()
+
+
+WRONG_SEQUENCES: dict[str, Any] = {
+    "does not rise": [0, 2, 2, 6],
+    "begins below 0": [-1, 2, 4, 6],
+    "ends early": [0, 2, 3, 4],
+    "ends late": [0, 2, 4, 7],
+    "is too long": [0, 1, 2, 4, 6],
+    "has floats": [0.0, 2.0, 4.0, 6.0],
+    "has another dtype": np.array([0, 2, 4, 6], np.int32),
+    "has two dimensions": np.array([[0, 2, 4, 6]]),
+    "is no vector": 3,
+}
+
+
+@pytest.mark.parametrize("why", WRONG_SEQUENCES)
+def test_gradients_refuse_a_sequence_as_well_after_good_ones(why):
+    x = np.arange(18, dtype=np.float64).reshape(1, 6, 3, 1)
+    y = raw_ops.MaxPool(input=x, ksize=[1, 2, 1, 1], strides=[1, 2, 1, 1], padding="VALID")
+    cols = np.arange(4)
+
+    def grad(rows: Any) -> Any:
+        return raw_ops.FractionalMaxPoolGrad(
+            orig_input=x, orig_output=y, out_backprop=y, row_pooling_sequence=rows, col_pooling_sequence=cols
+        )
+
+    with pytest.raises((TypeError, ValueError), match="row_pooling_sequence") as first:
+        grad(WRONG_SEQUENCES[why])
+    good = grad(np.array([0, 2, 4, 6]))
+    assert grad([0, 2, 4, 6]).tolist() == good.tolist()
+    with pytest.raises(type(first.value)) as second:
+        grad(WRONG_SEQUENCES[why])
+    assert str(second.value) == str(first.value)
+
+
+@given(axes_to_draw(), st.booleans(), st.data())
+def test_gradients_follow_each_new_sequence(axes, overlapping, data):
+    (h, *_), (m, *_) = axes
+    g = np.arange(1, m + 1, dtype=np.float64).reshape(1, m, 1, 1)
+    for _ in range(3):
+        cuts = sorted(data.draw(st.sets(st.integers(1, h - 1), min_size=m - 1, max_size=m - 1))) if m > 1 else []
+        rows = np.array([0, *cuts, h])
+        dx = raw_ops.FractionalAvgPoolGrad(
+            orig_input_tensor_shape=np.array([1, h, 1, 1]),
+            out_backprop=g,
+            row_pooling_sequence=rows,
+            col_pooling_sequence=np.array([0, 1]),
+            overlapping=overlapping,
+        )
+        wanted = np.zeros(h)
+        for i in range(m):
+            stop = min(rows[i + 1] + overlapping, h)
+            wanted[rows[i] : stop] += g[0, i, 0, 0] / (stop - rows[i])
+        np.testing.assert_allclose(dx.ravel(), wanted, rtol=1e-12)

@@ -4,10 +4,14 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support import out_length
 
 from poolgrad import raw_ops, windows
 from poolgrad._ops.table import OPS
+from poolgrad._windows.sliding import EmptyWindow, adaptive_axis, how_many, slide
+from poolgrad.windows import Axis, edges, sliding_axis, whole
 
 GRID = list(product(range(1, 10), range(1, 12), range(1, 6)))  # length, window, stride
 
@@ -128,3 +132,59 @@ def test_a_window_cut_down_to_the_cell_itself_still_was_cut():
     sizes = {"ksize": [1, 1, 3, 1, 1], "strides": [1, 1, 1, 1, 1], "padding": "SAME"}
     lowest = float(np.finfo(np.float32).min)
     assert raw_ops.MaxPool3D(input=x, **sizes).ravel().tolist() == [lowest, lowest]
+
+
+@given(
+    st.integers(0, 40), st.integers(1, 9), st.integers(1, 9), st.integers(1, 4), st.integers(0, 20), st.integers(0, 20)
+)
+def test_slide_and_share_hold_the_windows_of_the_definition(n, k, s, d, before, after):
+    m = how_many(n, k, s, d, (before, after), False)
+    first = [i * s - before for i in range(m)]
+    step = 1 if k == 1 else d
+    start = [f if f >= 0 else f % step for f in first]
+    stop = [min(f + step * (k - 1) + 1, n) for f in first]
+    empty = [i for i in range(m) if start[i] >= stop[i]]
+    if empty:
+        with pytest.raises(EmptyWindow) as error:
+            slide(n, k, s, d, (before, after), False)
+        assert error.value.window == empty[0]
+    else:
+        axis = slide(n, k, s, d, (before, after), False)
+        assert axis.pairs() == list(zip(start, stop, strict=True))
+        reach = [min(step * (k - 1) + 1, n + after - f) for f in first]
+        assert axis.span.tolist() == [-(-r // step) for r in reach]
+        assert axis.count.tolist() == [len(range(a, b, step)) for a, b in zip(start, stop, strict=True)]
+    if n and m:
+        shares = adaptive_axis(n, m).pairs()
+        assert shares == [(i * n // m, -(-(i + 1) * n // m)) for i in range(m)]
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (lambda: Axis(5, [0], [3], step=0), ValueError),
+        (lambda: Axis(5, [0, 1], [3]), ValueError),
+        (lambda: Axis(5, [0, 2], [3, 2]), ValueError),
+        (lambda: Axis(5, [2**63 - 1], [-(2**63)]), ValueError),
+        (lambda: Axis(-1, [], []), ValueError),
+        (lambda: sliding_axis(5, 2**70, 1, 0, 1), TypeError),
+        (lambda: sliding_axis(5, 3, 1, 0, -1), ValueError),
+        (lambda: edges(5, [0, 7, 3]), ValueError),
+        (lambda: edges(5.5, [0, 3]), TypeError),
+        (lambda: whole(-1), ValueError),
+    ],
+)
+def test_axes_refuse_windows_that_cannot_be(make, kind):
+    with pytest.raises(kind, match=r"^Axis: [\w, ]+: got .*, wanted "):
+        make()
+
+
+def test_boundaries_may_lie_anywhere_in_memory():
+    crooked = np.frombuffer(b"\0" + np.arange(12).tobytes(), np.int64, offset=1, count=12)
+    for values in (
+        np.arange(12)[::3],
+        crooked[::3],
+        np.arange(12, dtype=">i8")[::3],
+        np.arange(12, dtype=np.uint8)[::3],
+    ):
+        assert Axis(12, values, values + 1).start.tolist() == [0, 3, 6, 9]

@@ -161,14 +161,18 @@ Borrowed int64_vector(nb::handle object, const char* name) {
   return {nb::borrow(object), reinterpret_cast<const int64_t*>(c.data), c.elements};
 }
 
-/// Copy a vector, so that nobody can change it after the check.
-Table copied(const Borrowed& b) {
+/// Copy the entries of a vector, so that nobody can change them after the check.
+void copy_entries(const Borrowed& from, int64_t* to) {
   constexpr int64_t kStep = 1 << 16;
-  Table v(static_cast<size_t>(b.size));
-  for (int64_t i = 0; i < b.size; i += kStep) {
-    checkpoint(step_budget(), kStep);
-    std::copy(b.data + i, b.data + std::min(i + kStep, b.size), v.data() + i);
+  for (int64_t i = 0; i < from.size; i += kStep) {
+    checkpoint(step_budget(), std::min(kStep, from.size - i));
+    std::copy(from.data + i, from.data + std::min(i + kStep, from.size), to + i);
   }
+}
+
+Table copied(const Borrowed& b) {
+  Table v(static_cast<size_t>(b.size));
+  copy_entries(b, v.data());
   return v;
 }
 

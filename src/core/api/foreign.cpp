@@ -154,7 +154,7 @@ class WorkBlock {
 template <class F>
 void for_stretches(int64_t n, int64_t width, F&& f) {
   constexpr int64_t kCells = 1 << 16;
-  const int threads = n * width < kWorthThreads ? 1 : thread_limit.load();
+  const int threads = threads_for(n * width);
   parallel_for((n + kCells - 1) / kCells, threads, nullptr,
                [&](int64_t task) { f(task * kCells, std::min(n, (task + 1) * kCells)); });
 }

@@ -11,7 +11,9 @@
 #include "api/gil.hpp"
 #include "api/levels.hpp"
 #include "api/plan_type.hpp"
+#include "api/planes.hpp"
 #include "api/tasks.hpp"
+#include "api/windows.hpp"
 #include "runtime/first_wrong.hpp"
 #include "verbs/table.hpp"
 
@@ -78,7 +80,8 @@ struct Choice {
                                   : plan.source_size();
     Plan forward = plan.forward(), transposed = over();
     forward.only = transposed.only = only;
-    const Cuts cuts = cut_call(over(), cells * kItemBytes[static_cast<int>(dtype)],
+    const bool worth = cells * kItemBytes[static_cast<int>(dtype)] >= kWorthThreads;
+    const Cuts cuts = cut_call(over(), worth ? thread_limit.load() : 1,
                                follows && follows_single_taps(forward));
     std::vector<Schedule> all;
     for (int64_t task = 0; work_of(over()) && task < cuts.tasks(); ++task) {
@@ -322,7 +325,7 @@ bool is_nan_free(nb::handle x) {
   if (!verbs->nan_free || !in.bytes) return true;
   constexpr int64_t kBytes = 1 << 18;
   const int64_t width = in.bytes / in.elements;
-  const int threads = in.bytes < kWorthThreads ? 1 : thread_limit.load();
+  const int threads = threads_for(in.bytes);
   std::atomic<bool> nan{false};
   unlocked([&](StopCheck should_stop) {
     parallel_for((in.bytes + kBytes - 1) / kBytes, threads, should_stop, [&](int64_t task) {
@@ -465,7 +468,7 @@ int64_t gather(int64_t items, bool absolute, nb::handle v, nb::handle index, nb:
   if (k.total == 0 && k.m == 0) return -1;  // any number of items divides nothing
   constexpr int64_t kCells = 1 << 15;
   const int64_t cells = items * k.m;
-  const int threads = k.bytes < kWorthThreads ? 1 : thread_limit.load();
+  const int threads = threads_for(k.bytes);
   FirstWrong wrong;
   unlocked([&](StopCheck should_stop) {
     parallel_for((cells + kCells - 1) / kCells, threads, should_stop, [&](int64_t task) {
@@ -485,7 +488,7 @@ int64_t scatter(int64_t items, bool absolute, nb::handle g, nb::handle index, nb
   const Indexed k = indexed(items, g, index, out, true);
   announce_indexed(Verb::scatter, g, out);
   if (k.total == 0 && k.m == 0) return -1;
-  const int threads = k.bytes < kWorthThreads ? 1 : thread_limit.load();
+  const int threads = threads_for(k.bytes);
   once = once && k.half;
   const auto run = [&](ScatterRange r) {
     return k.verbs->scatter(k.arrays, k.wide, k.n, k.m, k.total, absolute, r);
@@ -621,6 +624,8 @@ NB_MODULE(_inner, m) {
   PlanObject::make_type();
   m.def("Plan", &make_plan, nb::arg("source"), nb::arg("dest"), nb::arg("outer"), nb::arg("inner"),
         nb::arg("axes"), nb::arg("schedule").none() = nb::none());
+  define_windows(m);
+  define_planes(m);
   const auto out = nb::arg("out").none() = nb::none();
   m.def("fold", &fold, nb::arg(), nb::arg(), nb::arg(), out);
   m.def("spread", &spread, nb::arg(), nb::arg(), nb::arg(), nb::arg(), out);

@@ -13,8 +13,17 @@ inline std::atomic<int> thread_limit{1};
 /// The verbs of the chosen level; set once, when the module is loaded.
 inline VerbTable chosen_verbs = nullptr;
 
-/// A second thread costs more than it saves below this many bytes.
+/// A second thread costs more than it saves below this many bytes, even if it is awake.
 constexpr int64_t kWorthThreads = 1 << 18;
+
+/// Below this many bytes a call is over before a sleeping thread has begun.
+constexpr int64_t kWorthWaking = 1 << 21;
+
+/// Return the number of threads for a call that reads or writes so many bytes.
+inline int threads_for(int64_t bytes) {
+  const int limit = bytes < kWorthThreads ? 1 : thread_limit.load();
+  return limit > 1 && bytes < kWorthWaking && !calls_follow_closely() ? 1 : limit;
+}
 
 /// Count the cells of the destination.
 inline int64_t work_of(const Plan& plan) {
@@ -36,10 +45,10 @@ struct Cuts {
   }
 };
 
-/// Cut a call. `item_by_item`: it computes items one by one, so that any cut between items is free.
-inline Cuts cut_call(const Plan& plan, int64_t bytes, bool item_by_item = false) {
+/// Cut a call for so many threads. `item_by_item`: it computes items one by one, so that any cut
+/// between items is free.
+inline Cuts cut_call(const Plan& plan, int threads, bool item_by_item = false) {
   const int64_t cells = plan.axis[0].m;
-  const int threads = bytes < kWorthThreads ? 1 : thread_limit.load();
   // Keep at least 32 items together, because transposed tiles compute neighbours together; then cut
   // each block of items into ranges of rows. Both sides of a cut compute the rows of long windows:
   // cut these between items, or once per thread.
@@ -58,7 +67,7 @@ inline Cuts cut_call(const Plan& plan, int64_t bytes, bool item_by_item = false)
 template <class F>
 void piecewise(const Plan& plan, int64_t bytes, StopCheck should_stop, F&& f,
                bool item_by_item = false) {
-  const Cuts cuts = cut_call(plan, bytes, item_by_item);
+  const Cuts cuts = cut_call(plan, threads_for(bytes), item_by_item);
   parallel_for(cuts.tasks(), cuts.threads, should_stop,
                [&](int64_t task) { f(cuts.piece(plan, task)); });
 }

@@ -264,6 +264,14 @@ void poll() { watch.poll(); }
 void* push_scratch(int64_t bytes) { return arena.push(bytes); }
 void pop_scratch(void* memory, int64_t bytes) { arena.pop(memory, bytes); }
 
+bool calls_follow_closely() {
+  using Clock = std::chrono::steady_clock;
+  static std::atomic<Clock::rep> last{0};
+  const Clock::rep now = Clock::now().time_since_epoch().count();
+  const Clock::duration since{now - last.exchange(now, std::memory_order_relaxed)};
+  return since < kSpinTime / 2;
+}
+
 int available_threads() {
   const unsigned n = usable_processors();
   return n ? static_cast<int>(n) : 1;

@@ -43,6 +43,10 @@ void start_threads();
 void* push_scratch(int64_t bytes);
 void pop_scratch(void* memory, int64_t bytes);
 
+/// Note that a call could use threads, and return true if the last such call came a moment ago: the
+/// workers are then awake, or worth waking for the calls to come.
+bool calls_follow_closely();
+
 /// Count the threads that this process may run.
 int available_threads();
 

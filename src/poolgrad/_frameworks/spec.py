@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,13 +18,13 @@ from .._common.errors import ArgumentErrors, short_repr
 from .._common.integers import ROUNDINGS, ratio_of
 from .._pooling import means, plan_operators
 from .._pooling.adaptive_global import adaptive_axes, global_axes
-from .._pooling.fractional import drawn_windows, fractional_windows
+from .._pooling.fractional import drawing_over, fractional_windows, seeds_of
 from .._pooling.means import Division
 from .._pooling.operators import Linear, TapGather, apply
 from .._pooling.selection import judge
 from .._pooling.sources import geometry_of, lay_out
 from .._pooling.taps import Taps, picking, unpooling
-from .._pooling.window_args import PooledAxes, WindowArgs, flag, resolve
+from .._pooling.window_args import PooledAxes, WindowArgs, checked_plan, flag
 from .._windows.axis import Axis
 from .._windows.plan import Plan
 from .._windows.plan_cache import cache_plan
@@ -238,10 +239,11 @@ def _geometry_of(op: str, shape: tuple[int, ...], given: Mapping[str, Any]) -> t
         return adaptive_axes(problems, shape, given["size"], *where), 0
     if op in GLOBAL:
         return global_axes(problems, shape, *where), 0
-    draw = {name: given[name] for name in ("seed", "pseudo_random", "overlapping")}
-    words, made = drawn_windows(op, shape, given["ratio"], given["size"], draw, *where)
-    extra = 1 + bool(given["overlapping"])
-    return resolve(problems, shape, words), int(np.prod([axis.length // len(axis) + extra for axis in made]))
+    how = given["pseudo_random"], given["overlapping"]
+    axes, drawing = drawing_over(problems, shape, given["ratio"], given["size"], how, *where)
+    made = drawing.draw(seeds_of(problems, given["seed"]))
+    cells = prod(axis.length // len(axis) + 1 + drawing.overlapping for axis in made)
+    return PooledAxes(axes, checked_plan(problems, shape, dict(zip(axes, made, strict=True)))), cells
 
 
 _KINDS = {"max": "max", "min": "min", "avg": "avg", "sum": "sum", "lp": "sum"}

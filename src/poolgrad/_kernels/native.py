@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -42,7 +42,7 @@ def native(plan: Plan, plain: bool = False, schedule: str | None = None) -> _cor
     """
     made: _core.Plan | None = plan.__dict__.get("_native")
     if made is None or plain or schedule is not None:
-        if any(axis.step > 1 for axis in plan.axes):
+        if {axis.step for axis in plan.axes} != {1}:
             raise ValueError(
                 "Plan: step: got windows whose cells lie apart, wanted its phases: the core knows intervals"
             )
@@ -157,6 +157,38 @@ def choose(plan: Plan, x: Array, whole: bool = False) -> tuple[Array, Array]:
     if not _core.choose(native(plan), x, y, taps, whole):
         raise NotWhole
     return y, taps
+
+
+class PlaneWindows(NamedTuple):
+    """Planes with windows of their own: `sizes` windows of `kernel` cells per axis, and their starts, plane after plane."""
+
+    lengths: tuple[int, ...]
+    sizes: tuple[int, ...]
+    kernel: tuple[int, ...]
+    starts: Array  # int64, a row per plane: the starts along the first axis, then those along the next
+
+    @property
+    def tap_type(self) -> npt.DTypeLike:
+        """The dtype of taps, as `tap_type`."""
+        return np.uint8 if prod(self.kernel) <= 256 else np.uint32
+
+
+def choose_planes(windows: PlaneWindows, x: Array) -> tuple[Array, Array]:
+    """Return the maximum of each window of each plane, and its tap; raise NotWhole if x has NaN."""
+    shape = (len(windows.starts), *windows.sizes)
+    y, taps = _core.empty(shape, x), np.empty(shape, windows.tap_type)
+    if not _core.choose_planes(*windows[:3], windows.starts.reshape(-1), x, y, taps):
+        raise NotWhole
+    return y, taps
+
+
+def place_planes(windows: PlaneWindows, g: Array, taps: Array) -> Array:
+    """Add each cell of g at its tap: the transpose of `choose_planes` at these taps."""
+    dx = _core.empty((len(windows.starts), *windows.lengths), g)
+    wrong = _core.place_planes(*windows[:3], windows.starts.reshape(-1), g, taps, dx)
+    if wrong >= 0:
+        raise Astray(wrong)
+    return dx
 
 
 def pick(plan: Plan, v: Array, taps: Array, out: Array | None = None) -> Array:

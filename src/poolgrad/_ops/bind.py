@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,13 +14,14 @@ from .._common.arrays import Array, afford, as_array
 from .._common.errors import ArgumentErrors, short_repr
 from .._windows import sliding
 from .._windows.axis import Axis
-from .._windows.fractional import Philox, sequence
+from .._windows.fractional import draw
 from .._windows.plan import Plan, planned
 from .dtypes import POSITIONS
 from .semantics import Kernel, Start, WindowRule
 from .table import ARRAYS, Kind, Op, Param
 
 Shape = tuple[int, ...]
+_NO_RISK = 1 << 22  # cells of arrays that memory need not be checked for
 FORWARD = (
     Kernel.FOLD,
     Kernel.SELECT,
@@ -31,8 +31,7 @@ FORWARD = (
 )  # verbs whose result has the output's shape
 
 
-@dataclass(frozen=True)
-class BoundCall:
+class BoundCall(NamedTuple):
     """A checked call: a plan, and the few numbers that the kernels need besides the row's rule."""
 
     source: Shape
@@ -41,8 +40,10 @@ class BoundCall:
     start: Start
     items: int = 0  # images
     absolute: bool = False  # positions count from the first image
-    index: str = "int64"
+    index_type: str = "int64"
     drawn: tuple[Array, ...] = ()  # the sequences of a fractional pooling
+    again: Callable[..., BoundCall] | None = None  # binds an equal call with new sequences; raises if they do not fit
+    reshaped: Callable[[Shape], BoundCall | None] | None = None  # binds an equal call on an input of another shape
 
 
 Made = tuple[
@@ -86,13 +87,91 @@ def _wanted(op: Op, param: Param, like: np.dtype[Any] | None) -> np.dtype[Any] |
 
 
 def _fresh_seeds() -> tuple[int, int]:
-    return secrets.randbits(64), secrets.randbits(64)
+    high, low = divmod(secrets.randbits(128), 2**64)
+    return high, low
 
 
 @lru_cache(4096)
 def _kept_seeds(*kind: object) -> tuple[int, int]:
     """Draw seeds once per kind of call, as TensorFlow does for deterministic calls without seeds."""
     return _fresh_seeds()
+
+
+def _drawing(call: BoundCall, pseudo: bool, overlapping: bool, seeds: Callable[[int, int], tuple[int, int]]) -> Any:
+    """Return the function that binds a fractional pooling to windows that it draws, from the seeds of the call."""
+    source, lengths, sizes = call.source, call.source[1:3], call.dest[1:3]
+
+    def again(seed: int, seed2: int) -> BoundCall:
+        (rows, high), (cols, wide) = draw(lengths, sizes, pseudo, overlapping, seeds(seed, seed2))
+        return call._replace(plan=Plan(source, {1: high, 2: wide}), drawn=(rows, cols))
+
+    return again
+
+
+def _following(call: BoundCall, overlapping: bool) -> Any:
+    """Return the function that binds a gradient to other sequences, given as bytes."""
+    source, lengths, sizes = call.source, call.source[1:3], call.dest[1:3]
+
+    def again(*sequences: bytes) -> BoundCall:
+        given = tuple(np.frombuffer(borders, np.int64) for borders in sequences)
+        axes = {}
+        for d, (n, m, borders) in enumerate(zip(lengths, sizes, given, strict=True)):
+            if len(borders) != m + 1 or not sliding.proper(n, borders):
+                raise ValueError("a sequence that does not fit")
+            axes[1 + d] = sliding.edges(n, borders, overlapping)
+        return call._replace(plan=Plan(source, axes), drawn=given)
+
+    return again
+
+
+class _Sliding(NamedTuple):
+    """Checked sizes of windows: the windows for an input of any shape."""
+
+    op: Op
+    ksize: Shape
+    strides: Shape
+    padding: str
+    pads: Shape
+    pooled: Shape
+
+    def dest(self, source: Shape) -> Shape:
+        """Return the output's shape; negative where a window is too long."""
+        lengths = list(source)
+        for d in self.pooled:
+            n, k, s = source[d], self.ksize[d], self.strides[d]
+            same = self.padding == "SAME"
+            lengths[d] = sliding.same_length(n, s) if same else sliding.valid_length(n + sum(self._around(d)), k, s)
+        return tuple(lengths)
+
+    def axes(self, source: Shape, dest: Shape) -> dict[int, Axis]:
+        """Return the windows along the pooled dimensions."""
+        make = sliding.reach if self.op.rule.windows is WindowRule.REACH else sliding.sliding_axis
+        return {
+            d: make(source[d], self.ksize[d], self.strides[d], self._before(source, d), dest[d]) for d in self.pooled
+        }
+
+    def _around(self, d: int) -> Shape:
+        return self.pads[2 * d : 2 * d + 2]
+
+    def _before(self, source: Shape, d: int) -> int:
+        """Return the cells of padding before dimension d."""
+        if self.padding != "SAME":
+            return self._around(d)[0]
+        pad = sliding.same_pad(source[d], self.ksize[d], self.strides[d])
+        return pad if self.op.rule.windows is WindowRule.SHIFT else max(pad, 0)
+
+
+def _reshaping(call: BoundCall, slide: _Sliding) -> Callable[[Shape], BoundCall | None]:
+    """Return the function that binds the call to an input of another shape; None if that needs the checks of a first call."""
+
+    def reshaped(source: Shape) -> BoundCall | None:
+        dest = slide.dest(source)
+        if min(source) <= 0 or min(dest) <= 0 or max(math.prod(source), math.prod(dest)) > _NO_RISK:
+            return None
+        plan = planned(source, *slide.axes(source, dest).items())
+        return call._replace(source=source, dest=dest, plan=plan, items=source[0])
+
+    return reshaped
 
 
 class _Binder:
@@ -117,14 +196,11 @@ class _Binder:
         self._afford(source, dest)
         return make()
 
-    def _finish(
-        self, source: Shape, dest: Shape, pooled: dict[int, Axis], start: Start, drawn: tuple[Array, ...] = ()
-    ) -> BoundCall:
-        """Return the call over these axes; without any, the result is empty or zero."""
-        again = self.op.rule.windows is not WindowRule.EDGES  # the axes may be the same as before
-        plan = (planned(source, *pooled.items()) if again else Plan(source, pooled)) if pooled else None
+    def _finish(self, source: Shape, dest: Shape, pooled: dict[int, Axis], start: Start) -> BoundCall:
+        """Return the call over these axes; without any, the result is empty or zero, or the windows are still to be drawn."""
+        plan = planned(source, *pooled.items()) if pooled else None
         absolute = bool(self._value("include_batch_in_index"))
-        return BoundCall(source, dest, plan, start, source[0], absolute, self._index_type(), drawn)
+        return BoundCall(source, dest, plan, start, source[0], absolute, self._index_type())
 
     def _value(self, name: str) -> Any:
         """Return the checked attribute of that name; None if the op has none."""
@@ -245,31 +321,22 @@ class _Binder:
         self, source: Shape, ksize: Shape, strides: Shape, padding: str, pads: Shape, pooled: list[int], start: Start
     ) -> Made | None:
         """Windows along the pooled dimensions, unless one is too long for its dimension."""
-        lengths, pad = list(source), {}
+        slide = _Sliding(self.op, ksize, strides, padding, pads, tuple(pooled))
+        dest = slide.dest(source)
         for d in pooled:
-            lengths[d], pad[d] = self._length(source[d], ksize[d], strides[d], padding, pads[2 * d : 2 * d + 2])
-            if lengths[d] < 0:
+            if dest[d] < 0:
                 got = f"{list(ksize)} on an input of shape {list(source)}"
                 most = f"a window of at most {source[d]} in dimension {d}, which padding {padding} does not extend"
                 self.problems.add("ksize", got, most)
                 return None
-        dest = tuple(lengths)
 
         def make() -> BoundCall:
-            if math.prod(dest) == 0 or (math.prod(source) == 0 and self.op.rule.verb is not Kernel.SELECT):
-                return self._finish(source, dest, {}, start)
-            maker = sliding.reach if self.op.rule.windows is WindowRule.REACH else sliding.sliding_axis
-            axes = {d: maker(source[d], ksize[d], strides[d], pad[d], dest[d]) for d in pooled}
-            return self._finish(source, dest, axes, start)
+            empty = math.prod(dest) == 0 or (math.prod(source) == 0 and self.op.rule.verb is not Kernel.SELECT)
+            call = self._finish(source, dest, {} if empty else slide.axes(source, dest), start)
+            free = not empty and len(pooled) > 1  # channels must divide by their window
+            return call._replace(reshaped=_reshaping(call._replace(plan=None), slide)) if free else call
 
         return dest, make
-
-    def _length(self, n: int, k: int, s: int, padding: str, pads: Shape) -> tuple[int, int]:
-        """Return the number of windows along an axis, and the cells of padding before it."""
-        if padding == "SAME":
-            pad = sliding.same_pad(n, k, s)
-            return sliding.same_length(n, s), pad if self.op.rule.windows is WindowRule.SHIFT else max(pad, 0)
-        return sliding.valid_length(n + sum(pads), k, s), pads[0]
 
     def _judge_sizes(self, ksize: Shape | None, strides: Shape | None, channel: int, padding: str | None) -> bool:
         """Record errors for sizes that no op supports; return True if they pool channels."""
@@ -336,7 +403,8 @@ class _Binder:
         if source is None or len(given) < 2 or self.problems:
             return None
         dest = (source[0], *(len(s) - 1 for s in given), source[3])
-        return dest, lambda: self._drawn(source, dest, given, overlapping)
+        again = _following(self._finish(source, dest, {}, self.op.rule.start), overlapping)
+        return dest, lambda: again(*(np.ascontiguousarray(s).tobytes() for s in given))._replace(again=again)
 
     def _judge_sequence(
         self, name: str, array: Array, d: int, source: Shape | None, dest: tuple[str, Shape] | None
@@ -357,10 +425,6 @@ class _Binder:
             wanted = f"{source[d]} as the last entry (or {source[d] - 1}), {why}"
             self.problems.add(name, short_repr(array.tolist()), wanted)
 
-    def _drawn(self, source: Shape, dest: Shape, given: list[Array], overlapping: bool) -> BoundCall:
-        pooled = {1 + d: sliding.edges(source[1 + d], s, overlapping) for d, s in enumerate(given)}
-        return self._finish(source, dest, pooled, self.op.rule.start, tuple(given))
-
     def _ratios(self, source: Shape | None, overlapping: bool) -> Made | None:
         pseudo, fixed, seed, seed2 = map(self._value, ("pseudo_random", "deterministic", "seed", "seed2"))
         if not fixed and not self.problems.blames("deterministic") and (seed or seed2):
@@ -373,14 +437,13 @@ class _Binder:
             return None
         dest = tuple(min(n, math.floor(np.float32(n) / np.float32(r))) for n, r in zip(source, ratio, strict=True))
 
-        def make() -> BoundCall:
-            kind = (self.op.name, self.arrays[self.source_name].dtype.name, ratio, pseudo, overlapping)
-            seeds = (seed, seed2) if seed or seed2 else _kept_seeds(*kind) if fixed else _fresh_seeds()
-            words = Philox(*seeds)
-            given = [sequence(source[d], dest[d], pseudo, words) for d in (1, 2)]
-            return self._drawn(source, dest, given, overlapping)
+        kind = (self.op.name, self.arrays[self.source_name].dtype.name, ratio, pseudo, overlapping)
 
-        return dest, make
+        def seeds(seed: int, seed2: int) -> tuple[int, int]:
+            return (seed, seed2) if seed or seed2 else _kept_seeds(*kind) if fixed else _fresh_seeds()
+
+        again = _drawing(self._finish(source, dest, {}, self.op.rule.start), pseudo, overlapping, seeds)
+        return dest, lambda: again(seed, seed2)._replace(again=again)
 
     def _judge_ratio(self, ratio: tuple[float, ...], source: Shape) -> None:
         got = short_repr(self.attrs["pooling_ratio"])

@@ -179,6 +179,14 @@ class Kind:
         """Return Python text: the condition under which a call may be found in the cache, and the parts of its key."""
         return "False", []  # never
 
+    def shapeless_key(self, name: str) -> list[str]:
+        """Return the parts of a key that calls on arrays of other shapes share."""
+        return self.cache_key(name)[1]
+
+    def run_argument(self, name: str) -> str:
+        """Return Python text: the value that a cached call takes anew each time; "" if the key says it all."""
+        return ""
+
 
 # ---- arrays
 
@@ -219,6 +227,14 @@ class Cells(Kind):
             f"{name}.shape",
             f"{name}.dtype",
         ]
+
+    def shapeless_key(self, name: str) -> list[str]:
+        """Take arrays by rank and dtype."""
+        return [f"{name}.ndim", f"{name}.dtype"]
+
+    def run_argument(self, name: str) -> str:
+        """Return the array."""
+        return name
 
 
 class Positions(Cells):
@@ -290,6 +306,22 @@ class Vector(Kind):
     def cache_key(self, name: str) -> tuple[str, list[str]]:
         """Take vectors by value."""
         return "", [f"_vector({name})"]
+
+    def shapeless_key(self, name: str) -> list[str]:
+        """Take vectors by class, dtype and length."""
+        return [f"{name}.__class__", f"getattr({name}, 'dtype', None)", f"len({name})"]
+
+
+class Borders(Vector):
+    """A pooling sequence. Calls that differ by it share a key: each may bring a new one."""
+
+    def cache_key(self, name: str) -> tuple[str, list[str]]:
+        """Leave it out."""
+        return "", []
+
+    def run_argument(self, name: str) -> str:
+        """Return the borders as bytes."""
+        return f"_borders({name})"
 
 
 class Range(Kind):
@@ -522,6 +554,13 @@ class RatioList(Kind):
     def meaning(self, op: Row, param: Param) -> str:
         """Say what is divided."""
         return "Length of the input over length of the output, at least 1, per dimension; 1 for batch and channels."
+
+    def cache_key(self, name: str) -> tuple[str, list[str]]:
+        """Take lists of plain numbers by value."""
+        return (
+            f"{name}.__class__ in _lists and len({name}) < 16 and _numbers.issuperset(map(type, {name}))",
+            [f"tuple({name})"],
+        )
 
 
 # ---- words
@@ -757,6 +796,14 @@ class Seed(Kind):
         """Say when it counts."""
         return "A 64-bit seed; needs `deterministic`. Both seeds 0: seeds drawn at random."
 
+    def cache_key(self, name: str) -> tuple[str, list[str]]:
+        """Tell 0 from other seeds, which share a key: each call may bring a new one."""
+        return f"{name}.__class__ is int and -(2**63) <= {name} < 2**63", [f"not {name}"]
+
+    def run_argument(self, name: str) -> str:
+        """Return the seed."""
+        return name
+
 
 class Name(Kind):
     """The name of a graph node, which TensorFlow takes and poolgrad ignores."""
@@ -791,7 +838,7 @@ Kind.SOURCE = Cells("an array with the shape of the input")
 Kind.DEST = Cells("an array with the shape of the output")
 Kind.INDEX = Positions("flat positions, one per output cell")
 Kind.SHAPE = Vector("the shape of the input, as a vector", "The shape of the array that was pooled.")
-Kind.SEQUENCE = Vector("a pooling sequence", "Borders of the windows, from 0 to the length of the dimension.", "0,2,4")
+Kind.SEQUENCE = Borders("a pooling sequence", "Borders of the windows, from 0 to the length of the dimension.", "0,2,4")
 Kind.RANGE = Range()
 
 KINDS = tuple(kind for kind in vars(Kind).values() if isinstance(kind, Kind))

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .._common.arrays import Array
 from .._common.errors import ArgumentErrors, short_repr
-from .._windows.axis import Axis, table
-from .._windows.sliding import whole
+from .._windows.axis import Axis
+from .._windows.sliding import adaptive_axis, whole
 from .maxima import Best, Options, best_of
 from .means import Division, folded
 from .repeated import answer
@@ -99,8 +99,7 @@ def _shares(problems: ArgumentErrors, name: str, n: int, m: int) -> Axis:
     if m * max(n, 1) >= 2**62:
         problems.fail(name, m, f"at most {2**62 // max(n, 1)} windows over {n} cells")
     afford_windows(problems, name, m, f"over {n} cells")
-    start = table(m, lambda a, b: np.arange(a, b) * n // m)
-    return Axis(n, start, table(m, lambda a, b: -(-np.arange(a + 1, b + 1) * n // m)))
+    return adaptive_axis(n, m)
 
 
 def adaptive_axes(

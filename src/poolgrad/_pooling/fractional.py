@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, Unpack, overload
+import secrets
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, Literal, NamedTuple, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .._common.arrays import Array
 from .._common.errors import ArgumentErrors, short_repr
+from .._common.integers import WHOLE
 from .._windows.axis import Axis
-from .._windows.fractional import Philox, sequence
-from .._windows.sliding import edges
+from .._windows.fractional import draw as draw_axes
+from .._windows.plan import Plan
 from .maxima import Best, Options, best_of
 from .means import Division, folded
+from .operators import WindowSum
+from .repeated import known, remember
+from .selection import value_finder
 from .sources import accept
 from .tape import Result, Var
 from .taps import Taps
@@ -35,17 +41,18 @@ from .types import (
     Ties,
 )
 from .window_args import (
-    WindowArgs,
+    PooledAxes,
     afford_windows,
+    checked_plan,
     flag,
     integer_list,
     is_several,
     list_at_most,
     pooled_axes,
-    resolve,
 )
 
-_DRAWN = 256  # bytes that a window takes while windows are drawn at random, one by one
+_DRAWN = 256  # bytes that a window takes, with room for the core's tables
+_MOST = 2**62  # the largest seed
 
 
 @overload
@@ -110,14 +117,29 @@ def fractional_windows(
     >>> pg.max_pool(np.zeros((10, 7)), (rows, cols)).shape
     (6, 4)
     """
-    made = draw(ArgumentErrors("fractional_windows"), n, ratio, size, seed, pseudo_random, overlapping)
+    problems = ArgumentErrors("fractional_windows")
+    drawing = checked_drawing(problems, n, ratio, size, pseudo_random, overlapping)
+    made = drawing.draw(seeds_of(problems, seed))
     return made if is_several(n) else made[0]
 
 
-def draw(
-    problems: ArgumentErrors, n: Any, ratio: Any, size: Any, seed: Any, pseudo_random: bool, overlapping: bool
-) -> tuple[Axis, ...]:
-    """Draw the windows of `fractional_windows`; errors name the caller's op."""
+class Drawing(NamedTuple):
+    """The checked arguments about random windows: everything but the seeds."""
+
+    lengths: tuple[int, ...]
+    sizes: tuple[int, ...]
+    pseudo_random: bool
+    overlapping: bool
+
+    def draw(self, seeds: tuple[int, int]) -> tuple[Axis, ...]:
+        """Return the windows of these seeds, an axis for each length."""
+        return tuple([axis for _, axis in draw_axes(*self, seeds)])
+
+
+def checked_drawing(
+    problems: ArgumentErrors, n: Any, ratio: Any, size: Any, pseudo_random: bool, overlapping: bool
+) -> Drawing:
+    """Return the arguments of `fractional_windows`; errors name the caller's op."""
     flag(problems, "pseudo_random", pseudo_random)
     flag(problems, "overlapping", overlapping)
     lengths = integer_list(problems, "n", n, None, 1)
@@ -127,12 +149,7 @@ def draw(
             name = "size" if ratio is None else "ratio"
             problems.fail(name, f"{m} windows over {length} cells", f"1 to {length} windows")
         afford_windows(problems, "ratio" if size is None else "size", m, f"over {length} cells", _DRAWN)
-    pair = _seeds(problems, seed)
-    source = Philox(*pair)
-    return tuple(
-        edges(length, sequence(length, m, pseudo_random, source), overlapping)
-        for length, m in zip(lengths, sizes, strict=True)
-    )
+    return Drawing(lengths, sizes, bool(pseudo_random), bool(overlapping))
 
 
 def _fraction_sizes(problems: ArgumentErrors, lengths: tuple[int, ...], ratio: Any, size: Any) -> tuple[int, ...]:
@@ -150,36 +167,73 @@ def _fraction_sizes(problems: ArgumentErrors, lengths: tuple[int, ...], ratio: A
     return tuple(int(length / float(r)) for length, r in zip(lengths, ratios, strict=True))
 
 
-def _seeds(problems: ArgumentErrors, seed: Any) -> tuple[int, int]:
+def seeds_of(problems: ArgumentErrors, seed: Any) -> tuple[int, int]:
+    """Return TensorFlow's pair of seeds; draw one if the caller has none."""
     if seed is None:
-        fresh = np.random.SeedSequence().generate_state(2, np.uint32)
-        return int(fresh[0]), int(fresh[1])
+        high, low = divmod(secrets.randbits(64), 2**32)
+        return high, low
+    if type(seed) is int and -_MOST <= seed <= _MOST:
+        return seed, 0
     if is_several(seed) and len(seed) != 2:
         problems.fail("seed", short_repr(seed), "an integer, or a pair (seed, seed2)")
     first, second = integer_list(problems, "seed", seed if is_several(seed) else (seed, 0), 2)
     return first, second
 
 
-def drawn_windows(
-    op: str,
+def drawing_over(
+    problems: ArgumentErrors,
     shape: tuple[int, ...],
     ratio: Any,
     size: Any,
-    how: dict[str, Any],
+    how: tuple[bool, bool],
     axes: Any,
     layout: Any,
-    return_windows: bool = False,
-) -> tuple[WindowArgs, tuple[Axis, ...]]:
-    """Draw fractional windows over the pooled axes of an array of that shape."""
-    problems = ArgumentErrors(op)
+) -> tuple[tuple[int, ...], Drawing]:
+    """Return the pooled axes of an array of that shape, and the arguments of the windows over them."""
     name, given = ("ratio", ratio) if is_several(ratio) else ("size", size)
     found = pooled_axes(problems, len(shape), axes, layout, len(given) if is_several(given) else None, name)
-    flag(problems, "return_windows", return_windows)
     empty = [d for d in found if shape[d] == 0]
     if empty:
         problems.fail("x", f"shape {list(shape)}", f"at least one cell along axis {empty[0]}")
-    made = draw(problems, tuple(shape[d] for d in found), ratio, size, **how)
-    return WindowArgs(list(made), axes=found), made
+    return found, checked_drawing(problems, tuple(shape[d] for d in found), ratio, size, *how)
+
+
+def _pool_drawn(
+    op: str,
+    x: Any,
+    seed: Any,
+    args: tuple[Any, ...],
+    out: Any,
+    pool: Callable[[Any, PooledAxes, Any], Any],
+    kernel: Callable[[Plan, np.dtype[Any]], Callable[[Array], Any] | None],
+) -> Any:
+    """Draw windows and call pool(x, windows, out); remember the call, which draws anew each time.
+
+    `args` begin with ratio, size, pseudo_random, overlapping, axes, layout and return_windows. `kernel` returns the function that
+    pools cells without a check, or None.
+    """
+    run = known(op, x, args) if out is None else None
+    if run is not None:
+        return run(x, seed)
+    x, problems = accept(op, x), ArgumentErrors(op)
+    ratio, size, pseudo_random, overlapping, axes, layout, return_windows = args[:7]
+    shape = x.shape
+    flag(problems, "return_windows", return_windows)
+    found, drawing = drawing_over(problems, shape, ratio, size, (pseudo_random, overlapping), axes, layout)
+
+    def draw(x: Any, seed: Any, out: Any = None, known: bool = True) -> Any:
+        made = drawing.draw(seeds_of(ArgumentErrors(op), seed))
+        plan = checked_plan(ArgumentErrors(op), shape, dict(zip(found, made, strict=True)))
+        quick = kernel(plan, x.dtype) if known else None
+        y = pool(x, PooledAxes(found, plan), out) if quick is None else quick(x)
+        if not return_windows:
+            return y
+        return (*y, made) if isinstance(y, tuple) else (y, made)
+
+    result = draw(x, seed, out, False)
+    left = prod(n for d, n in enumerate(shape) if d not in found)
+    remember(op, x, args, left * prod(drawing.sizes), draw)
+    return result
 
 
 @overload
@@ -412,14 +466,16 @@ def fractional_max_pool(
     >>> np.array_equal(y, pg.max_pool(x, windows))
     True
     """
-    drawing = {"seed": seed, "pseudo_random": pseudo_random, "overlapping": overlapping}
-    x = accept("fractional_max_pool", x)
-    words, made = drawn_windows("fractional_max_pool", x.shape, ratio, size, drawing, axes, layout, return_windows)
-    geometry = resolve(ArgumentErrors("fractional_max_pool"), x.shape, words)
-    best = best_of("fractional_max_pool", x, geometry, False, Options(ties, nan, return_taps, out))
-    if not return_windows:
-        return best
-    return (*best, made) if isinstance(best, tuple) else (best, made)
+    args = (ratio, size, pseudo_random, overlapping, axes, layout, return_windows, ties, nan, return_taps)
+
+    def pool(x: Any, windows: PooledAxes, out: Any) -> Best:
+        return best_of("fractional_max_pool", x, windows, False, Options(ties, nan, return_taps, out))
+
+    def kernel(plan: Plan, dtype: np.dtype[Any]) -> Callable[[Array], Any] | None:
+        return None if return_taps or dtype == np.bool_ else value_finder(plan, False, nan)
+
+    pooled: Best = _pool_drawn("fractional_max_pool", x, seed, args, out, pool, kernel)
+    return pooled
 
 
 @overload
@@ -622,10 +678,17 @@ def fractional_avg_pool(
     >>> pg.fractional_avg_pool(np.arange(4.0), size=2, seed=1).tolist()
     [0.5, 2.5]
     """
-    drawing = {"seed": seed, "pseudo_random": pseudo_random, "overlapping": overlapping}
-    x = accept("fractional_avg_pool", x)
-    words, made = drawn_windows("fractional_avg_pool", x.shape, ratio, size, drawing, axes, layout, return_windows)
-    geometry = resolve(ArgumentErrors("fractional_avg_pool"), x.shape, words)
-    how = Division(True, nan=nan, dtype=dtype, rounding=rounding, out=out)
-    y = folded("fractional_avg_pool", x, geometry, how)
-    return (y, made) if return_windows else y
+    args = (ratio, size, pseudo_random, overlapping, axes, layout, return_windows, nan, dtype, rounding)
+
+    def pool(x: Any, windows: PooledAxes, out: Any) -> Result:
+        how = Division(True, nan=nan, dtype=dtype, rounding=rounding, out=out)
+        return folded("fractional_avg_pool", x, windows, how)
+
+    def kernel(plan: Plan, source: np.dtype[Any]) -> Callable[[Array], Any] | None:
+        floats = dtype is None and source.kind not in WHOLE and nan != "ignore"
+        return WindowSum(plan, None, range(len(plan.source))).native_sum() if floats else None
+
+    pooled: Result | tuple[Result, tuple[Axis, ...]] = _pool_drawn(
+        "fractional_avg_pool", x, seed, args, out, pool, kernel
+    )
+    return pooled

@@ -7,15 +7,13 @@ A pool has two halves. The first checks everything but the cells and returns a f
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from .._common.arrays import Array
 from .._windows.axis import Axis
-from .._windows.plan import Plan
-from .._windows.plan_cache import SHORT, entries
+from .._windows.plan_cache import trim
 
 Run: TypeAlias = Callable[[Array], Any]
 
@@ -23,7 +21,7 @@ _MOST = 1024  # calls that are remembered
 _NO_RISK = 1 << 28  # bytes of a result that memory need not be checked for
 _PLAIN = frozenset({int, float, bool, str, type(None), type, Axis, *np.sctypeDict.values()})
 
-_runs: dict[Any, Run] = {}  # oldest first
+_runs: dict[Any, Callable[..., Any]] = {}  # oldest first
 
 
 def answer(op: str, x: Any, args: tuple[Any, ...]) -> Any:
@@ -36,9 +34,17 @@ def answer(op: str, x: Any, args: tuple[Any, ...]) -> Any:
     return None
 
 
-def remember(op: str, x: Any, args: tuple[Any, ...], plan: Plan, run: Run) -> None:
-    """Cache the run of a call on a writable C array. Skip many windows, large results, and arguments that are no plain values."""
-    if type(x) is not np.ndarray or not x.flags.carray or entries(plan) > SHORT or 8 * prod(plan.dest) > _NO_RISK:
+def known(op: str, x: Any, args: tuple[Any, ...]) -> Callable[..., Any] | None:
+    """Return the run of a call that was made before, else None."""
+    try:
+        return _runs.get(_key(op, x, args)) if x.__class__ is np.ndarray and x.flags.carray else None
+    except Exception:  # an argument that is no key
+        return None
+
+
+def remember(op: str, x: Any, args: tuple[Any, ...], cells: int, run: Callable[..., Any]) -> None:
+    """Cache the run of a call on a writable C array. Skip results of many cells, and arguments that are no plain values."""
+    if type(x) is not np.ndarray or not x.flags.carray or 8 * cells > _NO_RISK:
         return
     try:
         if not all(map(_plain, args)):
@@ -46,15 +52,19 @@ def remember(op: str, x: Any, args: tuple[Any, ...], plan: Plan, run: Run) -> No
         _runs[_key(op, x, args)] = run
     except (TypeError, RecursionError):  # an argument that is no key
         return
-    for old in list(_runs)[:-_MOST] if len(_runs) > _MOST else ():
-        _runs.pop(old, None)
+    trim(_runs, _MOST)
 
 
 def _key(op: str, x: Array, args: tuple[Any, ...]) -> Any:
     """Return a key that tells 2 from 2.0 and True: the arguments with their types."""
     kinds = tuple(map(type, args))
-    if tuple in kinds or list in kinds:
+    if list in kinds:
         return op, x.shape, x.dtype, tuple(map(_typed, args))
+    if tuple in kinds:
+        inner = tuple([tuple(map(type, value)) for value in args if type(value) is tuple])
+        if not all(map(_PLAIN.issuperset, inner)):
+            return op, x.shape, x.dtype, tuple(map(_typed, args))
+        return op, x.shape, x.dtype, args, kinds, inner
     return op, x.shape, x.dtype, args, kinds
 
 

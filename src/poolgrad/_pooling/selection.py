@@ -12,7 +12,7 @@ from .._common.errors import ArgumentErrors, short_repr
 from .._kernels import native
 from .._ops.semantics import Start
 from .._windows.axis import Axis
-from .._windows.plan import Plan
+from .._windows.plan import Plan, uncut
 from .operators import Ordered, Sharing, TapGather, dilated, forth_by, parts, per_window
 from .types import Nan, Ties
 
@@ -75,20 +75,8 @@ def _choose_last(plan: Plan, x: Array, whole: bool) -> tuple[Array, Array]:
     return np.ascontiguousarray(y[flip]), (per_window(plan, "count") - 1 - taps[flip]).astype(taps.dtype)
 
 
-def _uncut(plan: Plan) -> Plan:
-    """Return the plan without padding, cached on the plan: every window's maximum then starts from minus infinity."""
-    kept: Plan | None = plan.__dict__.get("_whole")
-    if kept is None:
-        axes = {
-            d: Axis(a.length, a.start, a.stop, step=a.step) for d, a in enumerate(plan.by_dimension) if a is not None
-        }
-        kept = Plan(plan.source, axes)
-        object.__setattr__(plan, "_whole", kept)
-    return kept
-
-
 def _maxima(plan: Plan, x: Array, start: Start, whole: bool) -> Array:
-    return forth_by(_uncut(plan), lambda part, v: native.select(part, start, v, None, whole), x)
+    return forth_by(uncut(plan), lambda part, v: native.select(part, start, v, None, whole), x)
 
 
 def best_values(plan: Plan, x: Array, least: bool, nan: Nan) -> Array:
@@ -109,7 +97,7 @@ def value_finder(plan: Plan, least: bool, nan: Nan) -> Callable[[Array], Array]:
         except native.NotWhole:
             return among_nan(x)
 
-    return by_keys if least or dilated(plan) else native.selector(_uncut(plan), start, whole, among_nan)
+    return by_keys if least or dilated(plan) else native.selector(uncut(plan), start, whole, among_nan)
 
 
 def _among_nan(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
@@ -13,11 +14,11 @@ from .._common.errors import ArgumentErrors, names_memory
 from .._ops.dtypes import REALS
 from .._windows.axis import Axis
 from .._windows.plan import MOST_AXES, Plan
-from .._windows.plan_cache import SHORT, cache_plan
+from .._windows.plan_cache import SHORT, cache_plan, entries
 from .operators import inverse, put
 from .repeated import Run, remember
 from .tape import Result, Var
-from .window_args import PooledAxes, WindowArgs, flag, resolve
+from .window_args import PooledAxes, SpelledWindows, WindowArgs, flag, resolve, spell
 
 
 class Layout(NamedTuple):
@@ -71,7 +72,17 @@ def _ordered_plan(plan: Plan, order: tuple[int, ...]) -> Plan:
 
 @cache_plan(1024)
 def _understood(op: str, shape: tuple[int, ...], words: WindowArgs) -> PooledAxes:
-    return resolve(ArgumentErrors(op), shape, words)
+    plain = type(words.window) is int or (
+        type(words.window) is tuple and set(map(type, words.window)) == {int}
+    )  # other windows may be long
+    return (_spelled if plain else _spell)(op, len(shape), words).over(ArgumentErrors(op), shape)
+
+
+def _spell(op: str, ndim: int, words: WindowArgs) -> SpelledWindows:
+    return spell(ArgumentErrors(op), ndim, words)
+
+
+_spelled = lru_cache(256)(_spell)
 
 
 _SCALARS = frozenset({int, str, type(None), Axis})
@@ -123,8 +134,8 @@ def finish(
 ) -> Any:
     """Run a pool on its array, and return the result, or `out` with the result in it. Remember the call if `args` are given."""
     found = run(array)
-    if args is not None and layout.plain:
-        remember(op, x, args, layout.plan, run)
+    if args is not None and layout.plain and entries(layout.plan) <= SHORT:
+        remember(op, x, args, prod(layout.plan.dest), run)
     if out is None:
         return found
     problems = ArgumentErrors(op)

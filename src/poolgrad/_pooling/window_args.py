@@ -129,7 +129,8 @@ def _pads(problems: ArgumentErrors, padding: Any, count: int) -> str | list[tupl
 
 def afford_windows(problems: ArgumentErrors, name: str, count: int, where: str, each: int = _TABLES) -> None:
     """Refuse more windows than there is memory for, before any is made."""
-    afford(problems, name, each * count, f"{count} windows {where}")
+    if each * count > 2**28:
+        afford(problems, name, each * count, f"{count} windows {where}")
 
 
 def boundaries(problems: ArgumentErrors, n: int, given: Any) -> Axis:
@@ -178,12 +179,42 @@ class WindowArgs(NamedTuple):
     ceil_mode: bool | None = False
 
 
-def resolve(problems: ArgumentErrors, shape: Sequence[int], words: WindowArgs) -> PooledAxes:
-    """Turn window arguments into axes and a plan; refuse windows without a cell."""
+class SpelledWindows(NamedTuple):
+    """The window arguments of arrays with a number of axes: checked, and one per pooled axis."""
+
+    axes: tuple[int, ...]
+    given: list[Any]  # boundaries, or None for windows that slide
+    lengths: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    pads: list[Any]  # a word or a pair each
+    words: WindowArgs
+
+    def over(self, problems: ArgumentErrors, shape: Sequence[int]) -> PooledAxes:
+        """Return the windows over an array of that shape; refuse windows without a cell."""
+        pooled: dict[int, Axis] = {}
+        ceil_mode = bool(self.words.ceil_mode)
+        for d, given, k, s, step, pads in zip(*self[:6], strict=True):
+            if given is not None:
+                pooled[d] = boundaries(problems, shape[d], given)
+                continue
+            spelled = (shape[d], k, s, step, _pair(shape[d], k, s, step, pads), ceil_mode)
+            many = how_many(*spelled)
+            afford_windows(problems, "padding" if many > shape[d] else "window", many, f"along axis {d}")
+            _check_reach(problems, self.words, many, *spelled)
+            try:
+                pooled[d] = slide(*spelled)
+            except EmptyWindow as empty:
+                _refuse(problems, empty.window, d)
+        return PooledAxes(self.axes, checked_plan(problems, shape, pooled))
+
+
+def spell(problems: ArgumentErrors, ndim: int, words: WindowArgs) -> SpelledWindows:
+    """Check window arguments for arrays with that many axes."""
     flag(problems, "ceil_mode", words.ceil_mode)
     window = words.window
     several = is_several(window)
-    axes = pooled_axes(problems, len(shape), words.axes, words.layout, len(window) if several else None)
+    axes = pooled_axes(problems, ndim, words.axes, words.layout, len(window) if several else None)
     count = len(axes)
     wanted = f"one window, or {count}, one per pooled axis"
     windows = list_at_most(problems, "window", window, count, wanted) if several else [window] * count
@@ -201,21 +232,14 @@ def resolve(problems: ArgumentErrors, shape: Sequence[int], words: WindowArgs) -
     strides = lengths if words.stride is None else integer_list(problems, "stride", words.stride, count, 1)
     dilations = integer_list(problems, "dilation", words.dilation, count, 1)
     pads = _pads(problems, words.padding, count)
-    pooled: dict[int, Axis] = {}
-    for i, d in enumerate(axes):
-        if given[i] is not None:
-            pooled[d] = boundaries(problems, shape[d], given[i])
-            continue
-        pair = _pair(shape[d], lengths[i], strides[i], dilations[i], pads if isinstance(pads, str) else pads[i])
-        spelled = (shape[d], lengths[i], strides[i], dilations[i], pair, bool(words.ceil_mode))
-        many = how_many(*spelled)
-        afford_windows(problems, "padding" if many > shape[d] else "window", many, f"along axis {d}")
-        _check_reach(problems, words, many, *spelled)
-        try:
-            pooled[d] = slide(*spelled)
-        except EmptyWindow as empty:
-            _refuse(problems, empty.window, d)
-    return PooledAxes(axes, checked_plan(problems, shape, pooled))
+    return SpelledWindows(
+        axes, given, lengths, strides, dilations, [pads] * count if isinstance(pads, str) else list(pads), words
+    )
+
+
+def resolve(problems: ArgumentErrors, shape: Sequence[int], words: WindowArgs) -> PooledAxes:
+    """Turn window arguments into axes and a plan; refuse windows without a cell."""
+    return spell(problems, len(shape), words).over(problems, shape)
 
 
 def checked_plan(problems: ArgumentErrors, shape: Sequence[int], pooled: dict[int, Axis]) -> Plan:

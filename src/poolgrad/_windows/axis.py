@@ -11,18 +11,19 @@ import numpy.typing as npt
 
 from .._common.arrays import afford
 from .._common.errors import ArgumentErrors
+from . import tables
 from .plan_cache import cache_plan
 
 IntArray = npt.NDArray[np.int64]
 
 _STEP = 1 << 18  # entries of a table that are made at a time
 _MANY = 1 << 23  # entries from which on memory may run out
+_MOST = 1 << 62  # cells of an axis, and cells from one cell of a window to the next
 
 
 def table(m: int, part: Callable[[int, int], npt.ArrayLike]) -> IntArray:
     """Make a read-only table of m integers; part(a, b) gives entries a to b - 1. Python can handle signals between parts."""
-    if not 0 <= m <= _MANY:
-        _check_many(m)
+    afford_windows(m)
     made = np.empty(m, np.int64)
     for a in range(0, m, _STEP):
         made[a : a + _STEP] = part(a, min(a + _STEP, m))
@@ -30,21 +31,23 @@ def table(m: int, part: Callable[[int, int], npt.ArrayLike]) -> IntArray:
     return made
 
 
-def _check_many(m: int) -> None:
-    """Refuse more entries than there is memory for, before any is made."""
+def afford_windows(m: int) -> None:
+    """Refuse a negative number of windows, and more windows than there is memory for, before any is made."""
+    if 0 <= m <= _MANY:
+        return
     problems = ArgumentErrors("Axis")
     if m < 0:
         problems.fail("windows", m, "no negative number of windows")
     afford(problems, "windows", 4 * 8 * m, f"{m} windows")
 
 
-def frozen_integers(values: npt.ArrayLike) -> IntArray:
-    """Copy the values: a caller may keep a writable view even of an array that is read-only."""
-    array = np.asarray(values)
+def integers(values: npt.ArrayLike) -> IntArray:
+    """Return boundaries as a vector that the core can read."""
+    array = values if type(values) is np.ndarray else np.asarray(values)
     if array.dtype.kind not in "iu" and array.size:
         raise TypeError(f"Axis: start, stop: got values of dtype {array.dtype}, wanted integers")
     flat = array.astype(np.int64, copy=False).reshape(-1)
-    return table(flat.size, lambda a, b: flat[a:b])
+    return flat if flat.flags.c_contiguous and flat.flags.aligned else flat.copy()
 
 
 class Parent(NamedTuple):
@@ -70,6 +73,9 @@ class Phase(NamedTuple):
     first: int  # the number of the first such window
     every: int  # the step from one such window to the next
     parent: Parent | None  # None if nothing is pooled
+
+
+_NO_PARENTS: Mapping[int, Parent] = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,29 +141,32 @@ class Axis:
         span: npt.ArrayLike | None = None,
         step: int = 1,
     ) -> None:
-        put = object.__setattr__
-        put(self, "length", int(length))
-        put(self, "start", frozen_integers(start))
-        put(self, "stop", frozen_integers(stop))
-        put(self, "step", int(step))
-        put(self, "parents", {})
-        if self.start.shape != self.stop.shape:
-            raise ValueError(f"Axis: start: got {len(self.start)} windows, wanted {len(self.stop)}, as in stop")
-        put(self, "count", table(len(self), self._counts))
-        put(self, "span", self.count if span is None else frozen_integers(np.broadcast_to(span, self.start.shape)))
-        self._check()
+        first, last, length, step = integers(start), integers(stop), int(length), int(step)
+        if first.shape != last.shape:
+            raise ValueError(f"Axis: start: got {len(first)} windows, wanted {len(last)}, as in stop")
+        if not 1 <= step < _MOST:
+            raise ValueError(f"Axis: step: got {step}, wanted 1 to {_MOST - 1}")
+        afford_windows(len(first))
+        spans = None if span is None else integers(np.broadcast_to(span, first.shape))
+        self._take(length, step, tables.windows(max(min(length, _MOST), -1), first, last, spans, step))
 
-    def _counts(self, a: int, b: int) -> IntArray:
-        cells = self.stop[a:b] - self.start[a:b]
-        return cells if self.step == 1 else -(-cells // self.step)
+    @staticmethod
+    def of(length: int, made: tuple[int, IntArray, IntArray, IntArray, IntArray], step: int = 1) -> Axis:
+        """Return the axis of tables that the core made."""
+        axis: Axis = object.__new__(Axis)
+        axis._take(int(length), step, made)
+        return axis
 
-    def _check(self) -> None:
-        if self.length < 0 or (self.start < 0).any() or (self.stop > self.length).any() or (self.count < 0).any():
-            raise ValueError(f"Axis: start, stop: got windows {self.pairs()[:8]}, wanted them inside 0:{self.length}")
-        if self.step > 1:  # neighbours may be cut at different cells: what must rise is each phase by itself
+    def _take(self, length: int, step: int, made: tuple[int, IntArray, IntArray, IntArray, IntArray]) -> None:
+        fault, start, stop, count, span = made
+        self.__dict__.update(
+            length=length, start=start, stop=stop, span=span, step=step, count=count, parents=_NO_PARENTS
+        )
+        if fault:
+            wanted = f"inside 0:{length}" if fault == tables.OUTSIDE else "in ascending order"
+            raise ValueError(f"Axis: start, stop: got windows {self.pairs()[:8]}, wanted them {wanted}")
+        if step > 1:  # neighbours may be cut at different cells: what must rise is each phase by itself
             self.phases()
-        elif (self.start[1:] < self.start[:-1]).any() or (self.stop[1:] < self.stop[:-1]).any():
-            raise ValueError(f"Axis: start, stop: got windows {self.pairs()[:8]}, wanted them in ascending order")
 
     def __len__(self) -> int:
         return len(self.start)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import prod
 from typing import Any
 
 from .axis import Axis
@@ -77,19 +78,24 @@ class Plan:
     by_dimension: tuple[Axis | None, ...]
 
     def __init__(self, source: Sequence[int], pooled: dict[int, Axis]) -> None:
-        put = object.__setattr__
-        put(self, "source", tuple(source))
-        put(self, "dest", tuple(len(pooled[d]) if d in pooled else n for d, n in enumerate(source)))
+        source = tuple(source)
+        dest = list(source)
         for d, axis in pooled.items():
             if axis.length != source[d]:
                 raise ValueError(
                     f"Plan: source: got length {source[d]} in dimension {d}, wanted {axis.length}, as its windows"
                 )
-        put(self, "by_dimension", tuple(pooled.get(d) for d in range(len(self.source))))
+            dest[d] = len(axis.start)
+        dimensions = range(len(source))
         kept = [d for d in sorted(pooled) if not pooled[d].identity] or sorted(pooled)[-1:] or [len(source) - 1]
-        put(self, "outer", _product(self.source[: kept[0]]))
-        put(self, "inner", _product(self.source[kept[-1] + 1 :]))
-        put(self, "axes", _axes(self.source, pooled, kept))
+        self.__dict__.update(
+            source=source,
+            dest=tuple(dest),
+            outer=prod(source[: kept[0]]),
+            inner=prod(source[kept[-1] + 1 :]),
+            axes=_axes(source, pooled, kept),
+            by_dimension=tuple(map(pooled.get, dimensions)),
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         pooled = ((d, axis) for d, axis in enumerate(self.by_dimension) if axis is not None)
@@ -210,6 +216,18 @@ class Plan:
         return all(len(axis) == 1 and 0 < axis.length == axis.count[0] for axis in self.axes)
 
 
+def uncut(plan: Plan) -> Plan:
+    """Return the plan without padding, cached on the plan: every window's maximum then starts from minus infinity."""
+    pooled = {d: axis for d, axis in enumerate(plan.by_dimension) if axis is not None}
+    if all(axis.span is axis.count for axis in pooled.values()):
+        return plan
+    kept: Plan | None = plan.__dict__.get("_uncut")
+    if kept is None:
+        kept = Plan(plan.source, {d: Axis(a.length, a.start, a.stop, step=a.step) for d, a in pooled.items()})
+        object.__setattr__(plan, "_uncut", kept)
+    return kept
+
+
 @cache_plan(1024)
 def planned(source: tuple[int, ...], *pooled: tuple[int, Axis]) -> Plan:
     """Return the plan of these axes; cache it."""
@@ -220,7 +238,7 @@ def _axes(source: tuple[int, ...], pooled: dict[int, Axis], kept: list[int]) -> 
     """Return the axes from the first dimension in `kept` to the last, joined where they are too many."""
     first, last = kept[0], kept[-1]
     if last - first < MOST_AXES:
-        return tuple(pooled[d] if d in pooled else itself(source[d]) for d in range(first, last + 1))
+        return tuple([pooled[d] if d in pooled else itself(source[d]) for d in range(first, last + 1)])
     axes: list[Axis | int] = []  # a number stands for so many cells that keep their place
     for d in range(first, last + 1):
         axis, before = pooled.get(d), axes[-1] if axes else None
@@ -246,13 +264,6 @@ def _slices(name: str, region: Sequence[slice], shape: tuple[int, ...]) -> list[
         raise ValueError(f"Plan: {name}: got {given!r:.200}, wanted {len(shape)} slices without a step")
     bounds = (s.indices(n) for s, n in zip(given, shape, strict=True))
     return [slice(start, max(start, stop)) for start, stop, _ in bounds]
-
-
-def _product(sizes: Sequence[int]) -> int:
-    total = 1
-    for size in sizes:
-        total *= size
-    return total
 
 
 def phases(plan: Plan) -> Iterable[tuple[tuple[Any, ...], tuple[Any, ...], Plan]]:

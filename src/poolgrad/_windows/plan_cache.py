@@ -15,9 +15,27 @@ STORE = 1 << 23  # most table entries of all long plans together, unless the new
 _long: dict[Any, Any] = {}  # oldest first
 
 
-def entries(*made: Any) -> int:
-    """Count the table entries of axes, plans, or objects with a plan; count shared axes once."""
-    return sum(axis.length + len(axis) for axis in set().union(*map(_axes, made)))
+def entries(made: Any) -> int:
+    """Count the table entries of an axis, a plan, or an object with a plan; count shared axes once. Cache it on the object."""
+    holder = getattr(made, "plan", made)
+    kept: int | None = holder.__dict__.get("_entries")
+    if kept is None:
+        kept = _count(holder.tables)
+        holder.__dict__["_entries"] = kept
+    return kept
+
+
+def _count(axes: set[Any]) -> int:
+    return sum([axis.length + len(axis.start) for axis in axes])
+
+
+def trim(kept: dict[Any, Any], most: int) -> None:
+    """Drop the oldest entries of a cache until `most` are left."""
+    try:
+        while len(kept) > most:
+            kept.pop(next(iter(kept)), None)
+    except (StopIteration, RuntimeError):  # another thread changed the cache meanwhile, and trims it, too
+        pass
 
 
 def _axes(made: Any) -> set[Any]:
@@ -29,7 +47,7 @@ def _make_room(newest: Any) -> None:
     """Drop the entries that do not fit beside the newest, keeping newer ones first; axes shared with the newest count nothing."""
     held, room = _axes(newest), STORE - entries(newest)
     for key, old in reversed(list(_long.items())):
-        size = entries(*(_axes(old) - held))
+        size = _count(_axes(old) - held)
         if size > max(room, 0):
             _long.pop(key, None)
         else:
@@ -52,8 +70,7 @@ def cache_plan(most: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
                 made = make(*args, **words)
                 if entries(made) <= SHORT:
                     short[key] = made
-                    for old in list(short)[:-most] if len(short) > most else ():
-                        short.pop(old, None)
+                    trim(short, most)
                 else:
                     _long[key] = made
                     _make_room(made)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from .axis import Axis, IntArray, frozen_integers, table
+from . import tables
+from .axis import Axis, IntArray, afford_windows, integers, table
 from .plan_cache import cache_plan
+
+_FAR = 1 << 62  # cells behind an axis that no window reaches
 
 
 @cache_plan(1024)
@@ -46,12 +49,9 @@ def sliding_axis(n: int, k: int, s: int, pad: int, m: int) -> Axis:
     >>> sliding_axis(5, k=3, s=2, pad=1, m=3).pairs()
     [(0, 2), (1, 4), (3, 5)]
     """
-
-    def stop(a: int, b: int) -> IntArray:
-        return np.minimum(np.arange(a, b) * s + (k - pad), n)
-
-    start = table(m, lambda a, b: np.minimum(np.maximum(np.arange(a, b) * s - pad, 0), stop(a, b)))
-    return Axis(n, start, table(m, stop), k)
+    afford_windows(m)
+    made, _ = tables.slide(n, k, s, 1, pad, _FAR, m)
+    return Axis.of(n, made)
 
 
 @cache_plan(1024)
@@ -130,8 +130,16 @@ def edges(n: int, sequence: npt.ArrayLike, overlapping: bool = False) -> Axis:
     >>> edges(5, [0, 2, 4], overlapping=True).pairs()
     [(0, 3), (2, 5)]
     """
-    border = frozen_integers(sequence)
-    return Axis(n, border[:-1], np.minimum(border[1:] + bool(overlapping), n))
+    return Axis.of(n, tables.between(n, integers(sequence), bool(overlapping)))
+
+
+def proper(n: int, borders: IntArray) -> bool:
+    """Return True if borders rise from 0 or more to the end of n cells, or to the cell before it: TensorFlow takes no others.
+
+    >>> proper(5, np.array([0, 2, 4])), proper(5, np.array([0, 2, 3])), proper(5, np.array([0, 2, 2, 5]))
+    (True, False, False)
+    """
+    return tables.proper(n, borders)
 
 
 def whole(n: int) -> Axis:
@@ -155,12 +163,19 @@ def whole(n: int) -> Axis:
     >>> whole(4).pairs()
     [(0, 4)]
     """
-    return Axis(n, [0], [n])
+    return Axis.of(n, tables.share(n, 1))
 
 
 def itself(n: int) -> Axis:
     """Return an axis whose window i is cell i: it is not pooled."""
-    return Axis(n, table(n, np.arange), table(n, lambda a, b: np.arange(a + 1, b + 1)))
+    afford_windows(n)
+    return Axis.of(n, tables.share(n, n))
+
+
+def adaptive_axis(n: int, m: int) -> Axis:
+    """Return the axis of m windows that divide n cells as evenly as whole cells allow."""
+    afford_windows(m)
+    return Axis.of(n, tables.share(n, m))
 
 
 def valid_length(n: int, k: int, s: int) -> int:
@@ -202,22 +217,12 @@ def slide(n: int, k: int, s: int, d: int, pads: tuple[int, int], ceil_mode: bool
     >>> slide(5, 3, 2, 1, (1, 1), False).pairs(), slide(6, 2, 2, 2, (0, 0), False).pairs()
     ([(0, 2), (1, 4), (3, 5)], [(0, 3), (2, 5)])
     """
-    before, after = pads
-    d, m = 1 if k == 1 else d, how_many(n, k, s, d, pads, ceil_mode)
-    long = d * (k - 1) + 1
-
-    def first(a: int, b: int) -> IntArray:
-        return np.arange(a, b) * s - before
-
-    def inside(a: int, b: int) -> IntArray:
-        return np.where(first(a, b) < 0, first(a, b) % d, first(a, b))
-
-    start, stop = table(m, inside), table(m, lambda a, b: np.minimum(first(a, b) + long, n))
-    empty = np.flatnonzero(start >= stop)
-    if len(empty):
-        raise EmptyWindow(int(empty[0]))
-    span = table(m, lambda a, b: -(-np.minimum(long, n + after - first(a, b)) // d))
-    return Axis(n, start, stop, span, d)
+    step, m = 1 if k == 1 else d, how_many(n, k, s, d, pads, ceil_mode)
+    afford_windows(m)
+    made, empty = tables.slide(n, k, s, step, *pads, m)
+    if empty >= 0:
+        raise EmptyWindow(empty)
+    return Axis.of(n, made, step)
 
 
 class EmptyWindow(ValueError):

@@ -288,7 +288,7 @@ def _outputs(op: Op, call: BoundCall, given: Mapping[str, Array]) -> dict[str, S
     shape = call.dest if op.rule.verb in FORWARD else call.source
     specs = {op.outputs[0]: Spec(dtype, shape)}
     if op.rule.verb is Kernel.ARGMAX:
-        specs[op.outputs[1]] = Spec(call.index, shape)
+        specs[op.outputs[1]] = Spec(call.index_type, shape)
     elif call.drawn:
         specs |= {name: Spec("int64", s.shape, s) for name, s in zip(op.outputs[1:], call.drawn, strict=False)}
     for name in op.outputs[len(specs) :]:

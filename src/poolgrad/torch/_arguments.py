@@ -22,7 +22,7 @@ from .._common.arrays import afford
 from .._common.errors import ArgumentErrors, Finding, short_repr
 from .._pooling.sources import frozen
 from ._resolved import Pool
-from ._tensors import PLAIN_TYPES, SAME, Sizes, Tensor, TorchWindows, channels_last, plan, readable
+from ._tensors import PLAIN_TYPES, SAME, Sizes, Tensor, TorchWindows, channels_last, plan, readable, rows_of
 
 _NAMES = {
     "window": "kernel_size",
@@ -111,6 +111,9 @@ def _remembering(resolve: Resolve, rank: int) -> Callable[[tuple[Any, ...], dict
 
     def find(args: tuple[Any, ...], named: dict[str, Any]) -> Pool:
         x, words, names = args[0], args[1:], None
+        if "seed" in named:  # each call may bring a new one
+            rest = {name: value for name, value in named.items() if name != "seed"}
+            return find(args, rest).seeded(named["seed"]) or resolve(rank, *args, **named)
         if named:
             words, names = (*words, *named.values()), tuple(named)
         key = x.shape, x.dtype, not x.is_contiguous() and channels_last(x, rank), words, names
@@ -361,7 +364,7 @@ def supplied(x: Tensor, rank: int, windows: Any) -> tuple[Tensor, TorchWindows]:
             raise
         raise _error("pool", [replace(error.findings[0], argument="windows")]) from None
     axes = [w if isinstance(w, pg.Axis) else pg.Axis(n, *np.transpose(w)) for n, w in zip(lengths, given, strict=True)]
-    rows = torch.from_numpy(np.concatenate([np.stack([axis.start, axis.stop], 1) for axis in axes]))
+    rows = rows_of(axes)
     cells = int(np.prod([axis.count.max(initial=1) for axis in axes]))
     steps = tuple(axis.step for axis in axes)
     sizes = tuple(len(axis) for axis in axes)

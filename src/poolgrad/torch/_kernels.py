@@ -17,10 +17,14 @@ import torch
 import poolgrad as pg
 
 from .._kernels import native
+from .._kernels.native import PlaneWindows as PlaneWindows
+from .._kernels.native import choose_planes as choose_planes
+from .._kernels.native import place_planes as place_planes
 from .._ops.semantics import Mean, Share, Start
 from .._pooling.operators import per_window
+from .._windows.plan import uncut
 from .._windows.plan_cache import SHORT, cache_plan
-from ._tensors import Sizes, Tensor, TorchWindows, axes_in_memory, plan, tensor, view
+from ._tensors import Sizes, Tensor, TorchWindows, axes_in_memory, plan, rows_of, tensor, view
 
 
 def choose(x: Tensor, windows: Tensor | None, least: bool, geometry: TorchWindows) -> tuple[Tensor, Tensor]:
@@ -59,7 +63,7 @@ def apply(
     elif array.dtype.kind in "iub":
         return tensor(_whole_means(array, plan(source, geometry, windows), kind, divisor), geometry)
     else:
-        operator = _mean(tuple(source), windows, kind, divisor, geometry)
+        operator = mean(tuple(source), windows, kind, divisor, geometry)
     return tensor((operator.T if transposed else operator)(array), geometry)
 
 
@@ -82,11 +86,7 @@ def choice(windows: pg.Plan, dtype: torch.dtype, least: bool, geometry: TorchWin
     if dtype is torch.bool or _dilated(windows) or (cells > prod(windows.source) and cells > 2**24):
         return None
     flip = np.negative if dtype.is_floating_point else np.invert  # which turns the least into the best, and back
-    own = native.tap_type(windows)
-
-    uncut = pg.Plan(windows.source, {d: pg.Axis(a.length, a.start, a.stop) for d, a in _pooled(windows)})
-
-    select = partial(native.select, uncut, Start.INFINITY, whole=True)
+    select = partial(native.select, uncut(windows), Start.INFINITY, whole=True)
 
     def choose(array: Any) -> tuple[Any, Any]:
         y, taps = native.choose(windows, array, True)
@@ -101,7 +101,8 @@ def choice(windows: pg.Plan, dtype: torch.dtype, least: bool, geometry: TorchWin
         return flip(y, y), taps
 
     def place(g: Any, taps: Any) -> Any:
-        return native.place(windows, g, taps.view(np.uint32).astype(own, copy=False) if geometry.wide else taps)
+        own = taps.view(np.uint32).astype(native.tap_type(windows), copy=False) if geometry.wide else taps
+        return native.place(windows, g, own)
 
     return Choice(select_least, choose_least, place) if least else Choice(select, choose, place)
 
@@ -121,11 +122,8 @@ class Average(NamedTuple):
     spread: Kernel
 
 
-def average(
-    source: Sizes, windows: Tensor | None, kind: str, divisor: float, geometry: TorchWindows, dtype: torch.dtype
-) -> Average | None:
+def average(operator: Any, dtype: torch.dtype) -> Average | None:
     """Return the kernels of a mean and of its transpose; None for numbers or windows that need more than one call of the core."""
-    operator: Any = _mean(tuple(source), windows, kind, divisor, geometry)
     made, by = operator.plan, operator.divisor
     if dtype not in (torch.float32, torch.float64) or _dilated(made):
         return None
@@ -172,21 +170,23 @@ def _picked(windows: pg.Plan, taps: Any) -> Any:
     return pg.picking(windows, taps)
 
 
-def _mean(
+def mean(
     source: tuple[int, ...], windows: Tensor | None, kind: str, divisor: float, geometry: TorchWindows
 ) -> pg.Linear:
+    """Return the operator of a mean or sum, as `apply` describes it."""
     if windows is None:
         return _known(source, geometry, kind, divisor)
-    return _averaging(plan(source, geometry, windows), kind, divisor)
+    return averaging(plan(source, geometry, windows), kind, divisor)
 
 
-def _averaging(windows: pg.Plan, kind: str, divisor: float) -> pg.Linear:
+def averaging(windows: pg.Plan, kind: str, divisor: float) -> pg.Linear:
+    """Return the operator of a mean or sum over these windows."""
     return pg.averaging(windows, count_include_pad=kind == "padded", divisor=divisor if kind == "sum" else None)
 
 
 @cache_plan(1024)
 def _known(source: tuple[int, ...], geometry: TorchWindows, kind: str, divisor: float) -> pg.Linear:
-    return _averaging(plan(source, geometry, None), kind, divisor)
+    return averaging(plan(source, geometry, None), kind, divisor)
 
 
 def _whole_means(array: Any, made: pg.Plan, kind: str, divisor: float) -> Any:
@@ -215,4 +215,4 @@ def draw(seed: Tensor, lengths: Sizes, sizes: Sizes, pseudo_random: bool, overla
     axes = pg.fractional_windows(
         tuple(lengths), size=tuple(sizes), seed=pair, pseudo_random=pseudo_random, overlapping=overlapping
     )
-    return torch.from_numpy(np.concatenate([np.stack([axis.start, axis.stop], 1) for axis in axes]))
+    return rows_of(axes)

@@ -14,10 +14,11 @@ import numpy as np
 import torch
 from torch.autograd import forward_ad
 
+from .._windows.axis import Axis
 from .._windows.plan_cache import SHORT, entries
 from . import _custom_ops, _kernels
 from ._autograd import Apply, Choose, run
-from ._tensors import Sizes, Tensor, TorchWindows, plan, readable, tensor, unwatched, view
+from ._tensors import Sizes, Tensor, TorchWindows, Windows, plan, plan_of, readable, rows_of, tensor, unwatched, view
 
 _is_grad_enabled = torch.is_grad_enabled
 _FEW = 4096  # cells that NumPy copies faster than torch
@@ -42,6 +43,10 @@ class Pool:
         """Return True if the tables of the windows are short enough to keep the pool."""
         raise NotImplementedError
 
+    def seeded(self, seed: Any) -> Pool | None:
+        """Return the pool with windows from this seed; None if it draws none."""
+        return None
+
 
 class CorePool(Pool):
     """A pool that calls the core once in each direction.
@@ -52,13 +57,16 @@ class CorePool(Pool):
     """
 
     indices = False  # True if the caller wants positions, too
+    axes: tuple[Axis, ...] | None  # the windows, if they were drawn at random
     array: Callable[[Tensor], Any]
     tensor: Callable[[Any], Tensor]
 
-    def __init__(
-        self, source: Sizes, dtype: torch.dtype, geometry: TorchWindows, windows: Tensor | None = None
-    ) -> None:
-        self.source, self.dtype, self.geometry, self.windows = source, dtype, geometry, windows
+    def __init__(self, source: Sizes, dtype: torch.dtype, geometry: TorchWindows, windows: Windows = None) -> None:
+        self.source, self.dtype, self.geometry, self.axes = source, dtype, geometry, None
+        if isinstance(windows, tuple):
+            self.axes = windows
+        else:
+            self.windows = windows
         self.array, self.tensor = partial(view, geometry=geometry), partial(tensor, geometry=geometry)
         if not geometry.last and dtype is not torch.bfloat16:  # no axis moves, and NumPy has the dtype
             self.array, self.tensor = _array, torch.from_numpy
@@ -113,7 +121,19 @@ class CorePool(Pool):
     @property
     def plan(self) -> Any:
         """The windows, with the axes in memory order."""
+        if self.axes is not None:
+            return self._own_plan
         return plan(self.source, self.geometry, self.windows)
+
+    @cached_property
+    def _own_plan(self) -> Any:
+        assert self.axes is not None
+        return plan_of(self.source, self.geometry, self.axes)
+
+    @cached_property
+    def windows(self) -> Tensor | None:
+        """The windows as a tensor, if the geometry does not tell them."""
+        return None if self.axes is None else rows_of(self.axes)
 
 
 def _array(x: Tensor) -> Any:
@@ -126,9 +146,7 @@ def _array(x: Tensor) -> Any:
 class Best(CorePool):
     """The best cell of each window, and its position if the caller wants it."""
 
-    def __init__(
-        self, x: Tensor, geometry: TorchWindows, windows: Tensor | None, least: bool, return_indices: bool
-    ) -> None:
+    def __init__(self, x: Tensor, geometry: TorchWindows, windows: Windows, least: bool, return_indices: bool) -> None:
         super().__init__(x.shape, x.dtype, geometry, windows)
         self.least, self.indices = least, return_indices
 
@@ -179,7 +197,8 @@ class Best(CorePool):
 
     @cached_property
     def _places(self) -> Any:
-        return _kernels.places(self.plan, self.geometry) if self.windows is None else None
+        drawn = self.axes is not None or self.windows is not None
+        return None if drawn else _kernels.places(self.plan, self.geometry)
 
     def positions(self, taps: Tensor) -> Tensor:
         """Return the positions of the taps in their planes."""
@@ -195,7 +214,7 @@ class Means(CorePool):
         self,
         x: Tensor,
         geometry: TorchWindows,
-        windows: Tensor | None,
+        windows: Windows,
         kind: str,
         divisor: float = 1.0,
         dtype: torch.dtype | None = None,
@@ -205,7 +224,11 @@ class Means(CorePool):
 
     @cached_property
     def _kernel(self) -> _kernels.Average | None:
-        return _kernels.average(self.source, self.windows, self.kind, self.divisor, self.geometry, self.dtype)
+        if self.axes is not None:
+            operator = _kernels.averaging(self.plan, self.kind, self.divisor)
+        else:
+            operator = _kernels.mean(tuple(self.source), self.windows, self.kind, self.divisor, self.geometry)
+        return _kernels.average(operator, self.dtype)
 
     def traced(self, x: Tensor) -> Any:
         """Return the means."""

@@ -12,10 +12,12 @@ import torch
 
 import poolgrad as pg
 
+from .._windows.axis import Axis
 from .._windows.plan_cache import cache_plan
 
 Sizes: TypeAlias = Sequence[int]
 Tensor: TypeAlias = torch.Tensor
+Windows: TypeAlias = Tensor | tuple[Axis, ...] | None  # given by the caller, drawn at random, or told by the geometry
 
 SAME = {"same": (-1,), "same_lower": (-2,)}  # paddings that depend on lengths, as numbers
 
@@ -182,13 +184,23 @@ def _plan(source: tuple[int, ...], geometry: TorchWindows) -> pg.Plan:
     )
 
 
+def plan_of(source: Sizes, geometry: TorchWindows, windows: Sequence[Axis]) -> pg.Plan:
+    """Return the plan of these windows for an array of that shape, its axes in the order of memory."""
+    axes = axes_in_memory(len(source), geometry)
+    return pg.Plan(_in_memory(source, geometry), dict(zip(axes, windows, strict=True)))
+
+
+def rows_of(windows: Sequence[Axis]) -> Tensor:
+    """Return windows as a tensor of rows (start, stop), axis after axis."""
+    return torch.from_numpy(np.concatenate([np.stack([axis.start, axis.stop], 1) for axis in windows]))
+
+
 @cache_plan(64)  # those of a step: backward asks for what forward drew
 def _given(source: tuple[int, ...], geometry: TorchWindows, windows: bytes) -> pg.Plan:
-    shape, axes = _in_memory(source, geometry), axes_in_memory(len(source), geometry)
-    steps, made, begin = geometry.dilation or (1,) * geometry.rank, {}, 0
+    steps, made, begin = geometry.dilation or (1,) * geometry.rank, [], 0
     rows = np.frombuffer(windows, np.int64).reshape(-1, 2)
-    for d, m, step in zip(axes, geometry.sizes, steps, strict=True):
+    for n, m, step in zip(source[len(source) - geometry.rank :], geometry.sizes, steps, strict=True):
         start, stop = rows[begin : begin + m].T
-        made[d] = pg.Axis(shape[d], start, stop, step=step)
+        made.append(pg.Axis(n, start, stop, step=step))
         begin += m
-    return pg.Plan(shape, made)
+    return plan_of(source, geometry, made)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 
 from .._common.errors import ArgumentErrors, short_repr
+from .._pooling.fractional import Drawing, checked_drawing
+from .._windows.fractional import placed_axis
 from . import _custom_ops, _kernels
 from ._arguments import checked, drawn, filled, fitting, flag, fraction, number, ranks, supplied
-from ._resolved import Best, Pool
+from ._autograd import Apply, run
+from ._kernels import PlaneWindows, choose_planes, place_planes
+from ._resolved import Best, CorePool, Pool
 from ._signatures import FractionalAvgPoolFunction, FractionalMaxPoolFunction
-from ._tensors import Tensor, TorchWindows, unwatched
+from ._tensors import Sizes, Tensor, TorchWindows, Windows, unwatched
 from .functional import best, mean
 
 
@@ -28,22 +35,70 @@ class Draw(NamedTuple):
     overlapping: bool = False
 
 
-def _windows(x: Tensor, rank: int, draw: Draw, samples: Tensor | None = None) -> tuple[Tensor, TorchWindows]:
+Make = Callable[[Tensor, Windows, TorchWindows], CorePool]  # the pool of a tensor, over windows
+
+
+class _Drawn(Pool):
+    """A pool that draws its windows whenever it runs: about as long as they must be, or of one size (`kernel`)."""
+
+    def __init__(self, x: Tensor, rank: int, draw: Draw, make: Make) -> None:
+        self.rank, self.make = rank, make
+        self.sizes = fraction(x, rank, draw.output_size, draw.output_ratio)
+        self.lengths = x.shape[x.ndim - rank :]
+        self.kernel = None if draw.kernel_size is None else fitting(x, rank, draw.kernel_size)
+        self.geometry = drawn(x, rank, self.sizes, self.kernel)
+        self.flags = bool(draw.pseudo_random), bool(draw.overlapping)
+        self.pair = None if draw.seed is None else _pair(draw.seed)
+
+    def seeded(self, seed: Any) -> Pool:
+        """Return the pool with windows from this seed."""
+        other: _Drawn = object.__new__(_Drawn)
+        other.__dict__.update(self.__dict__, pair=None if seed is None else _pair(seed))
+        return other
+
+    def short(self) -> bool:
+        """Return True: the pool keeps no windows."""
+        return True
+
+    @cached_property
+    def _drawing(self) -> Drawing:
+        problems = ArgumentErrors("fractional_windows")
+        return checked_drawing(problems, tuple(self.lengths), None, self.sizes, *self.flags)
+
+    def plain(self, x: Tensor) -> Any:
+        """Pool a tensor that `readable` accepts."""
+        if self.kernel is None:
+            drawing = self._drawing
+            axes = drawing.draw(self.pair or tuple(torch.randint(2**31, (2,)).tolist()))
+        else:
+            offsets = _samples(self.rank, self.pair).tolist()
+            offsets = offsets[::-1] if self.rank == 2 else offsets
+            axes = tuple(map(placed_axis, self.lengths, self.kernel, self.sizes, offsets))
+        return self.make(x, axes, self.geometry).plain(x)
+
+    def traced(self, x: Tensor) -> Any:
+        """Pool any tensor."""
+        if self.kernel is None:
+            seed = torch.randint(2**31, (2,)) if self.pair is None else torch.tensor(self.pair)
+            work = _kernels if unwatched(seed) else _custom_ops
+            rows = work.draw(seed, self.lengths, self.sizes, *self.flags)
+        else:
+            starts = _starts(_samples(self.rank, self.pair), self.lengths, self.sizes, self.kernel)
+            rows = _rows(starts, self.kernel)
+        return self.make(x, rows, self.geometry).run(x)
+
+
+def _samples(rank: int, pair: tuple[int, int] | None) -> Tensor:
+    """Return a random offset for each axis."""
+    return torch.rand(rank, dtype=torch.float64) if pair is None else _seeded(rank, pair)
+
+
+def _resolved(x: Tensor, rank: int, draw: Draw, make: Make) -> Pool:
+    """Return the pool over the caller's windows, or the one that draws them."""
     _agreeing(draw)
     if draw.windows is not None:
-        return supplied(x, rank, draw.windows)
-    sizes = fraction(x, rank, draw.output_size, draw.output_ratio)
-    kernel = None if draw.kernel_size is None else fitting(x, rank, draw.kernel_size)
-    geometry = drawn(x, rank, sizes, kernel)
-    pair = None if draw.seed is None else _pair(draw.seed)
-    if kernel is None:
-        seed = torch.randint(2**31, (2,)) if pair is None else torch.tensor(pair)
-        lengths = x.shape[x.ndim - rank :]
-        work = _kernels if unwatched(seed) else _custom_ops
-        return work.draw(seed, lengths, sizes, bool(draw.pseudo_random), bool(draw.overlapping)), geometry
-    if samples is None:
-        samples = torch.rand(rank, dtype=torch.float64) if pair is None else _seeded(rank, pair)
-    return _intervals(x, rank, samples, sizes, kernel), geometry
+        return make(x, *supplied(x, rank, draw.windows))
+    return _Drawn(x, rank, draw, make)
 
 
 def _agreeing(draw: Draw) -> None:
@@ -86,17 +141,22 @@ def _pair(seed: Any) -> tuple[int, int]:
     return pair
 
 
-def _intervals(x: Tensor, rank: int, samples: Tensor, sizes: tuple[int, ...], kernel: tuple[int, ...]) -> Tensor:
-    """torch's windows of one size at random places, from a sample per axis, in the samples' precision as torch does."""
-    rows = []
-    samples = samples.flip(-1) if rank == 2 else samples  # torch gives the first sample of two to the last axis
-    for u, n, m, k in zip(samples.unbind(-1), x.shape[x.ndim - rank :], sizes, kernel, strict=True):
+def _starts(samples: Tensor, lengths: Sizes, sizes: Sizes, kernel: Sizes) -> list[Tensor]:
+    """Return the starts of torch's windows of one size along each axis, from offsets [..., axis], in their precision as torch does."""
+    starts = []
+    samples = samples.flip(-1) if len(lengths) == 2 else samples  # torch gives the first sample of two to the last axis
+    for u, n, m, k in zip(samples.unbind(-1), lengths, sizes, kernel, strict=True):
         alpha = torch.tensor(n - k, dtype=samples.dtype) / max(m - 1, 1)
         places = torch.arange(m - 1, dtype=samples.dtype)
-        start = ((places + u) * alpha).to(torch.int64)
-        start = torch.cat([start - start[:1], torch.full((1,), n - k)])
-        rows.append(torch.stack([start, start + k], 1))
-    return torch.cat(rows)
+        start = ((places + u.unsqueeze(-1)) * alpha).to(torch.int64)
+        last = torch.full((*u.shape, 1), n - k)
+        starts.append(torch.cat([start - start[..., :1], last], -1))
+    return starts
+
+
+def _rows(starts: Sequence[Tensor], kernel: Sizes) -> Tensor:
+    """Return the windows at these starts as rows (start, stop), axis after axis."""
+    return torch.cat([torch.stack([start, start + k], -1) for start, k in zip(starts, kernel, strict=True)], -2)
 
 
 def _sampled(x: Tensor, rank: int, draw: Draw, samples: Any) -> Tensor:
@@ -112,31 +172,80 @@ def _sampled(x: Tensor, rank: int, draw: Draw, samples: Any) -> Tensor:
     return samples
 
 
-class _Planes(Pool):
+class _Planes(CorePool):
     """Plane after plane, each with windows of its own, as torch pools."""
 
-    def __init__(self, pools: list[Best], indices: bool) -> None:
-        self.pools, self.indices = pools, indices
+    def __init__(self, x: Tensor, geometry: TorchWindows, windows: PlaneWindows, indices: bool) -> None:
+        super().__init__(x.shape, x.dtype, geometry)
+        self.planes, self.indices = windows, indices
+        self.leading = x.shape[: x.ndim - geometry.rank]
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the best cells and their taps."""
+        try:
+            y, taps = choose_planes(self.planes, self.array(x))
+            taps = taps.view(np.int32) if self.geometry.wide else taps
+            return self._shaped(self.tensor(y)), self._shaped(self.tensor(taps))
+        except _kernels.UNREADABLE:
+            made = [_kernels.choose(part, rows, False, self.geometry) for part, rows in self._parts(x)]
+            y, taps = (self._shaped(torch.cat(column)) for column in zip(*made, strict=True))
+            return y, taps
+
+    def pull(self, g: Tensor, kept: Any) -> Tensor:
+        """Add each cell of g at its tap."""
+        taps = self.array(kept)
+        dx = place_planes(self.planes, self.array(g), taps.view(np.uint32) if self.geometry.wide else taps)
+        return self.tensor(dx).reshape(self.source)
+
+    def pull_traced(self, g: Tensor, kept: Any) -> Tensor:
+        """Add each cell of g at its tap."""
+        source = (1, *self.planes.lengths)
+        taps = kept.reshape(-1, 1, *self.planes.sizes)
+        made = [
+            run(Apply, part, t, rows, "taps", 1.0, True, source, self.geometry)
+            for (part, rows), t in zip(self._parts(g), taps, strict=True)
+        ]
+        return torch.cat(made).reshape(self.source)
 
     def traced(self, x: Tensor) -> Any:
         """Return the best cells, with their positions if the caller wants them."""
-        leading = x.shape[: x.ndim - self.pools[0].geometry.rank]
-        planes = x.reshape(-1, *self.pools[0].source)
-        made = [pool.run(plane) for pool, plane in zip(self.pools, planes, strict=True)]
-        y, where = (torch.cat(column).reshape(*leading, *column[0].shape[1:]) for column in zip(*made, strict=True))
+        made = [Best(part, self.geometry, rows, False, True).run(part) for part, rows in self._parts(x)]
+        y, where = (self._shaped(torch.cat(column)) for column in zip(*made, strict=True))
         return (y, where) if self.indices else y
+
+    def positions(self, taps: Tensor) -> Tensor:
+        """Return the positions of the taps in their planes."""
+        windows, left = self.planes, self.array(taps).reshape(-1, *self.planes.sizes).astype(np.int64)
+        where, step, end = np.zeros((), np.int64), 1, windows.starts.shape[1]
+        for d in reversed(range(len(windows.sizes))):
+            left, inside = np.divmod(left, windows.kernel[d])
+            starts = windows.starts[:, end - windows.sizes[d] : end]
+            starts = starts.reshape(-1, *(m if a == d else 1 for a, m in enumerate(windows.sizes)))
+            where, step, end = where + (starts + inside) * step, step * windows.lengths[d], end - windows.sizes[d]
+        return self._shaped(torch.from_numpy(where))
+
+    def _parts(self, x: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """Return each plane with its windows."""
+        planes = x.reshape(-1, 1, *x.shape[x.ndim - self.geometry.rank :])
+        starts = torch.from_numpy(self.planes.starts).split(self.planes.sizes, 1)
+        return zip(planes, _rows(starts, self.planes.kernel), strict=True)
+
+    def _shaped(self, made: Tensor) -> Tensor:
+        return made.reshape(*self.leading, *self.planes.sizes)
 
 
 def _by_plane(x: Tensor, rank: int, draw: Draw, samples: Tensor, return_indices: Any) -> Pool:
     """Return the pool that draws the windows of each plane from a sample of its own."""
+    _agreeing(draw)
+    lengths, sizes = tuple(x.shape[x.ndim - rank :]), fraction(x, rank, draw.output_size, draw.output_ratio)
+    kernel = fitting(x, rank, draw.kernel_size)
+    geometry = drawn(x, rank, sizes, kernel)._replace(last=False)
     if not x.numel():
-        windows, geometry = _windows(x, rank, draw, samples.new_zeros(rank))
-        return best(x, windows, False, geometry, return_indices)
-    plane = x.reshape(-1, 1, *x.shape[x.ndim - rank :])[0]
-    drawn = (_windows(plane, rank, draw, sample) for sample in samples.reshape(-1, rank))
-    return _Planes(
-        [best(plane, rows, False, geometry, True) for rows, geometry in drawn], flag("return_indices", return_indices)
-    )
+        return best(
+            x, _rows(_starts(samples.new_zeros(rank), lengths, sizes, kernel), kernel), False, geometry, return_indices
+        )
+    starts = torch.cat(_starts(samples.reshape(-1, rank), lengths, sizes, kernel), 1).numpy()
+    return _Planes(x, geometry, PlaneWindows(lengths, sizes, kernel, starts), flag("return_indices", return_indices))
 
 
 def _fractional_max_pool(
@@ -159,8 +268,8 @@ def _fractional_max_pool(
     filled(x.shape, 1)
     if _random_samples is not None:
         return _by_plane(x, rank, draw, _sampled(x, rank, draw, _random_samples), return_indices)
-    rows, geometry = _windows(x, rank, draw)
-    return best(x, rows, False, geometry, return_indices)
+    indices = flag("return_indices", return_indices)
+    return _resolved(x, rank, draw, lambda x, windows, geometry: Best(x, geometry, windows, False, indices))
 
 
 def _fractional_avg_pool(
@@ -178,21 +287,19 @@ def _fractional_avg_pool(
     """Resolve fractional average pooling; draw its windows."""
     x = checked(input, rank)
     filled(x.shape, 1)
-    rows, geometry = _windows(
-        x, rank, Draw(kernel_size, output_size, output_ratio, windows, seed, pseudo_random, overlapping)
-    )
-    return mean(x, rows, "mean", 1.0, geometry)
+    draw = Draw(kernel_size, output_size, output_ratio, windows, seed, pseudo_random, overlapping)
+    return _resolved(x, rank, draw, lambda x, windows, geometry: mean(x, windows, "mean", 1.0, geometry))
 
 
 fractional_max_pool1d: FractionalMaxPoolFunction
 fractional_max_pool2d: FractionalMaxPoolFunction
 fractional_max_pool3d: FractionalMaxPoolFunction
 fractional_max_pool1d, fractional_max_pool2d, fractional_max_pool3d = ranks(
-    _fractional_max_pool, FractionalMaxPoolFunction, remember=False
+    _fractional_max_pool, FractionalMaxPoolFunction
 )
 fractional_avg_pool1d: FractionalAvgPoolFunction
 fractional_avg_pool2d: FractionalAvgPoolFunction
 fractional_avg_pool3d: FractionalAvgPoolFunction
 fractional_avg_pool1d, fractional_avg_pool2d, fractional_avg_pool3d = ranks(
-    _fractional_avg_pool, FractionalAvgPoolFunction, remember=False
+    _fractional_avg_pool, FractionalAvgPoolFunction
 )

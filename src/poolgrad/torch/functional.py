@@ -23,15 +23,15 @@ from ._signatures import (
     MaxUnpoolFunction,
     MinPoolFunction,
 )
-from ._tensors import Tensor, TorchWindows
+from ._tensors import Tensor, TorchWindows, Windows
 
 
-def best(x: Tensor, windows: Tensor | None, least: bool, geometry: TorchWindows, return_indices: Any) -> Best:
+def best(x: Tensor, windows: Windows, least: bool, geometry: TorchWindows, return_indices: Any) -> Best:
     """Return the pool that finds the best cell of each window, with its index if `return_indices`."""
     return Best(x, geometry, windows, least, flag("return_indices", return_indices))
 
 
-def mean(x: Tensor, windows: Tensor | None, kind: str, divisor: float, geometry: TorchWindows) -> Means:
+def mean(x: Tensor, windows: Windows, kind: str, divisor: float, geometry: TorchWindows) -> Means:
     """Return the pool that takes sums over windows, divided."""
     if x.dtype is torch.bool:
         ArgumentErrors("pool").fail(

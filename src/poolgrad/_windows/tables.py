@@ -1,0 +1,34 @@
+"""Make the tables of axes in the core.
+
+A function returns (fault, start, stop, count, span) with read-only arrays; `Axis.of` turns them into an axis, or raises the fault.
+`slide` adds the number of the first window without a cell, or -1. `draw` returns the boundaries and the tables of each axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from .. import _core
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+OUTSIDE = 1  # the fault of windows that are not inside their axis; other faults are windows that do not ascend
+
+
+def _named(make: Callable[P, T]) -> Callable[P, T]:
+    """Return the function with errors that show its numbers."""
+
+    def made(*args: P.args, **words: P.kwargs) -> T:
+        try:
+            return make(*args, **words)
+        except (TypeError, ValueError) as error:
+            wanted = "integers from 0 to 2**62 for lengths and numbers of windows, and integers within 64 bits"
+            raise type(error)(f"Axis: windows: got {args!r:.200}, wanted {wanted}") from None
+
+    return made
+
+
+windows, slide, between = _named(_core.windows), _named(_core.slide), _named(_core.between)
+share, placed, draw, proper = _named(_core.share), _named(_core.placed), _named(_core.draw), _core.proper
