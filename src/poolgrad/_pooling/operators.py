@@ -7,7 +7,7 @@ can compute again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from functools import lru_cache
 from itertools import product
@@ -325,6 +325,13 @@ def per_window(plan: Plan, what: Literal["count", "span"]) -> Array:
     return total
 
 
+def limits(plan: Plan, what: Literal["count", "span"]) -> tuple[int, int]:
+    """Return the least and the largest of `per_window`, without making it."""
+    values = [getattr(axis, what) for axis in plan.axes]
+    least, most = ([int(f(v)) if v.size else 1 for v in values] for f in (np.min, np.max))
+    return prod(least), prod(most)
+
+
 def widest(plan: Plan) -> int:
     """Return the cells of the largest window, cached on the plan."""
     kept: int | None = plan.__dict__.get("_widest")
@@ -459,12 +466,6 @@ class WindowSum(Ordered):
     ) -> None:
         super().__init__(plan, order)
         self.divisor, self.exact = divisor, exact
-
-    def native_sum(self) -> Callable[[Array], Array] | None:
-        """Return the kernel that takes the sums or means of floats by itself, if there is one."""
-        if dilated(self.plan) or not (self.divisor is None or self._sums_only()):
-            return None
-        return native.folder(self.plan, Mean.ONCE if self.divisor is None else Mean.TOTAL)
 
     def carry(self, v: Array) -> Array:
         if v.dtype.kind in integers.WHOLE:
