@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 
+#include "verbs/cells.hpp"
 #include "verbs/table.hpp"
 
 namespace nb = nanobind;
@@ -17,6 +18,7 @@ struct Level {
   const char* name;
   bool supported;
   VerbTable verbs;
+  CellTable cells;
 };
 
 const Level* levels(size_t& count) {
@@ -26,15 +28,15 @@ const Level* levels(size_t& count) {
        __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
            __builtin_cpu_supports("avx512cd"),
-       verbs_v4},
+       verbs_v4, cells_v4},
       {"x86-64-v3",
        __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
            __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("bmi"),
-       verbs_v3},
+       verbs_v3, cells_v3},
       {"x86-64-v2", __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt"),
-       verbs_baseline}};
+       verbs_baseline, cells_baseline}};
 #else
-  static const Level list[] = {{"baseline", true, verbs_baseline}};
+  static const Level list[] = {{"baseline", true, verbs_baseline, cells_baseline}};
 #endif
   count = sizeof list / sizeof *list;
   return list;

@@ -1,12 +1,14 @@
 // The Python module. It checks every argument once, before a kernel sees it.
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <utility>
 
 #include "api/arrays.hpp"
+#include "api/boxed_verbs.hpp"
 #include "api/foreign.hpp"
 #include "api/gil.hpp"
 #include "api/levels.hpp"
@@ -319,6 +321,63 @@ nb::object select_best(const OwnedPlan& plan, int start, nb::handle x, nb::handl
   return in_pieces_of(plan.forward(), verbs, in, nan_free, run) ? y : nb::none();
 }
 
+/// Read a rule of `best`: 1 for minima, plus twice the rule for NaN.
+void read_rule(int rule, BestCall& call) {
+  if (rule < 0 || rule > 5) throw nb::value_error("rule: unknown");
+  call.least = rule & 1;
+  call.nan = NanRule(rule >> 1);
+}
+
+/// Return the largest or least cell of each window.
+nb::object best(const OwnedPlan& plan, int rule, nb::handle x, nb::handle given) {
+  const nb::object y = given_or_new(given, plan.dest_shape, x, "x");
+  const Checked in = check(x, "x", plan.source_size(), false),
+                out = check(y, "y", plan.dest_size(), true);
+  same_type(in, out, "y");
+  reject_overlap(out, in);
+  BestCall call{plan.forward(), in.dtype, in.data, out.data, nullptr, false, NanRule::tf};
+  read_rule(rule, call);
+  announce(plan, Verb::select, x, in.dtype, static_cast<int>(call.start()));
+  in_pieces(plan.forward(), in.bytes, [&](Piece p) { call.run(p); });
+  return y;
+}
+
+/// Refuse sums of integers with more than 51 bits, and divisors that are 0 or no numbers.
+void check_integer_sums(const OwnedPlan& plan, const MeanCall& call) {
+  const int64_t cells = largest_window(plan.forward());
+  if (cells > int64_t{1} << (51 - 8 * item_bytes(call.dtype)))
+    throw nb::value_error("plan: a window has too many cells for exact sums");
+  if (call.by == Divisor::number && !(std::abs(call.number) > 0 && std::isfinite(call.number)))
+    throw nb::value_error("by: must be finite and not 0");
+}
+
+/// Return the sum of each window, divided: by its cells (`by` is None), by its cells before it was
+/// cut ("span"), or by a number. The result has the dtype of `like`. Return None if that dtype does
+/// not hold a result.
+nb::object mean(const OwnedPlan& plan, nb::handle x, nb::handle by, bool ignore_nan,
+                nb::handle like, int rounding) {
+  const Checked in = check(x, "x", plan.source_size(), false);
+  const nb::object y = given_or_new(nb::none(), plan.dest_shape, like, "like");
+  const Checked out = check(y, "y", plan.dest_size(), true);
+  if (rounding < 0 || rounding > 3) throw nb::value_error("rounding: unknown");
+  const bool span = PyUnicode_Check(by.ptr());
+  MeanCall call{plan.forward(), in.dtype, out.dtype, in.data, out.data,
+                by.is_none() ? Divisor::count : span ? Divisor::span : Divisor::number,
+                1, ignore_nan, Rounding(rounding)};
+  if (call.by == Divisor::number && !nb::try_cast<double>(by, call.number))
+    throw nb::type_error("by: must be None, 'span' or a number");
+  if (is_float(in.dtype)) same_type(in, out, "like");
+  else if (!chosen_cells(in.dtype)->terms) throw nb::type_error("x: integers of at most 32 bits");
+  else if (!chosen_cells(out.dtype)->settle) throw nb::type_error("like: not of half types");
+  else check_integer_sums(plan, call);
+  announce(plan, Verb::fold, x, call.sum_type(), static_cast<int>(Mean::total));
+  std::atomic<bool> fits{true};
+  in_pieces(plan.forward(), std::max(in.bytes, out.bytes), [&](Piece p) {
+    if (fits && !call.run(p)) fits = false;
+  });
+  return fits ? y : nb::none();
+}
+
 bool is_nan_free(nb::handle x) {
   const Checked in = check(x, "x", -1, false);
   const Verbs* verbs = level->verbs(in.dtype);
@@ -428,6 +487,20 @@ nb::object follow(const OwnedPlan& plan, nb::handle v, nb::handle taps, nb::hand
       },
       follows_single_taps(plan.forward()));
   return wrong.get() < 0 ? result : nb::cast(wrong.get());
+}
+
+/// Find the largest or least cell of each window, and its tap.
+void best_taps(const OwnedPlan& plan, int rule, nb::handle x, nb::handle y, nb::handle taps) {
+  const Checked in = check(x, "x", plan.source_size(), false),
+                out = check(y, "y", plan.dest_size(), true), where = check_taps(plan, taps, true);
+  same_type(in, out, "y");
+  reject_overlap(out, in);
+  reject_overlap(where, in);
+  reject_overlap(where, out);
+  BestCall call{plan.forward(), in.dtype, in.data, out.data, where.data, false, NanRule::tf};
+  read_rule(rule, call);
+  announce(plan, Verb::choose, x, in.dtype);
+  in_pieces(plan.forward(), in.bytes, [&](Piece p) { call.run(p); });
 }
 
 struct Indexed {
@@ -610,6 +683,7 @@ NB_MODULE(_inner, m) {
   nb::set_leak_warnings(false);
   level = &choose_level(std::getenv("POOLGRAD_ISA"));
   chosen_verbs = level->verbs;
+  chosen_cells = level->cells;
   thread_limit = available_threads();
 
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
@@ -632,6 +706,10 @@ NB_MODULE(_inner, m) {
   m.def("near", &near, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), out);
   const auto nan_free = nb::arg("whole") = false;
   m.def("select", &select_best, nb::arg(), nb::arg(), nb::arg(), out, nan_free);
+  m.def("best", &best, nb::arg(), nb::arg(), nb::arg(), out);
+  m.def("best_taps", &best_taps);
+  m.def("mean", &mean, nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(),
+        nb::arg("rounding") = 0);
   m.def("argmax", &argmax);
   m.def("route", &route, nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), out);
   m.def("recall", &recall, nb::arg(), nb::arg(), nb::arg(), nb::arg(), out);
@@ -653,6 +731,7 @@ NB_MODULE(_inner, m) {
         [](int64_t bytes) { set_cache_limit(static_cast<size_t>(std::max<int64_t>(bytes, 0))); });
   m.def("go_far_from",
         [](int64_t bytes) { stream_threshold = bytes < 0 ? default_stream_threshold() : bytes; });
+  m.def("box_at_most", [](int64_t bytes) { box_bytes = bytes < 1 ? kBoxBytes : bytes; });
   m.def("empty", [](nb::handle shape, nb::handle like) {
     return given_or_new(nb::none(), any_shape(shape, "shape"), like, "like");
   });

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "runtime/threads.hpp"
+#include "verbs/cells.hpp"
 #include "verbs/table.hpp"
 
 namespace poolgrad {
@@ -12,6 +13,11 @@ inline std::atomic<int> thread_limit{1};
 
 /// The verbs of the chosen level; set once, when the module is loaded.
 inline VerbTable chosen_verbs = nullptr;
+inline CellTable chosen_cells = nullptr;
+
+/// The scratch memory of a box (boxes.hpp) in bytes, so that it stays in cache. Tests set it.
+constexpr int64_t kBoxBytes = 384 << 10;
+inline std::atomic<int64_t> box_bytes{kBoxBytes};
 
 /// A second thread costs more than it saves below this many bytes, even if it is awake.
 constexpr int64_t kWorthThreads = 1 << 18;
@@ -75,7 +81,7 @@ void piecewise(const Plan& plan, int64_t bytes, StopCheck should_stop, F&& f,
 /// Return true if none of n cells is NaN; pass checkpoints.
 inline bool scan_nan_free(bool (*nan_free)(const void*, int64_t), const char* x, int64_t n,
                           int64_t width) {
-  constexpr int64_t kCells = 1 << 18;
+  constexpr int64_t kCells = 1 << 14;
   for (int64_t c = 0; c < n; c += kCells) {
     const int64_t here = std::min(kCells, n - c);
     checkpoint(step_budget(), here);
@@ -84,51 +90,68 @@ inline bool scan_nan_free(bool (*nan_free)(const void*, int64_t), const char* x,
   return true;
 }
 
-/// End a call that meets NaN. Scan what a task is about to read, so little at a time that it is
-/// still in cache when the task reads it.
-class NanGuard {
+/// Cut a piece into parts that are still in cache when a verb reads them after a scan for NaN.
+class NanScan {
  public:
-  NanGuard(const Plan& plan, const Verbs* verbs, const void* x, int64_t bytes)
+  NanScan(const Plan& plan, const Verbs* verbs, const void* x, int64_t width)
       : plan_(plan),
         nan_free_(verbs->nan_free),
         x_(static_cast<const char*>(x)),
         slab_(plan.source_slab()),
-        width_(bytes / std::max<int64_t>(plan.outer * plan.axis[0].n * slab_, 1)) {}
+        width_(width) {}
 
-  /// Call f(piece) for parts of a piece until one contains NaN.
+  /// Call f(part) for parts of a piece, as long as it returns true.
   template <class F>
-  void run(Piece p, F&& f) {
-    if (!nan_free_) return f(p);
+  void each(Piece p, F&& f) const {
+    if (!nan_free_) return static_cast<void>(f(p));
     const Axis& axis = plan_.axis[0];
     const int64_t least = plan_.inner >= 64 ? 1 : 64, per = axis.n / axis.m + 1,
                   row = slab_ * width_ + 1;
-    const int64_t items = std::max(kScanBytes / (row * axis.n + 1) / least * least, least);
-    const int64_t rows = std::max(kScanBytes / (row * per * items), 8 * axis.widest + 1);
+    const int64_t bytes = 2 * box_bytes.load(std::memory_order_relaxed);
+    const int64_t items = std::max(bytes / (row * axis.n + 1) / least * least, least);
+    const int64_t rows = std::max(bytes / (row * per * items), 8 * axis.widest + 1);
     for (int64_t i = p.i0; i < p.i1; i += items)
-      for (int64_t h = p.h0; h < p.h1; h += rows) {
-        const Piece part{i, std::min(i + items, p.i1), h, std::min(h + rows, p.h1)};
-        if (nan_ || !scan(part)) return;
-        f(part);
-      }
+      for (int64_t h = p.h0; h < p.h1; h += rows)
+        if (!f(Piece{i, std::min(i + items, p.i1), h, std::min(h + rows, p.h1)})) return;
   }
-  bool found_nan() const { return nan_; }
 
- private:
-  static constexpr int64_t kScanBytes = 768 << 10;
-
-  bool scan(Piece p) {
+  /// Return true if a part reads no NaN.
+  bool clean(Piece p) const {
+    if (!nan_free_) return true;
     const Axis& axis = plan_.axis[0];
     const int64_t from = axis.start[p.h0], cells = (axis.stop[p.h1 - 1] - from) * slab_;
-    for (int64_t i = p.i0; i < p.i1 && !nan_; ++i)
+    for (int64_t i = p.i0; i < p.i1; ++i)
       if (!scan_nan_free(nan_free_, x_ + (i * axis.n + from) * slab_ * width_, cells, width_))
-        nan_ = true;
-    return !nan_;
+        return false;
+    return true;
   }
 
+ private:
   const Plan& plan_;
   bool (*const nan_free_)(const void*, int64_t);
   const char* const x_;
   const int64_t slab_, width_;
+};
+
+/// End a call that meets NaN.
+class NanGuard {
+ public:
+  NanGuard(const Plan& plan, const Verbs* verbs, const void* x, int64_t bytes)
+      : scan_(plan, verbs, x,
+              bytes / std::max<int64_t>(plan.outer * plan.axis[0].n * plan.source_slab(), 1)) {}
+
+  /// Call f(piece) for parts of a piece until one contains NaN.
+  template <class F>
+  void run(Piece p, F&& f) {
+    scan_.each(p, [&](Piece part) {
+      if (nan_ || !scan_.clean(part)) return nan_ = true, false;
+      return f(part), true;
+    });
+  }
+  bool found_nan() const { return nan_; }
+
+ private:
+  const NanScan scan_;
   std::atomic<bool> nan_{false};
 };
 

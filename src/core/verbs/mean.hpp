@@ -63,7 +63,7 @@ void fold_direct(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Mean mean, 
                 store<L>(y + c, by <= kExactCount
                                     ? divided<T, L>(sum, all<Wide<T>, L>(by), all<Wide<T>, L>(over))
                                     : sum / by);
-              else store<L>(y + c, by != 0 ? sum / by : sum);
+              else store<L>(y + c, by != 0 && by != 1 ? sum / by : sum);
             });
       },
       only_short);

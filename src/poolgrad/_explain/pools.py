@@ -12,7 +12,7 @@ from .._common.errors import ArgumentErrors
 from .._ops.semantics import Kernel, OpSemantics, WindowRule
 from .._pooling.adaptive_global import adaptive_axes, global_axes
 from .._pooling.plan_operators import averaging, max_operator
-from .._pooling.selection import has_nan, judge, keys
+from .._pooling.selection import has_nan, judge, ranks
 from .._pooling.sources import array_of
 from .._pooling.types import Nan
 from .._pooling.window_args import PooledAxes, WindowArgs, resolve
@@ -39,8 +39,8 @@ def _ranks(x: Array, plan: Plan, nan: Nan) -> dict[str, Array]:
     x = np.ascontiguousarray(x)
     if nan == "tf" or not has_nan(x):
         return {}
-    ranks = keys(x, False, nan == "propagate")
-    return {"x": ranks, "y": max_operator(ranks, plan)[0]}
+    made = ranks(x, nan == "propagate")
+    return {"x": made, "y": max_operator(made, plan)[0]}
 
 
 def explain_pool(name: str, cell: Sequence[int], pin: str | None, x: Any, g: Any = None, **words: Any) -> Explanation:

@@ -112,15 +112,51 @@ def select(plan: Plan, start: Start, x: Array, out: Array | None = None, whole: 
     return y
 
 
-def selector(plan: Plan, start: Start, whole: bool, otherwise: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """Return `select` as a function of x alone; it calls `otherwise` where select raises NotWhole."""
+NAN_RULES = ("propagate", "ignore", "tf")
+ROUNDINGS = ("nearest", "floor", "ceil", "toward_zero")
+
+
+def _best_rule(least: bool, nan: str) -> int:
+    return int(least) + 2 * NAN_RULES.index(nan)
+
+
+def best(plan: Plan, least: bool, nan: str, x: Array) -> Array:
+    """Return the largest or least cell of each window; `nan` is one of NAN_RULES."""
+    return best_finder(plan, least, nan)(x)
+
+
+def best_finder(plan: Plan, least: bool, nan: str) -> Callable[[Array], Array]:
+    """Return `best` as a function of x alone."""
+    made, rule = native(plan), _best_rule(least, nan)
+    return lambda x: _core.best(made, rule, x, None)
+
+
+def best_taps(plan: Plan, least: bool, nan: str, x: Array) -> tuple[Array, Array]:
+    """Return the largest or least cell of each window and its tap: the first of equals."""
+    y, taps = _core.empty(plan.dest, x), np.empty(plan.dest, tap_type(plan))
+    _core.best_taps(native(plan), _best_rule(least, nan), x, y, taps)
+    return y, taps
+
+
+def averager(plan: Plan, by: float | str | None, ignore_nan: bool) -> Callable[[Array], Array]:
+    """Return the function that sums floats over each window and divides the sum.
+
+    `by`: None for the cells of the window, "span" for those before an edge cut it, or a number. With `ignore_nan`, NaN is left out of
+    sums and of cells.
+    """
     made = native(plan)
+    return lambda x: _core.mean(made, x, by, ignore_nan, x)  # type: ignore[return-value]
 
-    def maxima(x: Array) -> Array:
-        y = _core.select(made, start, x, None, whole)
-        return otherwise(x) if y is None else y
 
-    return maxima
+def integer_averager(
+    plan: Plan, by: float | str | None, dtype: npt.DTypeLike, rounding: str
+) -> Callable[[Array], Array | None]:
+    """Return the function that sums integers of at most 32 bits exactly, divides in float64, and rounds once to `dtype`.
+
+    `rounding` is one of ROUNDINGS. The function returns None if the dtype does not hold a result.
+    """
+    made, like, mode = native(plan), np.empty(0, dtype), ROUNDINGS.index(rounding)
+    return lambda x: _core.mean(made, x, by, False, like, mode)
 
 
 def folder(plan: Plan, mean: Mean) -> Callable[[Array], Array]:

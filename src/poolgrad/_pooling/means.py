@@ -21,8 +21,23 @@ from .._common.integers import (
     whole_cast,
     whole_means,
 )
+from .._kernels import native
+from .._ops.dtypes import HALVES
 from .._windows.plan import Plan
-from .operators import Linear, Masked, MeanOfSome, WindowSum, exact_sums, inverse, per_window
+from .operators import (
+    Linear,
+    Masked,
+    MeanOfSome,
+    WindowSum,
+    dilated,
+    exact_sums,
+    forth_by,
+    inverse,
+    limits,
+    per_window,
+    sum_rule,
+    widest,
+)
 from .repeated import Run
 from .selection import has_nan, judge
 from .sources import DTYPES, Layout, array_of, finish, lay_out
@@ -48,27 +63,27 @@ class Division(NamedTuple):
         return "mean" if self.by_count else "sum"
 
 
-def divisor_of(problems: ArgumentErrors, plan: Plan, how: Division) -> Array | Ratio | None:
-    """Return the exact divisor of sums: a number, one per window, or None for the cells that a window has."""
+def divisor_of(problems: ArgumentErrors, how: Division) -> Ratio | None:
+    """Return the exact divisor of sums, or None if it depends on the window: on its cells, perhaps with those of the padding."""
     flag(problems, "count_include_pad", how.count_include_pad)
     if how.divisor is not None:
         return ratio_of(problems, how.divisor)
-    if not how.by_count:
-        return Ratio(1)
-    return per_window(plan, "span") if how.count_include_pad else None  # the cells of the padding included
+    return None if how.by_count else Ratio(1)
 
 
 def folding(op: str, layout: Layout, how: Division, cells: Array | None = None) -> Linear:
     """Return the operator of a sum or mean; with nan="ignore" it depends on the cells."""
     problems = ArgumentErrors(op)
     judge(problems, "first", how.nan)
-    by = divisor_of(problems, layout.plan, how)
-    exact = by if isinstance(by, Ratio) and how.by_count else None
-    divisor = by.top / by.bottom if isinstance(by, Ratio) else by
-    operator: Linear = WindowSum(layout.plan, divisor, layout.order, exact, spans=isinstance(by, np.ndarray))
+    ratio = divisor_of(problems, how)
+    divisor: Array | float | None = None if ratio is None else ratio.top / ratio.bottom
+    spans = ratio is None and how.count_include_pad
+    if spans:
+        divisor = per_window(layout.plan, "span")
+    operator: Linear = WindowSum(layout.plan, divisor, layout.order, ratio if how.by_count else None, spans)
     if how.nan == "ignore" and cells is not None and has_nan(cells):
         there = ~np.isnan(cells)
-        if how.divisor is None and how.by_count:
+        if ratio is None:
             counts = WindowSum(layout.plan, 1.0, range(len(layout.order))).carry(there)
             if how.count_include_pad:  # the padding stays in the count
                 counts = counts + (per_window(layout.plan, "span") - per_window(layout.plan, "count"))
@@ -102,34 +117,44 @@ def folded(op: str, x: Any, geometry: PooledAxes, how: Division, args: tuple[Any
     dtype = None if how.dtype is None else dtype_of(problems, how.dtype)
     judge(problems, "first", how.nan)
     cells, layout = lay_out(problems, array, geometry)
-    if array.dtype.kind in WHOLE:
-        how, by = how._replace(out=None), _per_result(problems, layout, how)
-        exact: Array = finish(op, x, cells, layout, lambda x: _whole_fold(op, layout, x, by, how, dtype), args, out)
-        return exact
-    if isinstance(x, Var):
+    if array.dtype.kind not in WHOLE and isinstance(x, Var):
         if dtype is not None:
             problems.fail("dtype", dtype, "None where x is differentiated: a derivative has the dtype of x")
         return lift(folding(op, layout, how, cells), x)
-    if how.nan == "ignore":  # the divisor depends on the cells
-        args = None
-    found: Array = finish(op, x, cells, layout, _fold_run(op, layout, how._replace(out=None), dtype, cells), args, out)
+    make = _whole_run if array.dtype.kind in WHOLE else _fold_run
+    run = make(op, layout, how._replace(out=None), dtype, cells.dtype)
+    found: Array = finish(op, x, cells, layout, run, args, out)
     return found
 
 
-def _fold_run(op: str, layout: Layout, how: Division, dtype: np.dtype[Any] | None, cells: Array) -> Run:
+def _fold_run(op: str, layout: Layout, how: Division, dtype: np.dtype[Any] | None, kind: np.dtype[Any]) -> Run:
     """Return the function that takes the sum or mean of floats."""
-    operator = folding(op, layout, how, cells)
-    if dtype is None and layout.plain and isinstance(operator, WindowSum):
-        quick = operator.native_sum(cells.dtype)
-        if quick is not None:
-            return quick
+    kernel = _float_kernel(op, layout, how, kind)
+    if dtype is None:
+        return kernel if layout.plain else lambda x: layout.seen(kernel(x))
+    return lambda x: cast(ArgumentErrors(op), layout.seen(kernel(x)), dtype, how)
 
-    def fold(x: Array) -> Array:
-        with np.errstate(invalid="ignore"):  # a window with only NaN has no mean
-            result = operator.forth(layout.seen(x))
-        return result if dtype is None else cast(ArgumentErrors(op), result, dtype, how)
 
-    return fold
+def _float_kernel(op: str, layout: Layout, how: Division, kind: np.dtype[Any]) -> Run:
+    """Return the function that takes the sum or mean of floats in memory order."""
+    plan, ignore = layout.plan, how.nan == "ignore"
+    by = _divisor(ArgumentErrors(op), how)
+    if by == "span" and limits(plan, "span")[1] > 2**53:  # more than float64 counts
+        return lambda x: folding(op, layout, how, x).forth(layout.seen(x)).transpose(layout.order)
+    if dilated(plan):
+        return lambda x: forth_by(plan, lambda part, v: native.averager(part, by, ignore)(v), x)
+    rule = None if ignore else sum_rule(plan, by, kind)
+    if rule is not None:
+        return native.folder(plan, rule)
+    return native.averager(plan, by, ignore)
+
+
+def _divisor(problems: ArgumentErrors, how: Division) -> float | str | None:
+    """Return the divisor of sums as the kernel takes it."""
+    ratio = divisor_of(problems, how)
+    if ratio is not None:
+        return ratio.top / ratio.bottom
+    return "span" if how.count_include_pad else None
 
 
 def cast(problems: ArgumentErrors, result: Array, dtype: np.dtype[Any], how: Division) -> Array:
@@ -139,22 +164,48 @@ def cast(problems: ArgumentErrors, result: Array, dtype: np.dtype[Any], how: Div
     return float_cast(result, dtype)
 
 
-def _per_result(problems: ArgumentErrors, layout: Layout, how: Division) -> Array | Ratio:
-    """Return the exact divisor of integer sums: a number, or one per window as the caller sees them."""
-    by = divisor_of(problems, layout.plan, how)
-    by = per_window(layout.plan, "count") if by is None else by
-    return by if isinstance(by, Ratio) else layout.seen(by)
-
-
-def _whole_fold(
-    op: str, layout: Layout, x: Array, by: Array | Ratio, how: Division, dtype: np.dtype[Any] | None
-) -> Array:
-    """Return the sum or mean of integers, by the integer policy."""
+def _whole_run(op: str, layout: Layout, how: Division, dtype: np.dtype[Any] | None, kind: np.dtype[Any]) -> Run:
+    """Return the function that takes the sum or mean of integers of that kind, by the integer policy."""
     problems = ArgumentErrors(op)
-    sums = exact_sums(problems, "x", layout.plan, x).turned(inverse(layout.order))
-    if not how.by_count and by == Ratio(1) and (dtype is None or dtype.kind in "iu"):
-        hint = "dtype=float64 gives the nearest float"
-        return narrow_sums(problems, "x", sums, sum_type(x.dtype) if dtype is None else dtype, hint)
-    if dtype is not None and dtype.kind in "iu":
-        return whole_means(problems, how.what, sums, by, dtype, how.rounding)
-    return float_means(sums, by, np.dtype(np.float64) if dtype is None else dtype)
+    ratio = divisor_of(problems, how)
+    sums_only = not how.by_count and ratio == Ratio(1) and (dtype is None or dtype.kind in "iu")
+    result = dtype or (sum_type(kind) if sums_only else np.dtype(np.float64))
+    kernel = None
+    if _has_kernel(layout.plan, how, ratio, kind, result):
+        by = _divisor(problems, how)
+        kernel = native.integer_averager(layout.plan, by, result, how.rounding)
+
+    def run(x: Array) -> Array:
+        found = None if kernel is None else kernel(x)
+        return _by_policy(x) if found is None else layout.seen(found)
+
+    def _by_policy(x: Array) -> Array:
+        sums = exact_sums(problems, "x", layout.plan, x).turned(inverse(layout.order))
+        if sums_only:
+            return narrow_sums(problems, "x", sums, result, "dtype=float64 gives the nearest float")
+        by = per_result(layout, how) if ratio is None else ratio
+        if result.kind in "iu":
+            return whole_means(problems, how.what, sums, by, result, how.rounding)
+        return float_means(sums, by, result)
+
+    return run
+
+
+def per_result(layout: Layout, how: Division) -> Array:
+    """Return the cells of each window that its sum is divided by, as the caller sees them."""
+    return layout.seen(per_window(layout.plan, "span" if how.count_include_pad else "count"))
+
+
+def _has_kernel(plan: Plan, how: Division, ratio: Ratio | None, kind: np.dtype[Any], result: np.dtype[Any]) -> bool:
+    """Return True if the core takes exact sums of integers of that kind, and if a float64 quotient rounds to the result as the exact one.
+
+    `float_means` and `whole_means` say when it does.
+    """
+    if kind.itemsize > 4 or dilated(plan) or result.name in HALVES or widest(plan) > 2 ** (51 - 8 * kind.itemsize):
+        return False
+    least, most = limits(plan, "span" if how.count_include_pad else "count") if ratio is None else (1, abs(ratio.top))
+    if ratio is not None and (ratio.top / ratio.bottom).as_integer_ratio() != ratio:
+        return False
+    if ratio is not None and ratio.bottom != 1 and result != np.float64:
+        return False
+    return least > 0 and most < (2**27 if result == np.float32 else 2**53)

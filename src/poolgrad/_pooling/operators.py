@@ -7,7 +7,7 @@ can compute again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from functools import lru_cache
 from itertools import product
@@ -325,6 +325,13 @@ def per_window(plan: Plan, what: Literal["count", "span"]) -> Array:
     return total
 
 
+def limits(plan: Plan, what: Literal["count", "span"]) -> tuple[int, int]:
+    """Return the least and the largest of `per_window`, without making it."""
+    values = [getattr(axis, what) for axis in plan.axes]
+    least, most = ([int(f(v)) if v.size else 1 for v in values] for f in (np.min, np.max))
+    return prod(least), prod(most)
+
+
 def widest(plan: Plan) -> int:
     """Return the cells of the largest window, cached on the plan."""
     kept: int | None = plan.__dict__.get("_widest")
@@ -446,6 +453,19 @@ def exact_sums(problems: ArgumentErrors, name: str, plan: Plan, v: Array) -> int
     return integers.exact_sums(problems, name, lambda cells: forth_by(plan, _total, cells), v, widest(plan))
 
 
+def sum_rule(plan: Plan, by: Any, dtype: np.dtype[Any]) -> Mean | None:
+    """Return the rule by which the core divides sums of floats as it adds them up, if it has one.
+
+    `by`: None for the cells of the window, "span" for those before an edge cut it, or a number.
+    """
+    if by is None:
+        return Mean.ONCE
+    if by != "span":
+        return Mean.TOTAL if by == 1 else None
+    fits = dtype.name not in HALVES and not dilated(plan) and widest(plan) <= 64 and limits(plan, "span")[1] <= 2**22
+    return Mean.SPANNED if fits else None
+
+
 class WindowSum(Ordered):
     """P(v)[i] = sum of v over window i, divided; P.T spreads. The divisor is the number of cells, a number, or an array.
 
@@ -466,24 +486,18 @@ class WindowSum(Ordered):
     ) -> None:
         super().__init__(plan, order)
         self.divisor, self.exact = divisor, exact
-        self.by_span = spans and widest(plan) <= 64 and int(np.max(np.asarray(divisor), initial=1)) <= 2**22
-
-    def native_sum(self, dtype: np.dtype[Any]) -> Callable[[Array], Array] | None:
-        """Return the kernel that takes the sums or means of floats by itself, if there is one."""
-        rule = self.rule(dtype)
-        return None if dilated(self.plan) or rule is None else native.folder(self.plan, rule)
+        self.spans = spans
 
     def rule(self, dtype: np.dtype[Any]) -> Mean | None:
         """Return the rule by which the core takes these sums or means of floats by itself, if there is one."""
-        if self.divisor is None:
-            return Mean.ONCE
-        return Mean.TOTAL if self._sums_only() else Mean.SPANNED if self.by_span and dtype.name not in HALVES else None
+        by = "span" if self.spans else self.divisor if np.ndim(self.divisor) == 0 else 0.0
+        return sum_rule(self.plan, by, dtype)
 
     def carry(self, v: Array) -> Array:
         if v.dtype.kind in integers.WHOLE:
             return self._whole(v)
         rule = self.rule(v.dtype)
-        if rule is not None and not (rule is Mean.SPANNED and dilated(self.plan)):
+        if rule is not None:
             return forth_by(self.plan, lambda plan, v: native.fold(plan, rule, v), v)
         wide = v.dtype.name in HALVES and np.any(np.asarray(self.divisor) != 1)
         total = forth_by(self.plan, _total, v.astype(np.float32) if wide else v)

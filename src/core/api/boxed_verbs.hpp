@@ -1,0 +1,347 @@
+// Pools that are verbs over changed cells: minima, maxima that mind NaN, sums and means that leave
+// out NaN, divide by another number, or add integers. Parts that need no change run the verb on the
+// array itself; the others run it box by box.
+#pragma once
+#include <algorithm>
+#include <cstring>
+
+#include "api/boxes.hpp"
+#include "api/tasks.hpp"
+
+namespace poolgrad {
+
+constexpr int64_t item_bytes(Dtype dtype) {
+  constexpr int64_t bytes[] = {2, 2, 4, 8, 1, 1, 2, 2, 4, 4, 8, 8};
+  return bytes[static_cast<int>(dtype)];
+}
+
+constexpr bool is_float(Dtype dtype) { return dtype <= Dtype::f64; }
+
+/// Count the cells of the largest window.
+inline int64_t largest_window(const Plan& plan) {
+  int64_t cells = 1;
+  for (int a = 0; a < plan.rank; ++a) cells *= std::max<int64_t>(plan.axis[a].widest, 1);
+  return cells;
+}
+
+/// The rule for NaN. propagate: a window with NaN gives NaN. ignore: only a window of NaN alone
+/// does. tf: NaN never replaces the start value.
+enum class NanRule : int { propagate, ignore, tf };
+
+// ---- maxima and minima
+
+/// The largest or least cell of each window, and its tap if `taps` is given: the first of equals.
+struct BestCall {
+  const Plan& plan;
+  Dtype dtype;
+  const char* x;
+  char* y;
+  char* taps;
+  bool least;
+  NanRule nan;
+
+  void run(Piece p) const {
+    if (least) return by_boxes(p);
+    if (!minds_nan()) return directly(p);
+    const NanScan scan(plan, verbs(), x, width());
+    scan.each(p, [&](Piece part) {
+      scan.clean(part) ? directly(part) : by_boxes(part);
+      return true;
+    });
+  }
+
+  Start start() const { return nan == NanRule::tf ? Start::lowest : Start::infinity; }
+
+ private:
+  const Verbs* verbs() const { return chosen_verbs(dtype); }
+  int64_t width() const { return item_bytes(dtype); }
+  int64_t tap_width() const { return !taps ? 0 : largest_window(plan) > 256 ? 4 : 1; }
+  bool minds_nan() const { return is_float(dtype) && nan != NanRule::tf; }
+
+  void directly(Piece p) const { call(plan, dtype, x, y, taps, p); }
+
+  void call(const Plan& over, Dtype type, const void* from, void* to, void* to_taps, Piece p) const {
+    Arrays a;
+    a.x = from;
+    a.out = to;
+    a.out_index = to_taps;
+    if (taps) chosen_verbs(type)->choose(over, a, p);
+    else chosen_verbs(type)->select(over, a, start(), p);
+  }
+
+  void by_boxes(Piece p) const {
+    const CellLoops& loops = *chosen_cells(dtype);
+    const int64_t nan_bytes = !minds_nan() ? 0 : taps ? width() : 1;
+    Box box(plan, p, {width() + nan_bytes, width() + (taps ? tap_width() : nan_bytes)});
+    box.each([&] {
+      BoxMemory cells(box.source_cells() * width()), best(box.dest_cells() * width()),
+          best_taps(box.dest_cells() * tap_width());
+      bool clean = true;
+      box.each_source_run([&](int64_t place, int64_t at, int64_t n) {
+        clean &= loops.copy(x + place * width(), cells.get() + at * width(), n, least);
+      });
+      if (clean || !minds_nan())
+        call(box.plan(), dtype, cells.get(), best.get(), best_taps.get(), box.piece());
+      else if (taps) choose_among_nan(box, loops, cells, best, best_taps);
+      else select_among_nan(box, loops, cells, best);
+      box.each_dest_run([&](int64_t place, int64_t at, int64_t n) {
+        loops.copy(best.get() + at * width(), y + place * width(), n, least);
+        if (taps)
+          std::memcpy(taps + place * tap_width(), best_taps.get() + at * tap_width(),
+                      static_cast<size_t>(n * tap_width()));
+      });
+    });
+  }
+
+  /// Find the maxima of numbers, then the windows that NaN decides: by the maxima of a mask.
+  void select_among_nan(const Box& box, const CellLoops& loops, const BoxMemory& cells,
+                        const BoxMemory& best) const {
+    call(box.plan(), dtype, cells.get(), best.get(), nullptr, box.piece());
+    BoxMemory mask(box.source_cells()), found(box.dest_cells());
+    loops.mark(cells.get(), mask.as<uint8_t>(), box.source_cells(),
+               nan == NanRule::propagate ? 0 : 2);
+    call(box.plan(), Dtype::u8, mask.get(), found.get(), nullptr, box.piece());
+    loops.put_nan(best.get(), found.as<uint8_t>(), box.dest_cells());
+  }
+
+  /// Choose among integer keys that order NaN, then read the cells at the taps.
+  void choose_among_nan(const Box& box, const CellLoops& loops, const BoxMemory& cells,
+                        const BoxMemory& best, const BoxMemory& best_taps) const {
+    const Dtype whole = width() == 2 ? Dtype::i16 : width() == 4 ? Dtype::i32 : Dtype::i64;
+    BoxMemory keys(box.source_cells() * width());
+    loops.rank(cells.get(), keys.get(), box.source_cells(), nan == NanRule::propagate);
+    call(box.plan(), whole, keys.get(), nullptr, best_taps.get(), box.piece());
+    Arrays a;
+    a.g = cells.get();
+    a.index = best_taps.get();
+    a.out = best.get();
+    verbs()->pick(box.plan(), a, box.piece());
+  }
+};
+
+// ---- sums and means
+
+/// The divisor of a sum: the cells of its window, those before an edge cut it, or a number.
+enum class Divisor : int { count, span, number };
+
+/// The sum of each window, divided. Integers are summed exactly: the caller checks that the sums
+/// have at most 51 bits, and that no divisor is 0.
+struct MeanCall {
+  const Plan& plan;
+  Dtype dtype, result;  ///< the same for floats
+  const char* x;
+  char* y;
+  Divisor by;
+  double number;
+  bool ignore_nan;
+  Rounding rounding;
+
+  /// Return false if the result dtype does not hold a result.
+  bool run(Piece p) const {
+    if (!is_float(dtype)) return integers(p);
+    if (!ignore_nan && folds_directly()) return directly(p), true;
+    const NanScan scan(plan, chosen_verbs(dtype), x, width());
+    scan.each(p, [&](Piece part) {
+      const bool changes = half() && !folds_directly();
+      !changes && (!ignore_nan || scan.clean(part)) ? directly(part) : floats(part);
+      return true;
+    });
+    return true;
+  }
+
+  /// Return the type of the sums.
+  Dtype sum_type() const {
+    if (is_float(dtype)) return half() && !sums_only() ? Dtype::f32 : dtype;
+    return wide() ? Dtype::f64 : Dtype::f32;
+  }
+
+ private:
+  int64_t width() const { return item_bytes(dtype); }
+  bool half() const { return dtype <= Dtype::bf16; }
+  bool sums_only() const { return by == Divisor::number && number == 1; }
+  bool folds_directly() const { return by == Divisor::count || sums_only(); }
+  /// True if float32 cannot hold every sum of integers; for half types, if sums are divided.
+  bool wide() const {
+    if (half()) return !sums_only();
+    return width() == 4 || largest_window(plan) > (int64_t{1} << 24) >> 8 * width();
+  }
+  /// True if a mean that is divided in the core differs from a sum that is divided afterwards.
+  bool rounds_in_core() const {
+    return by == Divisor::count && (half() || (dtype == Dtype::f32 && largest_window(plan) > kLongSum));
+  }
+
+  static void fold(Dtype type, const Plan& over, const void* from, void* to, Mean mean, Piece p) {
+    Arrays a;
+    a.x = from;
+    a.out = to;
+    chosen_verbs(type)->fold(over, a, mean, p);
+  }
+
+  /// Compute a part from the array itself.
+  void directly(Piece p) const {
+    fold(dtype, plan, x, y, by == Divisor::count ? Mean::once : Mean::total, p);
+    if (folds_directly()) return;
+    BoxRange range[kMaxRank];
+    for (int a = 0; a < plan.rank; ++a) range[a] = {0, plan.axis[a].m, 0, 0};
+    range[0] = {p.h0, p.h1, 0, 0};
+    each_divisor(range, p.i0, p.i1, [&](int64_t place, int64_t, int64_t n, double, double span) {
+      char* const to = y + place * width();
+      chosen_cells(dtype)->divide(to, to, n, by == Divisor::span ? span : number);
+    });
+  }
+
+  /// Call f(place in the result, place in the box, results, count, span) for runs of results that
+  /// share a divisor.
+  template <class F>
+  void each_divisor(const BoxRange* range, int64_t i0, int64_t i1, F&& f) const {
+    const int top = plan.rank - 1;
+    const Axis& last = plan.axis[top];
+    int64_t at[kMaxRank], box = 0;
+    for (int a = 0; a < top; ++a) at[a] = range[a].j0;
+    const auto length = [](const Axis& axis, int64_t j) { return static_cast<double>(axis.length(j)); };
+    const auto span = [&](const Axis& axis, int64_t j) {
+      return axis.span ? static_cast<double>(axis.span[j]) : length(axis, j);
+    };
+    for (int64_t i = i0; i < i1; ++i)
+      for (;;) {
+        double rows = 1, all_rows = 1;
+        int64_t place = i;
+        for (int a = 0; a < top; ++a) {
+          rows *= length(plan.axis[a], at[a]);
+          all_rows *= span(plan.axis[a], at[a]);
+          place = place * plan.axis[a].m + at[a];
+        }
+        checkpoint(step_budget(), range[top].j1 - range[top].j0);
+        for (int64_t j = range[top].j0, end; j < range[top].j1; j = end) {
+          end = end_of_equal(last, j, range[top].j1);
+          const int64_t n = (end - j) * plan.inner;
+          f((place * last.m + j) * plan.inner, box, n, rows * length(last, j),
+            all_rows * span(last, j));
+          box += n;
+        }
+        int a = top - 1;
+        while (a >= 0 && ++at[a] == range[a].j1) at[a] = range[a].j0, --a;
+        if (a < 0) break;
+      }
+  }
+  /// Return the end of the run of windows with the length and span of window j.
+  int64_t end_of_equal(const Axis& axis, int64_t j, int64_t j1) const {
+    if (by == Divisor::number) return j1;
+    const int64_t first = j;
+    if (axis.period == 1 && axis.lo <= j && j < axis.hi) j = std::min(axis.hi, j1) - 1;
+    while (++j < j1 && axis.length(j) == axis.length(first) &&
+           (!axis.span || axis.span[j] == axis.span[first])) {
+    }
+    return std::min(j, j1);
+  }
+
+  bool integers(Piece p) const {
+    const CellLoops &loops = *chosen_cells(dtype), &ends = *chosen_cells(result);
+    const int64_t sum = item_bytes(sum_type());
+    Box box(plan, p, {sum, sum});
+    bool fits = true;
+    box.each([&] {
+      BoxMemory terms(box.source_cells() * sum), sums(box.dest_cells() * sum);
+      box.each_source_run([&](int64_t place, int64_t at, int64_t n) {
+        loops.terms(x + place * width(), terms.get() + at * sum, n, wide(), nullptr, false);
+      });
+      fold(sum_type(), box.plan(), terms.get(), sums.get(), Mean::total, box.piece());
+      each_divisor(box.range, box.i0, box.i1,
+                   [&](int64_t place, int64_t at, int64_t n, double count, double span) {
+                     fits &= ends.settle(sums.get() + at * sum, wide(),
+                                         y + place * item_bytes(result), n,
+                                         divisor(count, span), rounding);
+                   });
+    });
+    return fits;
+  }
+
+  double divisor(double count, double span) const {
+    return by == Divisor::count ? count : by == Divisor::span ? span : number;
+  }
+
+  void floats(Piece p) const {
+    const CellLoops& loops = *chosen_cells(dtype);
+    const Dtype type = sum_type();
+    const int64_t sum = item_bytes(type);
+    const bool bytes = largest_window(plan) <= 255;
+    const int64_t mark = !ignore_nan ? 0 : bytes ? 1 : 8;
+    Box box(plan, p, {sum + mark, sum + mark + width()});
+    box.each([&] {
+      BoxMemory terms(box.source_cells() * sum), mask(box.source_cells() * mark),
+          sums(box.dest_cells() * sum), means(box.dest_cells() * width());
+      bool clean = true;
+      box.each_source_run([&](int64_t place, int64_t at, int64_t n) {
+        clean &= loops.terms(x + place * width(), terms.get() + at * sum, n, wide(),
+                             mark ? mask.get() + at * mark : nullptr, bytes);
+      });
+      clean |= !ignore_nan;
+      if (rounds_in_core() && clean) {
+        mean_of_terms(box, loops, terms, means);
+        box.each_dest_run([&](int64_t place, int64_t at, int64_t n) {
+          std::memcpy(y + place * width(), means.get() + at * width(),
+                      static_cast<size_t>(n * width()));
+        });
+        return;
+      }
+      fold(type, box.plan(), terms.get(), sums.get(), Mean::total, box.piece());
+      if (sums_only()) {
+        box.each_dest_run([&](int64_t place, int64_t at, int64_t n) {
+          std::memcpy(y + place * width(), sums.get() + at * sum, static_cast<size_t>(n * width()));
+        });
+      } else if (clean || by == Divisor::number) {
+        each_divisor(box.range, box.i0, box.i1,
+                     [&](int64_t place, int64_t at, int64_t n, double count, double span) {
+                       loops.divide(sums.get() + at * sum, y + place * width(), n,
+                                    divisor(count, span));
+                     });
+      } else {
+        divide_by_counts(box, loops, {terms, mask, sums, means}, bytes, sum);
+      }
+    });
+  }
+
+  struct Buffers {
+    const BoxMemory &terms, &mask, &sums, &means;
+  };
+
+  /// Divide the sums of a box by the numbers that each window has.
+  void divide_by_counts(const Box& box, const CellLoops& loops, const Buffers& b, bool bytes,
+                        int64_t sum) const {
+    const int64_t mark = bytes ? 1 : 8;
+    BoxMemory counts(box.dest_cells() * mark);
+    fold(bytes ? Dtype::u8 : Dtype::f64, box.plan(), b.mask.get(), counts.get(), Mean::total,
+         box.piece());
+    bool complete = false;
+    if (rounds_in_core())
+      each_divisor(box.range, box.i0, box.i1,
+                   [&](int64_t, int64_t at, int64_t n, double count, double) {
+                     complete = complete ||
+                                (bytes ? std::memchr(counts.get() + at, static_cast<int>(count),
+                                                     static_cast<size_t>(n)) != nullptr
+                                       : std::count(counts.as<double>() + at,
+                                                    counts.as<double>() + at + n, count) > 0);
+                   });
+    if (complete) mean_of_terms(box, loops, b.terms, b.means);
+    each_divisor(box.range, box.i0, box.i1,
+                 [&](int64_t place, int64_t at, int64_t n, double count, double span) {
+                   loops.divide_each(
+                       b.sums.get() + at * sum, y + place * width(), n,
+                       {counts.get() + at * mark, bytes, by == Divisor::span ? span - count : 0,
+                        count, complete ? b.means.get() + at * width() : nullptr});
+                 });
+  }
+
+  /// Set means = the means of windows, rounded once; NaN counts as 0.
+  void mean_of_terms(const Box& box, const CellLoops& loops, const BoxMemory& terms,
+                     const BoxMemory& means) const {
+    if (!half()) return fold(dtype, box.plan(), terms.get(), means.get(), Mean::once, box.piece());
+    BoxMemory cells(box.source_cells() * width()), mask(box.source_cells());
+    box.each_source_run([&](int64_t place, int64_t at, int64_t n) {
+      loops.terms(x + place * width(), cells.get() + at * width(), n, false, mask.get() + at, true);
+    });
+    fold(dtype, box.plan(), cells.get(), means.get(), Mean::once, box.piece());
+  }
+};
+
+}  // namespace poolgrad

@@ -1,0 +1,327 @@
+// The loops over cells of one instruction set. Each instruction set compiles this file into its own
+// namespace.
+#include "verbs/cells.hpp"
+
+#include "runtime/threads.hpp"
+#include "simd/ops.hpp"
+
+namespace poolgrad {
+namespace PG_ISA {
+
+template <class T>
+using Bits = typename UintOf<sizeof(T)>::type;
+template <class T>
+using Signed = std::make_signed_t<Bits<T>>;
+
+/// The bits of a cell without its sign.
+template <class T>
+constexpr Signed<T> kMagnitude = std::numeric_limits<Signed<T>>::max();
+
+/// Lanes of a vector of T as it is in memory.
+template <class T>
+constexpr int kPacked = kBytes / static_cast<int>(sizeof(T));
+
+template <int L, class T>
+PG_INLINE Vec<T, L> read(const void* from, int64_t c) {
+  Vec<T, L> v;
+  std::memcpy(&v, static_cast<const T*>(from) + c, sizeof v);
+  return v;
+}
+template <int L, class T>
+PG_INLINE void write(void* to, int64_t c, Vec<T, L> v) {
+  std::memcpy(static_cast<T*>(to) + c, &v, sizeof v);
+}
+
+/// Call f(Lane<L>, c) for vectors of L lanes, then for single lanes.
+template <int L, class F>
+PG_INLINE void each_vector(int64_t n, F&& f) {
+  int64_t c = 0;
+  for (; c + L <= n; c += L) f(Lane<L>{}, c);
+  for (; c < n; ++c) f(Lane<1>{}, c);
+}
+
+/// Return true if a lane of a mask is set.
+template <class M, int L>
+PG_INLINE bool some(Vec<M, L> mask) {
+  M found = 0;
+  for (int k = 0; k < L; ++k) found = static_cast<M>(found | mask[k]);
+  return found != 0;
+}
+
+/// The bits of infinity, as a signed integer: those of NaN without its sign are larger.
+template <class T>
+constexpr Signed<T> kInfinity = static_cast<Signed<T>>(infinity_bits<T>());
+
+/// Return lanes that are -1 where a cell, given by its bits, is NaN.
+template <class T, int L>
+PG_INLINE Vec<Signed<T>, L> is_nan(Vec<Signed<T>, L> bits) {
+  return (bits & all<Signed<T>, L>(kMagnitude<T>)) > all<Signed<T>, L>(kInfinity<T>);
+}
+
+/// Copy floats, perhaps with the other sign.
+template <class T>
+bool copy_floats(const void* x, void* to, int64_t n, bool flip) {
+  using I = Signed<T>;
+  constexpr int L = kPacked<T>, N = 4;
+  const I sign = flip ? std::numeric_limits<I>::min() : I{0};
+  Vec<I, L> most[N] = {};
+  const auto step = [&](int64_t c, int i) PG_LAMBDA {
+    const Vec<I, L> v = read<L, I>(x, c), magnitude = v & all<I, L>(kMagnitude<T>);
+    write<L, I>(to, c, v ^ all<I, L>(sign));
+    most[i] = magnitude > most[i] ? magnitude : most[i];
+  };
+  int64_t c = 0;
+  for (; c + N * L <= n; c += N * L)
+#pragma GCC unroll 4
+    for (int i = 0; i < N; ++i) step(c + i * L, i);
+  for (; c + L <= n; c += L) step(c, 0);
+  bool nan = false;
+  for (; c < n; ++c) {
+    const I v = static_cast<const I*>(x)[c];
+    static_cast<I*>(to)[c] = static_cast<I>(v ^ sign);
+    nan |= static_cast<I>(v & kMagnitude<T>) > kInfinity<T>;
+  }
+  for (const Vec<I, L>& v : most) nan |= some<I, L>(v > all<I, L>(kInfinity<T>));
+  return !nan;
+}
+
+/// Copy bytes, perhaps inverted.
+inline void copy_bytes(const void* x, void* to, int64_t n, bool flip) {
+  const uint8_t change = flip ? 0xff : 0;
+  each_vector<kBytes>(n, [&](auto lane, int64_t c) PG_LAMBDA {
+    constexpr int L = decltype(lane)::count;
+    write<L, uint8_t>(to, c, read<L, uint8_t>(x, c) ^ all<uint8_t, L>(change));
+  });
+}
+
+template <class T>
+bool copy_cells(const void* x, void* to, int64_t n, bool flip) {
+  if constexpr (is_real<T>) return copy_floats<T>(x, to, n, flip);
+  else return copy_bytes(x, to, n * static_cast<int64_t>(sizeof(T)), flip), true;
+}
+
+template <class T>
+void mark_nan(const void* x, uint8_t* mask, int64_t n, uint8_t number) {
+  using I = Signed<T>;
+  each_vector<kPacked<T>>(n, [&](auto lane, int64_t c) PG_LAMBDA {
+    constexpr int L = decltype(lane)::count;
+    const Vec<I, L> nan = is_nan<T, L>(read<L, I>(x, c));
+    const Vec<uint8_t, L> bytes = convert<uint8_t, L, Bits<T>>(bitcast<Vec<Bits<T>, L>>(nan));
+    write<L, uint8_t>(mask, c,
+                      (bytes & all<uint8_t, L>(1)) | (~bytes & all<uint8_t, L>(number)));
+  });
+}
+
+template <class T>
+void put_nan(void* y, const uint8_t* mask, int64_t n) {
+  using U = Bits<T>;
+  constexpr U nan = static_cast<U>(infinity_bits<T>() | infinity_bits<T>() >> 1);  // np.nan: the quiet bit is set
+  each_vector<kPacked<T>>(n, [&](auto lane, int64_t c) PG_LAMBDA {
+    constexpr int L = decltype(lane)::count;
+    const Vec<U, L> here = convert<U, L, uint8_t>(read<L, uint8_t>(mask, c));
+    write<L, U>(y, c, here == all<U, L>(1) ? all<U, L>(nan) : read<L, U>(y, c));
+  });
+}
+
+template <class T>
+void rank_cells(const void* x, void* keys, int64_t n, bool nan_wins) {
+  using I = Signed<T>;
+  const I other = nan_wins ? kMagnitude<T> : std::numeric_limits<I>::min();
+  each_vector<kPacked<T>>(n, [&](auto lane, int64_t c) PG_LAMBDA {
+    constexpr int L = decltype(lane)::count;
+    const Vec<I, L> v = read<L, I>(x, c), magnitude = v & all<I, L>(kMagnitude<T>), zero{};
+    const Vec<I, L> order = v < zero ? zero - magnitude : v;
+    write<L, I>(keys, c, magnitude > all<I, L>(kInfinity<T>) ? all<I, L>(other) : order);
+  });
+}
+
+// ---- sums
+
+/// Convert integers of at most 32 bits to float32 or float64, exactly if the type holds them.
+template <class S, int L, class T>
+PG_INLINE Vec<S, L> as_float(Vec<T, L> v) {
+  if constexpr (std::is_same_v<T, uint32_t>) {  // no instruction before AVX-512 converts these
+    const Vec<int32_t, L> low = bitcast<Vec<int32_t, L>>(v ^ all<uint32_t, L>(0x80000000u));
+    return convert<S, L, int32_t>(low) + all<S, L>(S(0x1p31));
+  } else {
+    return convert<S, L, int32_t>(convert<int32_t, L, T>(v));
+  }
+}
+
+template <class S, class T>
+void integer_terms(const void* x, void* to, int64_t n) {
+  each_vector<kPacked<S>>(n, [&](auto lane, int64_t c) PG_LAMBDA {
+    constexpr int L = decltype(lane)::count;
+    write<L, S>(to, c, as_float<S, L, T>(read<L, T>(x, c)));
+  });
+}
+
+/// Copy floats of type T as S; with a mask, NaN becomes 0.
+template <class S, class T, class Mark>
+bool float_terms(const void* x, void* to, int64_t n, Mark&& mark) {
+  constexpr int V = kLanes<T>;
+  using I = Signed<Wide<T>>;
+  Vec<I, V> found{};
+  bool nan = false;
+  each_vector<V>(n, [&](auto lane, int64_t c) PG_LAMBDA {
+    constexpr int L = decltype(lane)::count;
+    const Vec<Wide<T>, L> v = load<L>(static_cast<const T*>(x) + c);
+    const Vec<I, L> number = v == v;
+    const bool zero = mark(lane, c, number);
+    store<L>(static_cast<S*>(to) + c, zero ? (number ? v : Vec<Wide<T>, L>{}) : v);
+    if constexpr (L == V) found |= ~number;
+    else nan |= number[0] == 0;
+  });
+  return !nan && !some<I, V>(found);
+}
+
+template <class T>
+bool terms(const void* x, void* to, int64_t n, bool wide, void* mask, bool bytes) {
+  if constexpr (!is_real<T>) {
+    if constexpr (sizeof(T) < 4)
+      if (!wide) return integer_terms<float, T>(x, to, n), true;
+    if constexpr (sizeof(T) <= 4) integer_terms<double, T>(x, to, n);
+    return true;
+  } else {
+    using W = Wide<T>;
+    using U = Bits<W>;
+    const auto run = [&](auto mark) {
+      if constexpr (is_half<T>)
+        if (!wide) return float_terms<T, T>(x, to, n, mark);
+      return float_terms<W, T>(x, to, n, mark);
+    };
+    if (!mask) return run([](auto, int64_t, auto) PG_LAMBDA { return false; });
+    if (bytes)
+      return run([mask](auto lane, int64_t c, auto number) PG_LAMBDA {
+        constexpr int L = decltype(lane)::count;
+        write<L, uint8_t>(mask, c,
+                          convert<uint8_t, L, U>(bitcast<Vec<U, L>>(number)) & all<uint8_t, L>(1));
+        return true;
+      });
+    return run([mask](auto lane, int64_t c, auto number) PG_LAMBDA {
+      constexpr int L = decltype(lane)::count;
+      const Vec<W, L> one = number ? all<W, L>(1) : Vec<W, L>{};
+      write<L, double>(mask, c, convert<double, L, W>(one));
+      return true;
+    });
+  }
+}
+
+/// Return true if 1 / by is exact, so that a product has the bits of the quotient.
+inline bool has_exact_reciprocal(double by) {
+  const uint64_t bits = std::bit_cast<uint64_t>(by), exponent = bits >> 52 & 0x7ff;
+  return (bits & 0xfffffffffffffu) == 0 && exponent > 1023 - 100 && exponent < 1023 + 100;
+}
+
+template <class T>
+void divide(const void* sums, void* y, int64_t n, double number) {
+  using W = Wide<T>;
+  const W by = static_cast<W>(number), over = 1 / by;
+  const bool exact = has_exact_reciprocal(by);
+  each_vector<kLanes<T>>(n, [&](auto lane, int64_t c) PG_LAMBDA {
+    constexpr int L = decltype(lane)::count;
+    const Vec<W, L> sum = read<L, W>(sums, c);
+    store<L>(static_cast<T*>(y) + c, exact ? sum * over : sum / by);
+  });
+}
+
+template <class T>
+void divide_each(const void* sums, void* y, int64_t n, const Counts& by) {
+  using W = Wide<T>;
+  using I = Signed<W>;
+  each_vector<kLanes<T>>(n, [&](auto lane, int64_t c) PG_LAMBDA {
+    constexpr int L = decltype(lane)::count;
+    const Vec<double, L> count =
+        by.bytes ? as_float<double, L, uint8_t>(read<L, uint8_t>(by.counts, c))
+                 : read<L, double>(by.counts, c);
+    const Vec<W, L> divisor = convert<W, L, double>(count + by.extra),
+                    mean = read<L, W>(sums, c) / divisor;
+    if (!by.complete_mean) return store<L>(static_cast<T*>(y) + c, mean);
+    const Vec<I, L> complete = convert<I, L, int64_t>(count == all<double, L>(by.all));
+    store<L>(static_cast<T*>(y) + c,
+             complete ? load<L>(static_cast<const T*>(by.complete_mean) + c) : mean);
+  });
+}
+
+/// Round numbers of at most 2^51 to integers.
+template <int L>
+PG_INLINE Vec<double, L> rounded_to_integer(Vec<double, L> v, Rounding rounding) {
+  const Vec<double, L> big = all<double, L>(0x1.8p52), one = all<double, L>(1), zero{};
+  const Vec<double, L> near = (v + big) - big;
+  const Vec<double, L> below = near - (near > v ? one : zero), above = near + (near < v ? one : zero);
+  switch (rounding) {
+    case Rounding::floor: return below;
+    case Rounding::ceil: return above;
+    case Rounding::toward_zero: return v < zero ? above : below;
+    default: return near;
+  }
+}
+
+template <class T, class S>
+bool settle_sums(const void* sums, void* y, int64_t n, double by, Rounding rounding) {
+  constexpr int V = kPacked<double>;
+  const double over = 1 / by;
+  const bool exact = has_exact_reciprocal(by);
+  [[maybe_unused]] Vec<int64_t, V> outside{};
+  [[maybe_unused]] bool wrong = false;
+  each_vector<V>(n, [&](auto lane, int64_t c) PG_LAMBDA {
+    constexpr int L = decltype(lane)::count;
+    const Vec<double, L> sum = convert<double, L, S>(read<L, S>(sums, c)),
+                         mean = exact ? sum * over : sum / by;
+    if constexpr (is_real<T>) {
+      write<L, T>(y, c, convert<T, L, double>(mean));
+    } else {
+      constexpr double lowest = static_cast<double>(std::numeric_limits<T>::lowest()),
+                       top = static_cast<double>(std::numeric_limits<T>::max());
+      const Vec<double, L> whole = rounded_to_integer<L>(mean, rounding);
+      const Vec<int64_t, L> bad = (whole < lowest) | (whole > top);
+      if constexpr (L == V) outside |= bad;
+      else wrong |= bad[0] != 0;
+      const Vec<double, L> safe = bad ? Vec<double, L>{} : whole;
+      using Step = std::conditional_t<(sizeof(T) < 4 || std::is_same_v<T, int32_t>), int32_t,
+                                      int64_t>;
+      const Vec<Step, L> cell = convert<Step, L, double>(safe);
+      write<L, T>(y, c, __builtin_convertvector(cell, Vec<T, L>));
+    }
+  });
+  if constexpr (is_real<T>) return true;
+  else return !wrong && !some<int64_t, V>(outside);
+}
+
+template <class T>
+bool settle(const void* sums, bool wide, void* y, int64_t n, double by, Rounding rounding) {
+  return wide ? settle_sums<T, double>(sums, y, n, by, rounding)
+              : settle_sums<T, float>(sums, y, n, by, rounding);
+}
+
+template <class T>
+CellLoops loops() {
+  CellLoops l{};
+  l.copy = copy_cells<T>;
+  if constexpr (is_real<T> || sizeof(T) < 8) l.terms = terms<T>;
+  if constexpr (!is_half<T>) l.settle = settle<T>;
+  if constexpr (is_real<T>) {
+    l.mark = mark_nan<T>;
+    l.put_nan = put_nan<T>;
+    l.rank = rank_cells<T>;
+    l.divide = divide<T>;
+    l.divide_each = divide_each<T>;
+  }
+  return l;
+}
+
+const CellLoops* cell_table(Dtype dtype) {
+  static const CellLoops all[] = {loops<f16>(),      loops<bf16>(),     loops<float>(),
+                                  loops<double>(),   loops<int8_t>(),   loops<uint8_t>(),
+                                  loops<int16_t>(),  loops<uint16_t>(), loops<int32_t>(),
+                                  loops<uint32_t>(), loops<int64_t>(),  loops<uint64_t>()};
+  return &all[static_cast<int>(dtype)];
+}
+
+}  // namespace PG_ISA
+
+#define PG_JOIN2(a, b) a##b
+#define PG_JOIN(a, b) PG_JOIN2(a, b)
+const CellLoops* PG_JOIN(cells_, PG_ISA)(Dtype dtype) { return PG_ISA::cell_table(dtype); }
+
+}  // namespace poolgrad

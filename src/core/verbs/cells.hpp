@@ -1,0 +1,59 @@
+// Loops over cells, one table of functions per element type: what api/boxes.hpp does to the cells of
+// a box before a verb reads them, and to its results. A null entry means that the type lacks the
+// loop.
+#pragma once
+#include "plan/dtype.hpp"
+
+namespace poolgrad {
+
+/// The way in which an integer result is rounded.
+enum class Rounding : int { nearest, floor, ceil, toward_zero };
+
+/// The number of cells of each window that take part, and how a sum is divided by it.
+struct Counts {
+  const void* counts;        ///< bytes, or float64
+  bool bytes;                ///< one byte each
+  double extra;              ///< add this to each
+  double all;                ///< the cells of the window
+  const void* complete_mean;  ///< the results of windows that count all their cells, or null
+};
+
+/// The cells are of type T. Sums are of type S: T for floats; float32 for integers and, if `wide`,
+/// for half types; float64 for integers if `wide`.
+struct CellLoops {
+  /// Copy n cells; with `flip`, -x of floats and ~x of integers. Return true if none is NaN.
+  bool (*copy)(const void* x, void* to, int64_t n, bool flip);
+
+  // ---- floats
+
+  /// Set mask to 1 where x is NaN, else to `number`.
+  void (*mark)(const void* x, uint8_t* mask, int64_t n, uint8_t number);
+  /// Set y to NaN where the mask is 1.
+  void (*put_nan)(void* y, const uint8_t* mask, int64_t n);
+  /// Set keys, integers as wide as T, in the order of x: both zeros are equal, NaN is the largest
+  /// (`nan_wins`) or the least.
+  void (*rank)(const void* x, void* keys, int64_t n, bool nan_wins);
+
+  // ---- sums
+
+  /// Copy cells as terms of a sum. With `mask` (floats), NaN becomes 0, and the mask is 1 for
+  /// numbers: bytes, or float64. Return true if none is NaN.
+  bool (*terms)(const void* x, void* to, int64_t n, bool wide, void* mask, bool bytes);
+  /// Set y = sum / by, in S (not `wide`, but float32 for half types), rounded to T. Floats.
+  void (*divide)(const void* sums, void* y, int64_t n, double by);
+  /// Do the same with a divisor for each. Floats.
+  void (*divide_each)(const void* sums, void* y, int64_t n, const Counts& by);
+  /// Set y = sum / by, divided in float64 and rounded once to T; sums are float64 if `wide`, else
+  /// float32. Return false if T does not hold a result. Null for half types.
+  bool (*settle)(const void* sums, bool wide, void* y, int64_t n, double by, Rounding);
+};
+
+using CellTable = const CellLoops* (*)(Dtype);
+
+const CellLoops* cells_baseline(Dtype);
+#if defined(PG_X86)
+const CellLoops* cells_v3(Dtype);
+const CellLoops* cells_v4(Dtype);
+#endif
+
+}  // namespace poolgrad
