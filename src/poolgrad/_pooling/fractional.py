@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from .._common.arrays import Array
 from .._common.errors import ArgumentErrors, short_repr
 from .._common.integers import WHOLE
+from .._kernels import native
+from .._ops.semantics import Mean
 from .._windows.axis import Axis
 from .._windows.fractional import draw as draw_axes
 from .._windows.plan import Plan
 from .maxima import Best, Options, best_of
 from .means import Division, folded
-from .operators import WindowSum
 from .repeated import known, remember
 from .selection import value_finder
 from .sources import accept
@@ -686,7 +687,7 @@ def fractional_avg_pool(
 
     def kernel(plan: Plan, source: np.dtype[Any]) -> Callable[[Array], Any] | None:
         floats = dtype is None and source.kind not in WHOLE and nan != "ignore"
-        return WindowSum(plan, None, range(len(plan.source))).native_sum() if floats else None
+        return native.folder(plan, Mean.ONCE) if floats else None
 
     pooled: Result | tuple[Result, tuple[Axis, ...]] = _pool_drawn(
         "fractional_avg_pool", x, seed, args, out, pool, kernel

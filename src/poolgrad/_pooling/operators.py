@@ -453,7 +453,7 @@ def exact_sums(problems: ArgumentErrors, name: str, plan: Plan, v: Array) -> int
     return integers.exact_sums(problems, name, lambda cells: forth_by(plan, _total, cells), v, widest(plan))
 
 
-def sum_rule(plan: Plan, by: Any, dtype: np.dtype[Any]) -> Mean | None:
+def sum_rule(plan: Plan, by: ArrayLike | None, dtype: np.dtype[Any]) -> Mean | None:
     """Return the rule by which the core divides sums of floats as it adds them up, if it has one.
 
     `by`: None for the cells of the window, "span" for those before an edge cut it, or a number.
@@ -490,8 +490,9 @@ class WindowSum(Ordered):
 
     def rule(self, dtype: np.dtype[Any]) -> Mean | None:
         """Return the rule by which the core takes these sums or means of floats by itself, if there is one."""
-        by = "span" if self.spans else self.divisor if np.ndim(self.divisor) == 0 else 0.0
-        return sum_rule(self.plan, by, dtype)
+        if isinstance(self.divisor, np.ndarray) and not self.spans:
+            return None
+        return sum_rule(self.plan, "span" if self.spans else self.divisor, dtype)
 
     def carry(self, v: Array) -> Array:
         if v.dtype.kind in integers.WHOLE:
