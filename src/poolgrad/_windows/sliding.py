@@ -7,6 +7,8 @@ import numpy.typing as npt
 
 from .axis import Axis, IntArray, frozen_integers, table
 from .plan_cache import cache_plan
+from .regular import EmptyWindow as EmptyWindow
+from .regular import Regular
 
 
 @cache_plan(1024)
@@ -202,30 +204,17 @@ def slide(n: int, k: int, s: int, d: int, pads: tuple[int, int], ceil_mode: bool
     >>> slide(5, 3, 2, 1, (1, 1), False).pairs(), slide(6, 2, 2, 2, (0, 0), False).pairs()
     ([(0, 2), (1, 4), (3, 5)], [(0, 3), (2, 5)])
     """
-    before, after = pads
-    d, m = 1 if k == 1 else d, how_many(n, k, s, d, pads, ceil_mode)
-    long = d * (k - 1) + 1
-
-    def first(a: int, b: int) -> IntArray:
-        return np.arange(a, b) * s - before
-
-    def inside(a: int, b: int) -> IntArray:
-        return np.where(first(a, b) < 0, first(a, b) % d, first(a, b))
-
-    start, stop = table(m, inside), table(m, lambda a, b: np.minimum(first(a, b) + long, n))
-    empty = np.flatnonzero(start >= stop)
-    if len(empty):
-        raise EmptyWindow(int(empty[0]))
-    span = table(m, lambda a, b: -(-np.minimum(long, n + after - first(a, b)) // d))
-    return Axis(n, start, stop, span, d)
+    return regular(n, k, s, d, pads, ceil_mode).axis()
 
 
-class EmptyWindow(ValueError):
-    """A window, by its number, that has no cell of the array."""
+def regular(n: int, k: int, s: int, d: int, pads: tuple[int, int], ceil_mode: bool) -> Regular:
+    """Return the windows of `slide` as a formula.
 
-    def __init__(self, window: int) -> None:
-        super().__init__(f"window {window} has no cell")
-        self.window = window
+    >>> len(regular(10**12, 3, 2, 1, (0, 0), True))
+    500000000000
+    """
+    m = how_many(n, k, s, d, pads, ceil_mode)
+    return Regular(n, k, s, 1 if k == 1 else d, *pads, m)
 
 
 def same_pads(n: int, k: int, s: int, d: int, lower: bool) -> tuple[int, int]:
