@@ -2,6 +2,7 @@
 
 import pickle
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -90,17 +91,17 @@ def test_windows_of_tensorflow_are_windows_too(n, k, s, pad, data):
         assert used(made.cut(i, i + 1)[1], 0, 0) == used(axis.cut(i, i + 1)[1], 0, 0)
 
 
-@given(st.integers(1, 40), st.integers(1, 6), st.integers(1, 6), st.integers(1, 4), st.integers(0, 30), st.integers(0, 30))
+@given(
+    st.integers(1, 40), st.integers(1, 6), st.integers(1, 6), st.integers(1, 4), st.integers(0, 30), st.integers(0, 30)
+)
 def test_a_window_without_a_cell_is_refused_by_its_number(n, k, s, d, before, after):
     assume(n >= d)
     made = regular(n, k, s, d, (before, after), False)
-    try:
-        made.axis()
-    except EmptyWindow as want:
-        with pytest.raises(EmptyWindow) as error:
-            made.check()
-        assert error.value.window == want.window
-    else:
+    empty = np.flatnonzero(made.start(0, len(made)) >= made.stop(0, len(made)))
+    if not len(empty):
+        made.check()
+        return
+    with pytest.raises(EmptyWindow, match=f"window {empty[0]} has no cell"):
         made.check()
 
 

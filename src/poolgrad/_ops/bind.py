@@ -52,7 +52,7 @@ Made = tuple[
 
 def bind(op: Op, arrays: Mapping[str, Array], attrs: Mapping[str, Any], problems: ArgumentErrors) -> BoundCall:
     """Check everything that does not depend on the arrays' elements, and make the plan."""
-    return _Binder(op, arrays, attrs, problems).call()
+    return Binder(op, arrays, attrs, problems).call()
 
 
 def arrays_of(
@@ -95,7 +95,9 @@ def _kept_seeds(*kind: object) -> tuple[int, int]:
     return _fresh_seeds()
 
 
-class _Binder:
+class Binder:
+    """The checks of one call, and the call that they lead to."""
+
     def __init__(self, op: Op, arrays: Mapping[str, Array], attrs: Mapping[str, Any], problems: ArgumentErrors) -> None:
         self.op, self.arrays, self.problems = op, arrays, problems
         self.attrs, self.params = attrs, {p.name: p for p in op.params}
@@ -105,19 +107,20 @@ class _Binder:
     # ---- the straight line
 
     def call(self) -> BoundCall:
+        """Check all arguments, and make the call."""
         self._dtypes()
         self._ranges()
-        source = self._source_shape()
+        source = self.source_shape()
         made = self._sequences(source) if self.op.rule.windows is WindowRule.EDGES else self._sizes(source)
         self.problems.raise_if_any()
         assert source is not None and made is not None, "a problem was found but not noted"  # noqa: PT018
         dest, make = made
         self._match(source, dest)
         self.problems.raise_if_any()
-        self._afford(source, dest)
+        self.afford(source, dest)
         return make()
 
-    def _finish(
+    def finish(
         self, source: Shape, dest: Shape, pooled: dict[int, Axis], start: Start, drawn: tuple[Array, ...] = ()
     ) -> BoundCall:
         """Return the call over these axes; without any, the result is empty or zero."""
@@ -165,7 +168,7 @@ class _Binder:
             elif array.ndim:
                 self.problems.add(name, f"shape {list(array.shape)}", "a scalar, shape []")
 
-    def _source_shape(self) -> Shape | None:
+    def source_shape(self) -> Shape | None:
         """Return the shape of the pooled array, from an array of that shape or from the vector that spells it."""
         for name, array in self._of(Kind.SOURCE, Kind.DEST, Kind.INDEX):
             if array.ndim != self.rank:
@@ -198,7 +201,8 @@ class _Binder:
                     why = f"the shape of the {side} for {self.source_name} {list(source)}"
                     self.problems.add(name, f"shape {list(array.shape)}", f"{list(wanted)}, {why}", shape=wanted)
 
-    def _afford(self, source: Shape, dest: Shape) -> None:
+    def afford(self, source: Shape, dest: Shape) -> None:
+        """Refuse a result that memory cannot hold."""
         verb = self.op.rule.verb
         shape = dest if verb in FORWARD else source
         cell = self._of(Kind.SOURCE, Kind.DEST)[0][1].dtype.itemsize + (8 if verb is Kernel.ARGMAX else 0)
@@ -257,12 +261,16 @@ class _Binder:
 
         def make() -> BoundCall:
             if math.prod(dest) == 0 or (math.prod(source) == 0 and self.op.rule.verb is not Kernel.SELECT):
-                return self._finish(source, dest, {}, start)
-            maker = sliding.reach if self.op.rule.windows is WindowRule.REACH else sliding.sliding_axis
-            axes = {d: maker(source[d], ksize[d], strides[d], pad[d], dest[d]) for d in pooled}
-            return self._finish(source, dest, axes, start)
+                return self.finish(source, dest, {}, start)
+            axes = {d: self.axis(source[d], ksize[d], strides[d], pad[d], dest[d]) for d in pooled}
+            return self.finish(source, dest, axes, start)
 
         return dest, make
+
+    def axis(self, n: int, k: int, s: int, pad: int, m: int) -> Any:
+        """Make the windows along one dimension."""
+        maker = sliding.reach if self.op.rule.windows is WindowRule.REACH else sliding.sliding_axis
+        return maker(n, k, s, pad, m)
 
     def _length(self, n: int, k: int, s: int, padding: str, pads: Shape) -> tuple[int, int]:
         """Return the number of windows along an axis, and the cells of padding before it."""
@@ -359,7 +367,7 @@ class _Binder:
 
     def _drawn(self, source: Shape, dest: Shape, given: list[Array], overlapping: bool) -> BoundCall:
         pooled = {1 + d: sliding.edges(source[1 + d], s, overlapping) for d, s in enumerate(given)}
-        return self._finish(source, dest, pooled, self.op.rule.start, tuple(given))
+        return self.finish(source, dest, pooled, self.op.rule.start, tuple(given))
 
     def _ratios(self, source: Shape | None, overlapping: bool) -> Made | None:
         pseudo, fixed, seed, seed2 = map(self._value, ("pseudo_random", "deterministic", "seed", "seed2"))

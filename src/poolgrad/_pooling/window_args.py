@@ -13,7 +13,8 @@ from .._common.arrays import afford
 from .._common.errors import ArgumentErrors, short_repr
 from .._windows.axis import Axis
 from .._windows.plan import Plan, TooManyAxes
-from .._windows.sliding import EmptyWindow, how_many, same_pads, slide
+from .._windows.regular import Regular
+from .._windows.sliding import EmptyWindow, how_many, regular, same_pads, slide
 from .types import Int, Ints, Padding, Stride, Windows
 
 _STRINGS = ("valid", "same", "same_lower")
@@ -178,8 +179,21 @@ class WindowArgs(NamedTuple):
     ceil_mode: bool | None = False
 
 
-def resolve(problems: ArgumentErrors, shape: Sequence[int], words: WindowArgs) -> PooledAxes:
-    """Turn window arguments into axes and a plan; refuse windows without a cell."""
+class Sliding(NamedTuple):
+    """The checked arguments of `slide` for one axis."""
+
+    n: int
+    k: int
+    s: int
+    d: int
+    pads: tuple[int, int]
+    ceil_mode: bool
+
+
+def describe_windows(
+    problems: ArgumentErrors, shape: Sequence[int], words: WindowArgs
+) -> tuple[tuple[int, ...], dict[int, Axis | Sliding]]:
+    """Return the pooled axes, and the windows of each: the caller's boundaries, or checked numbers of which no table is made yet."""
     flag(problems, "ceil_mode", words.ceil_mode)
     window = words.window
     several = is_several(window)
@@ -201,21 +215,51 @@ def resolve(problems: ArgumentErrors, shape: Sequence[int], words: WindowArgs) -
     strides = lengths if words.stride is None else integer_list(problems, "stride", words.stride, count, 1)
     dilations = integer_list(problems, "dilation", words.dilation, count, 1)
     pads = _pads(problems, words.padding, count)
-    pooled: dict[int, Axis] = {}
+    pooled: dict[int, Axis | Sliding] = {}
     for i, d in enumerate(axes):
         if given[i] is not None:
             pooled[d] = boundaries(problems, shape[d], given[i])
             continue
         pair = _pair(shape[d], lengths[i], strides[i], dilations[i], pads if isinstance(pads, str) else pads[i])
-        spelled = (shape[d], lengths[i], strides[i], dilations[i], pair, bool(words.ceil_mode))
-        many = how_many(*spelled)
+        pooled[d] = Sliding(shape[d], lengths[i], strides[i], dilations[i], pair, bool(words.ceil_mode))
+    return axes, pooled
+
+
+def resolve(problems: ArgumentErrors, shape: Sequence[int], words: WindowArgs) -> PooledAxes:
+    """Turn window arguments into axes and a plan; refuse windows without a cell."""
+    axes, described = describe_windows(problems, shape, words)
+    pooled: dict[int, Axis] = {}
+    for d, windows in described.items():
+        if isinstance(windows, Axis):
+            pooled[d] = windows
+            continue
+        many = how_many(*windows)
         afford_windows(problems, "padding" if many > shape[d] else "window", many, f"along axis {d}")
-        _check_reach(problems, words, many, *spelled)
+        _check_reach(problems, words, many, windows)
         try:
-            pooled[d] = slide(*spelled)
+            pooled[d] = slide(*windows)
         except EmptyWindow as empty:
             _refuse(problems, empty.window, d)
     return PooledAxes(axes, checked_plan(problems, shape, pooled))
+
+
+def resolve_formulas(
+    problems: ArgumentErrors, shape: Sequence[int], words: WindowArgs
+) -> tuple[tuple[int, ...], dict[int, Axis | Regular]]:
+    """Turn window arguments into axes and formulas; refuse windows without a cell."""
+    axes, described = describe_windows(problems, shape, words)
+    pooled: dict[int, Axis | Regular] = {}
+    for d, windows in described.items():
+        if isinstance(windows, Axis):
+            pooled[d] = windows
+            continue
+        _check_reach(problems, words, how_many(*windows), windows)
+        pooled[d] = made = regular(*windows)
+        try:
+            made.check()
+        except EmptyWindow as empty:
+            _refuse(problems, empty.window, d)
+    return axes, pooled
 
 
 def checked_plan(problems: ArgumentErrors, shape: Sequence[int], pooled: dict[int, Axis]) -> Plan:
@@ -226,18 +270,9 @@ def checked_plan(problems: ArgumentErrors, shape: Sequence[int], pooled: dict[in
         problems.fail("x", many.got, many.wanted)
 
 
-def _check_reach(
-    problems: ArgumentErrors,
-    words: WindowArgs,
-    many: int,
-    n: int,
-    k: int,
-    s: int,
-    d: int,
-    pads: tuple[int, int],
-    _: bool,
-) -> None:
+def _check_reach(problems: ArgumentErrors, words: WindowArgs, many: int, windows: Sliding) -> None:
     """Refuse windows whose cells cannot be counted in 64 bits."""
+    n, k, s, d, pads, _ = windows
     if many and max(d * (k - 1) + 1 + sum(pads), many * s) + n >= 2**63:
         name = "dilation" if d > 1 else "padding"
         problems.fail(name, short_repr(getattr(words, name)), "windows and padding that 63 bits can count")

@@ -87,10 +87,12 @@ class Regular:
 
     def check(self) -> None:
         """Refuse a window without a cell."""
-        if self._short is None:
+        if self._short is None:  # whose tables are checked
             if self.before > self.d * (self.k - 1):
                 raise EmptyWindow(0)
-            past = max(-(-(self.length + self.before) // self.s), 0)  # the first window that begins behind the last cell
+            past = max(
+                -(-(self.length + self.before) // self.s), 0
+            )  # the first window that begins behind the last cell
             if past < self.windows:
                 raise EmptyWindow(past)
 
