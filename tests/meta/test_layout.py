@@ -14,6 +14,7 @@ MIRRORED = {  # the folder of tests: the folders and files that its tests are na
     "frameworks": ["_frameworks"],
     "graph": ["graph"],
     "jax": ["jax"],
+    "jobs": ["jobs"],
     "keras": ["keras"],
     "ops": ["_ops"],
     "pooling": ["_pooling"],

@@ -41,18 +41,22 @@ class Job:
         The shape of the array before pooling, also for gradients.
     dtype : dtype
         The dtype of that array.
-    *args, **options
-        The arguments of the pool or op that are no arrays: ``window``, ``stride``, ``padding``, ``nan``, or ``ksize``, ``strides``.
+    *args : optional
+        The window and the stride of the pool, or the size of an adaptive one.
     returns : str or sequence of str, optional
         The results. Pools: "values" (default), "taps", "argmax" (flat positions in the array). Ops: the names of the table, all of
         them by default.
+    **options : optional
+        The other arguments of the pool or op that are no arrays: ``padding``, ``axes``, ``nan``, or ``ksize``, ``strides``.
 
     Attributes
     ----------
     op : str
+        The name of the pool or op.
     shape, dest : tuple of int
         The shapes of the array before and after pooling.
     dtype : dtype
+        The dtype of the array before pooling.
     windows : tuple
         The windows of each dimension: a formula or an `Axis`; None if it is not pooled.
     inputs : tuple of Input
@@ -69,7 +73,6 @@ class Job:
 
     See Also
     --------
-    pool : Run a job over stored arrays.
     Plan : The windows of an array in memory, and parts of them.
 
     Examples
