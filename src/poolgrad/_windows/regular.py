@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
@@ -113,6 +114,13 @@ class Regular:
         lo = int(self.start(i0, i1).min(initial=j0))
         hi = int(self.stop(i0, i1).max(initial=j1))
         return slice(i0, i1), slice(lo, hi), self._part(i0, i1, lo, hi)
+
+    def borders(self, edges: Sequence[int], back: bool) -> list[int]:
+        """Return, for borders between cells, those between windows that lie mostly before and after them; or the way back, as `Axis`."""
+        shift = self.before - (self.reach - self.s) // 2
+        most, inner = (self.length, [e * self.s - shift for e in edges[1:-1]]) if back else (self.windows, [])
+        inner = inner or [-(-(e + shift) // self.s) for e in edges[1:-1]]
+        return [0, *(min(max(e, 0), most) for e in inner), most]
 
     def _part(self, i0: int, i1: int, lo: int, hi: int) -> Axis:
         part = Axis(hi - lo, self.start(i0, i1) - lo, self.stop(i0, i1) - lo, self.span(i0, i1), self.d)

@@ -385,6 +385,33 @@ class Job:
             self._too_large(problems, units, limit)
         return Regions(self.result, chosen)
 
+    def unit(self, chunks: Sequence[int]) -> Shape:
+        """Return the shape of the region that about one chunk of the array before pooling makes.
+
+        Parameters
+        ----------
+        chunks : sequence of int
+            The shape of the chunks.
+
+        Returns
+        -------
+        tuple of int
+            The chunks themselves for gradients.
+
+        Examples
+        --------
+        >>> import poolgrad as pg
+        >>> pg.Job("max_pool", (512, 512, 3), "uint8", 2, axes=(0, 1)).unit((64, 64, 3))
+        (32, 32, 3)
+        """
+        sizes = integer_list(ArgumentErrors(self.op), "chunks", tuple(chunks), len(self.shape), 1)
+        if self.call.back:
+            return sizes
+        return tuple(
+            c if windows is None else max(round(c * len(windows) / max(n, 1)), 1)
+            for c, n, windows in zip(sizes, self.shape, self.windows, strict=True)
+        )
+
     def _too_large(self, problems: ArgumentErrors, size: Sequence[int], limit: int) -> NoReturn:
         whole = [d for d, w in enumerate(self.windows) if w is not None and len(w) == 1]
         hint = "; pool and global pools combine windows that are larger than memory" if whole else ""
