@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -364,18 +364,6 @@ class Axis:
         dest = slice(i0, max(i0, i1) if j0 < j1 else i0)
         lo, hi = int(self.start[dest].min(initial=j0)), int(self.stop[dest].max(initial=j1))
         return dest, slice(lo, hi), self._part(dest, slice(lo, hi))
-
-    def borders(self, edges: Sequence[int], back: bool) -> list[int]:
-        """Return, for borders between cells, those between windows that lie mostly before and after them; or the way back.
-
-        >>> Axis(6, [0, 1, 3], [2, 4, 6]).borders([0, 3, 6], False), Axis(6, [0, 1, 3], [2, 4, 6]).borders([0, 2, 3], True)
-        ([0, 2, 3], [0, 3, 6])
-        """
-        if back:
-            inner = [int(self.start[e] + self.stop[e - 1]) // 2 if 0 < e < len(self) else 0 for e in edges[1:-1]]
-            return [0, *np.maximum.accumulate(np.asarray(inner, np.int64)).tolist(), self.length]
-        middle = np.maximum.accumulate((self.start + self.stop) // 2)  # dilated windows may begin in another order
-        return [0, *np.searchsorted(middle, edges[1:-1]).tolist(), len(self)]
 
     def _part(self, dest: slice, source: slice) -> Axis:
         """Return these windows as an axis over these cells, which hold them."""

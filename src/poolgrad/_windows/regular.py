@@ -115,13 +115,6 @@ class Regular:
         hi = int(self.stop(i0, i1).max(initial=j1))
         return slice(i0, i1), slice(lo, hi), self._part(i0, i1, lo, hi)
 
-    def borders(self, edges: Sequence[int], back: bool) -> list[int]:
-        """Return, for borders between cells, those between windows that lie mostly before and after them; or the way back, as `Axis`."""
-        shift = self.before - (self.reach - self.s) // 2
-        most, inner = (self.length, [e * self.s - shift for e in edges[1:-1]]) if back else (self.windows, [])
-        inner = inner or [-(-(e + shift) // self.s) for e in edges[1:-1]]
-        return [0, *(min(max(e, 0), most) for e in inner), most]
-
     def _part(self, i0: int, i1: int, lo: int, hi: int) -> Axis:
         part = Axis(hi - lo, self.start(i0, i1) - lo, self.stop(i0, i1) - lo, self.span(i0, i1), self.d)
         return with_parents(part, parents_of_part(self._phases, self.d, i0, lo))
@@ -162,3 +155,25 @@ def _parent(n: int, k: int, s: int, begin: int, m: int) -> Parent:
     # Windows that edges do not cut have `widest` cells, so each ends a block or spans two. The others begin or end with the axis.
     # The windows over a cell are `overlap`, or one less, or begin or end with all windows: the same holds for them.
     return Parent(n, m, 0, 0, widest, min(m, -(-k // s)), 1, int(covered))
+
+
+def borders(windows: Axis | Regular, edges: Sequence[int], back: bool) -> list[int]:
+    """Return, for borders between cells, those between windows that lie mostly before and after them; or the way back.
+
+    >>> three = Axis(6, [0, 1, 3], [2, 4, 6])
+    >>> borders(three, [0, 3, 6], False), borders(three, [0, 2, 3], True)
+    ([0, 2, 3], [0, 3, 6])
+    >>> borders(Regular(10, 2, 2, 1, 0, 0, 5), [0, 4, 10], False)
+    [0, 2, 5]
+    """
+    inner, most = list(edges[1:-1]), windows.length if back else len(windows)
+    if isinstance(windows, Regular):
+        shift = windows.before - (windows.reach - windows.s) // 2
+        found = [e * windows.s - shift if back else -(-(e + shift) // windows.s) for e in inner]
+    elif back:
+        start, stop = windows.start, windows.stop
+        found = [int(start[e] + stop[e - 1]) // 2 if 0 < e < len(windows) else 0 if e <= 0 else most for e in inner]
+    else:
+        middle = np.maximum.accumulate((windows.start + windows.stop) // 2)  # dilated windows may not rise
+        found = np.searchsorted(middle, inner).tolist()
+    return [0, *np.maximum.accumulate(np.clip(np.asarray(found, np.int64), 0, most)).tolist(), most]

@@ -13,6 +13,7 @@ from dask._task_spec import Task, TaskRef
 from dask.base import tokenize
 
 from .._common.errors import ArgumentErrors, short_repr
+from .._windows.regular import borders
 from ..jobs.job import Job
 from ..jobs.parts import Region, Shape
 from ..jobs.regions import Regions
@@ -62,6 +63,7 @@ def run(job: Job, *arrays: Any, chunks: Any = None, memory: int | str = "1GB") -
 
 
 def check_array(problems: ArgumentErrors, name: str, array: Any, shape: Shape, dtype: np.dtype[Any]) -> None:
+    """Refuse an array of another shape or dtype, or of unknown chunk sizes."""
     if not hasattr(array, "shape") or not hasattr(array, "dtype"):
         problems.fail(name, short_repr(array), "a Dask array, or a store with a shape and a dtype", TypeError)
     if any(isinstance(n, float) and isnan(n) for n in array.shape):
@@ -238,7 +240,9 @@ def _aligned(job: Job, arrays: list[Any]) -> Chunks:
     if like.pooled != job.call.back:  # both have the shape before pooling, or both that after it
         return tuple(tuple(int(c) for c in lengths) for lengths in first)
     return tuple(
-        tuple(int(c) for c in lengths) if windows is None else _lengths(windows.borders(_edges(lengths), job.call.back))
+        tuple(int(c) for c in lengths)
+        if windows is None
+        else _lengths(borders(windows, _edges(lengths), job.call.back))
         for windows, lengths in zip(job.windows, first, strict=True)
     )
 
