@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ._pooling.tape import Var, grad, jvp, vjp
     from ._pooling.taps import Taps, picking, unpool, unpooling
     from ._pooling.window_args import output_shape, plan
+    from .jobs.job import Job
 
 # The pythonic API is loaded when it is first asked for: those who came for raw_ops do not wait for it.
 _LATER = {
@@ -48,6 +49,7 @@ _LATER = {
     "_pooling.taps": ("Taps", "picking", "unpool", "unpooling"),
     "_explain.explain": ("explain",),
     "_cli.trial": ("_find_call",),
+    "jobs.job": ("Job",),
 }
 
 
@@ -76,6 +78,7 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "Axis",
+    "Job",
     "Linear",
     "Plan",
     "Taps",

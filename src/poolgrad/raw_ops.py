@@ -20,10 +20,11 @@ import numpy as np
 from ._common.arrays import Array, ready, whole
 from ._common.errors import ArgumentErrors, out_of_memory
 from ._kernels import native as native_verbs
+from ._kernels.bind_kernel import bind_kernel
 from ._kernels.native import Astray
 from ._ops.bind import BoundCall, arrays_of, bind
 from ._ops.docstrings import DOCSTRINGS
-from ._ops.semantics import Kernel, OpSemantics
+from ._ops.semantics import Kernel
 from ._ops.table import ARRAYS, OPS, REQUIRED, Kind, Op
 from ._windows.plan_cache import SHORT, entries, trim
 
@@ -141,7 +142,7 @@ class _Runner:
 
             def draw(*given: Any) -> Any:
                 fresh = bind_again(*given[cells:])
-                return self.result(_bound(rule, verbs, fresh)(*given[:cells]), *fresh.drawn)
+                return self.result(bind_kernel(rule, verbs, fresh)(*given[:cells]), *fresh.drawn)
 
             return draw
         newest: tuple[Any, Run | None] = None, None
@@ -152,7 +153,7 @@ class _Runner:
             if run is None or sequences != given[cells:]:
                 fresh = bind_again(*given[cells:])
                 assert fresh.plan is not None
-                run = _bound(rule, verbs, fresh)
+                run = bind_kernel(rule, verbs, fresh)
                 newest = (given[cells:], run) if entries(fresh.plan) <= SHORT else (None, None)
             return run(*given[:cells])
 
@@ -168,7 +169,7 @@ class _Runner:
     def _found(self, call: BoundCall, arrays: dict[str, Array]) -> Run:
         """Return a function that computes the kernel's results, not yet named."""
         if call.plan is not None:
-            return _bound(self.op.rule, self.verbs, call)
+            return bind_kernel(self.op.rule, self.verbs, call)
         dtype = next(arrays[p.name].dtype for p in self.arrays if p.kind in (Kind.SOURCE, Kind.DEST))
         shape = call.source if self.op.order == 1 else call.dest
         if self.op.rule.verb is Kernel.ARGMAX:
@@ -204,32 +205,6 @@ def _wrap(array: Array, dtype: np.dtype[Any]) -> Array:
     wrapped = np.zeros(array.shape, dtype)
     wrapped[wrapped.dtype.names[0]] = array
     return wrapped
-
-
-def _bound(rule: OpSemantics, verbs: Any, call: BoundCall) -> Run:
-    """Bind the row's kernel to everything but its arrays, which it takes in the order of the signature."""
-    plan, verb, start = call.plan, rule.verb, call.start
-    items, absolute = call.items, call.absolute
-    if verb is Kernel.FOLD:
-        return lambda x: verbs.fold(plan, rule.mean, x)
-    if verb is Kernel.SELECT:
-        return lambda x: verbs.select(plan, start, x)
-    if verb is Kernel.SPREAD:
-        return lambda g: verbs.spread(plan, rule.share, rule.reversed, g)
-    if verb is Kernel.ROUTE and rule.verify:
-        return lambda x, y, g: verbs.route(plan, x, g, y)
-    if verb is Kernel.ROUTE:
-        return lambda x, y, g: verbs.route(plan, x, g)
-    if verb is Kernel.RECALL:
-        return lambda x, y, v: verbs.recall(plan, x, y, v)
-    if verb is Kernel.NEAR:
-        return lambda x, y, g: verbs.near(plan, rule.eps, x, y, g)
-    if verb is Kernel.SCATTER:
-        return lambda x, g, index: verbs.scatter(plan, items, absolute, g, index)
-    if verb is Kernel.GATHER:
-        return lambda x, v, index: verbs.gather(plan, items, absolute, v, index)
-    size = int(np.prod(call.source, dtype=np.int64))
-    return lambda x: verbs.argmax(plan, size if absolute else size // items, call.index_type, x)
 
 
 def _vector(value: Any) -> tuple[Any, ...]:

@@ -14,14 +14,19 @@ FRAMEWORKS = {
     "keras",
     "autograd",
     "dask",
+    "distributed",
     "xarray",
+    "zarr",
+    "h5py",
+    "tensorstore",
+    "cubed",
     "cupy",
     "mxnet",
     "scipy",
     "skimage",
     "onnxruntime",
 }
-ADAPTERS = {"torch", "jax", "tensorflow", "keras", "autograd"}
+ADAPTERS = {"torch", "jax", "tensorflow", "keras", "autograd", "dask"}
 
 
 def imports(path) -> set[str]:

@@ -10,10 +10,12 @@ PACKAGE = ROOT / "src" / "poolgrad"
 MIRRORED = {  # the folder of tests: the folders and files that its tests are named after
     "cli": ["_cli", "cli.py"],
     "common": ["_common"],
+    "dask": ["dask"],
     "explain": ["_explain"],
     "frameworks": ["_frameworks"],
     "graph": ["graph"],
     "jax": ["jax"],
+    "jobs": ["jobs"],
     "keras": ["keras"],
     "ops": ["_ops"],
     "pooling": ["_pooling"],

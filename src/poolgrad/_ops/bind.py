@@ -53,7 +53,7 @@ Made = tuple[
 
 def bind(op: Op, arrays: Mapping[str, Array], attrs: Mapping[str, Any], problems: ArgumentErrors) -> BoundCall:
     """Check everything that does not depend on the arrays' elements, and make the plan."""
-    return _Binder(op, arrays, attrs, problems).call()
+    return Binder(op, arrays, attrs, problems).call()
 
 
 def arrays_of(
@@ -124,6 +124,11 @@ def _following(call: BoundCall, overlapping: bool) -> Any:
     return again
 
 
+def _axis_maker(op: Op) -> Callable[[int, int, int, int, int], Axis]:
+    """Return the function that makes the windows of an op along one dimension."""
+    return sliding.reach if op.rule.windows is WindowRule.REACH else sliding.sliding_axis
+
+
 class _Sliding(NamedTuple):
     """Checked sizes of windows: the windows for an input of any shape."""
 
@@ -143,9 +148,8 @@ class _Sliding(NamedTuple):
             lengths[d] = sliding.same_length(n, s) if same else sliding.valid_length(n + sum(self._around(d)), k, s)
         return tuple(lengths)
 
-    def axes(self, source: Shape, dest: Shape) -> dict[int, Axis]:
-        """Return the windows along the pooled dimensions."""
-        make = sliding.reach if self.op.rule.windows is WindowRule.REACH else sliding.sliding_axis
+    def axes(self, source: Shape, dest: Shape, make: Callable[[int, int, int, int, int], Any]) -> dict[int, Any]:
+        """Return the windows along the pooled dimensions: make(cells, window, stride, padding before, windows)."""
         return {
             d: make(source[d], self.ksize[d], self.strides[d], self._before(source, d), dest[d]) for d in self.pooled
         }
@@ -164,17 +168,21 @@ class _Sliding(NamedTuple):
 def _reshaping(call: BoundCall, slide: _Sliding) -> Callable[[Shape], BoundCall | None]:
     """Return the function that binds the call to an input of another shape; None if that needs the checks of a first call."""
 
+    make = _axis_maker(slide.op)
+
     def reshaped(source: Shape) -> BoundCall | None:
         dest = slide.dest(source)
         if min(source) <= 0 or min(dest) <= 0 or max(math.prod(source), math.prod(dest)) > _NO_RISK:
             return None
-        plan = planned(source, *slide.axes(source, dest).items())
+        plan = planned(source, *slide.axes(source, dest, make).items())
         return call._replace(source=source, dest=dest, plan=plan, items=source[0])
 
     return reshaped
 
 
-class _Binder:
+class Binder:
+    """The checks of one call, and the call that they lead to."""
+
     def __init__(self, op: Op, arrays: Mapping[str, Array], attrs: Mapping[str, Any], problems: ArgumentErrors) -> None:
         self.op, self.arrays, self.problems = op, arrays, problems
         self.attrs, self.params = attrs, {p.name: p for p in op.params}
@@ -184,19 +192,20 @@ class _Binder:
     # ---- the straight line
 
     def call(self) -> BoundCall:
+        """Check all arguments, and make the call."""
         self._dtypes()
         self._ranges()
-        source = self._source_shape()
+        source = self.source_shape()
         made = self._sequences(source) if self.op.rule.windows is WindowRule.EDGES else self._sizes(source)
         self.problems.raise_if_any()
         assert source is not None and made is not None, "a problem was found but not noted"  # noqa: PT018
         dest, make = made
         self._match(source, dest)
         self.problems.raise_if_any()
-        self._afford(source, dest)
+        self.afford(source, dest)
         return make()
 
-    def _finish(self, source: Shape, dest: Shape, pooled: dict[int, Axis], start: Start) -> BoundCall:
+    def finish(self, source: Shape, dest: Shape, pooled: dict[int, Axis], start: Start) -> BoundCall:
         """Return the call over these axes; without any, the result is empty or zero, or the windows are still to be drawn."""
         plan = planned(source, *pooled.items()) if pooled else None
         absolute = bool(self._value("include_batch_in_index"))
@@ -241,7 +250,7 @@ class _Binder:
             elif array.ndim:
                 self.problems.add(name, f"shape {list(array.shape)}", "a scalar, shape []")
 
-    def _source_shape(self) -> Shape | None:
+    def source_shape(self) -> Shape | None:
         """Return the shape of the pooled array, from an array of that shape or from the vector that spells it."""
         for name, array in self._of(Kind.SOURCE, Kind.DEST, Kind.INDEX):
             if array.ndim != self.rank:
@@ -274,7 +283,8 @@ class _Binder:
                     why = f"the shape of the {side} for {self.source_name} {list(source)}"
                     self.problems.add(name, f"shape {list(array.shape)}", f"{list(wanted)}, {why}", shape=wanted)
 
-    def _afford(self, source: Shape, dest: Shape) -> None:
+    def afford(self, source: Shape, dest: Shape) -> None:
+        """Refuse a result that memory cannot hold."""
         verb = self.op.rule.verb
         shape = dest if verb in FORWARD else source
         cell = self._of(Kind.SOURCE, Kind.DEST)[0][1].dtype.itemsize + (8 if verb is Kernel.ARGMAX else 0)
@@ -332,11 +342,15 @@ class _Binder:
 
         def make() -> BoundCall:
             empty = math.prod(dest) == 0 or (math.prod(source) == 0 and self.op.rule.verb is not Kernel.SELECT)
-            call = self._finish(source, dest, {} if empty else slide.axes(source, dest), start)
+            call = self.finish(source, dest, {} if empty else slide.axes(source, dest, self.axis), start)
             free = not empty and len(pooled) > 1  # channels must divide by their window
             return call._replace(reshaped=_reshaping(call._replace(plan=None), slide)) if free else call
 
         return dest, make
+
+    def axis(self, n: int, k: int, s: int, pad: int, m: int) -> Any:
+        """Make the windows along one dimension."""
+        return _axis_maker(self.op)(n, k, s, pad, m)
 
     def _judge_sizes(self, ksize: Shape | None, strides: Shape | None, channel: int, padding: str | None) -> bool:
         """Record errors for sizes that no op supports; return True if they pool channels."""
@@ -403,7 +417,7 @@ class _Binder:
         if source is None or len(given) < 2 or self.problems:
             return None
         dest = (source[0], *(len(s) - 1 for s in given), source[3])
-        again = _following(self._finish(source, dest, {}, self.op.rule.start), overlapping)
+        again = _following(self.finish(source, dest, {}, self.op.rule.start), overlapping)
         return dest, lambda: again(*(np.ascontiguousarray(s).tobytes() for s in given))._replace(again=again)
 
     def _judge_sequence(
@@ -442,7 +456,7 @@ class _Binder:
         def seeds(seed: int, seed2: int) -> tuple[int, int]:
             return (seed, seed2) if seed or seed2 else _kept_seeds(*kind) if fixed else _fresh_seeds()
 
-        again = _drawing(self._finish(source, dest, {}, self.op.rule.start), pseudo, overlapping, seeds)
+        again = _drawing(self.finish(source, dest, {}, self.op.rule.start), pseudo, overlapping, seeds)
         return dest, lambda: again(seed, seed2)._replace(again=again)
 
     def _judge_ratio(self, ratio: tuple[float, ...], source: Shape) -> None:

@@ -251,7 +251,7 @@ class Taps:
         flat = _positions(problems, index, plan, part)
         if not batch and shape[0] != 1:
             flat += np.arange(plan.dest[0]).reshape(-1, *[1] * (len(shape) - 1)) * part
-        where = _digits(flat, shape)
+        where = digits(flat, shape)
         own = np.indices(plan.dest, sparse=True)
         for d, axis in enumerate(plan.by_dimension):
             if axis is None and not np.array_equal(np.broadcast_to(own[d], plan.dest), where[d]):
@@ -294,7 +294,7 @@ class Taps:
         problems = _of("Taps.from_plane", plan)
         axes = [d for d, axis in enumerate(plan.by_dimension) if axis is not None]
         sizes = [plan.source[d] for d in axes]
-        where = _digits(_positions(problems, index, plan, prod(sizes)), sizes)
+        where = digits(_positions(problems, index, plan, prod(sizes)), sizes)
         return cls._at(plan, dict(zip(axes, where, strict=True)), "Taps.from_plane")
 
     @classmethod
@@ -347,7 +347,7 @@ def _positions(problems: ArgumentErrors, index: Any, plan: Plan, cells: int) -> 
     return array.astype(np.int64)
 
 
-def _digits(flat: Positions, sizes: Sequence[int]) -> list[Positions]:
+def digits(flat: Positions, sizes: Sequence[int]) -> list[Positions]:
     """Return the coordinates of row-major positions."""
     found: list[Positions] = []
     for n in reversed(sizes):

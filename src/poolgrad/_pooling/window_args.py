@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, NoReturn
 
@@ -13,7 +13,8 @@ from .._common.arrays import afford
 from .._common.errors import ArgumentErrors, short_repr
 from .._windows.axis import Axis
 from .._windows.plan import Plan, TooManyAxes
-from .._windows.sliding import EmptyWindow, how_many, same_pads, slide
+from .._windows.regular import Regular
+from .._windows.sliding import EmptyWindow, how_many, regular, same_pads, slide
 from .types import Int, Ints, Padding, Stride, Windows
 
 _STRINGS = ("valid", "same", "same_lower")
@@ -179,6 +180,17 @@ class WindowArgs(NamedTuple):
     ceil_mode: bool | None = False
 
 
+class Sliding(NamedTuple):
+    """The checked arguments of `slide` for one axis."""
+
+    n: int
+    k: int
+    s: int
+    d: int
+    pads: tuple[int, int]
+    ceil_mode: bool
+
+
 class SpelledWindows(NamedTuple):
     """The window arguments of arrays with a number of axes: checked, and one per pooled axis."""
 
@@ -193,20 +205,43 @@ class SpelledWindows(NamedTuple):
     def over(self, problems: ArgumentErrors, shape: Sequence[int]) -> PooledAxes:
         """Return the windows over an array of that shape; refuse windows without a cell."""
         pooled: dict[int, Axis] = {}
-        ceil_mode = bool(self.words.ceil_mode)
-        for d, given, k, s, step, pads in zip(*self[:6], strict=True):
-            if given is not None:
-                pooled[d] = boundaries(problems, shape[d], given)
+        for d, windows, many in self._described(problems, shape):
+            if isinstance(windows, Axis):
+                pooled[d] = windows
                 continue
-            spelled = (shape[d], k, s, step, _pair(shape[d], k, s, step, pads), ceil_mode)
-            many = how_many(*spelled)
             afford_windows(problems, "padding" if many > shape[d] else "window", many, f"along axis {d}")
-            _check_reach(problems, self.words, many, *spelled)
+            _check_reach(problems, self.words, many, windows)
             try:
-                pooled[d] = slide(*spelled)
+                pooled[d] = slide(*windows)
             except EmptyWindow as empty:
                 _refuse(problems, empty.window, d)
         return PooledAxes(self.axes, checked_plan(problems, shape, pooled))
+
+    def formulas(self, problems: ArgumentErrors, shape: Sequence[int]) -> dict[int, Axis | Regular]:
+        """Return the windows over an array of that shape without tables; refuse windows without a cell."""
+        pooled: dict[int, Axis | Regular] = {}
+        for d, windows, many in self._described(problems, shape):
+            if isinstance(windows, Axis):
+                pooled[d] = windows
+                continue
+            _check_reach(problems, self.words, many, windows)
+            pooled[d] = made = regular(*windows)
+            try:
+                made.check()
+            except EmptyWindow as empty:
+                _refuse(problems, empty.window, d)
+        return pooled
+
+    def _described(self, problems: ArgumentErrors, shape: Sequence[int]) -> Iterator[tuple[int, Axis | Sliding, int]]:
+        """Yield each axis with its windows and their number: the caller's boundaries, or numbers of which no table is made yet."""
+        ceil_mode = bool(self.words.ceil_mode)
+        for d, given, k, s, step, pads in zip(*self[:6], strict=True):
+            if given is not None:
+                made = boundaries(problems, shape[d], given)
+                yield d, made, len(made)
+            else:
+                windows = Sliding(shape[d], k, s, step, _pair(shape[d], k, s, step, pads), ceil_mode)
+                yield d, windows, how_many(*windows)
 
 
 def spell(problems: ArgumentErrors, ndim: int, words: WindowArgs) -> SpelledWindows:
@@ -250,18 +285,9 @@ def checked_plan(problems: ArgumentErrors, shape: Sequence[int], pooled: dict[in
         problems.fail("x", many.got, many.wanted)
 
 
-def _check_reach(
-    problems: ArgumentErrors,
-    words: WindowArgs,
-    many: int,
-    n: int,
-    k: int,
-    s: int,
-    d: int,
-    pads: tuple[int, int],
-    _: bool,
-) -> None:
+def _check_reach(problems: ArgumentErrors, words: WindowArgs, many: int, windows: Sliding) -> None:
     """Refuse windows whose cells cannot be counted in 64 bits."""
+    n, k, s, d, pads, _ = windows
     if many and max(d * (k - 1) + 1 + sum(pads), many * s) + n >= 2**63:
         name = "dilation" if d > 1 else "padding"
         problems.fail(name, short_repr(getattr(words, name)), "windows and padding that 63 bits can count")

@@ -225,6 +225,11 @@ class Axis:
         )
 
     @property
+    def widest(self) -> int:
+        """The cells of the longest window."""
+        return int(self.count.max(initial=0))
+
+    @property
     def tables(self) -> set[Axis]:
         """The axis itself, as a set; the plan cache counts it."""
         return {self}
@@ -306,7 +311,7 @@ class Axis:
             n = len(range(r, self.length, self.step))
             start = (self.start[here] - r) // self.step
             part = Axis(n, start, start + self.count[here], self.span[here])
-            part = _with_parents(part, {0: self.parents[r]} if r in self.parents else {})
+            part = with_parents(part, {0: self.parents[r]} if r in self.parents else {})
             parts.append((slice(r, None, self.step), slice(int(here[0]), int(here[-1]) + 1, every), part))
         return parts
 
@@ -375,14 +380,9 @@ class Axis:
         i0, i1, _ = dest.indices(len(self))
         if (i0, i1, lo, hi) == (0, len(self), 0, self.length):
             return self
-        parents = {}
-        for residue, phase in self._phases_of_whole().items():
-            if phase.parent is not None:
-                here = (residue - lo) % self.step  # the residue as the part counts cells
-                before = max(-(-(i0 - phase.first) // phase.every), 0)
-                parents[here] = phase.parent.part((lo + here - residue) // self.step, before)
+        parents = parents_of_part(self._phases_of_whole(), self.step, i0, lo)
         part = Axis(hi - lo, self.start[i0:i1] - lo, self.stop[i0:i1] - lo, self.span[i0:i1], self.step)
-        return _with_parents(part, parents)
+        return with_parents(part, parents)
 
     def _phases_of_whole(self) -> dict[int, Phase]:
         """Return the facts that parts need, by the residues of the starts; computed once."""
@@ -396,7 +396,18 @@ class Axis:
         return kept
 
 
-def _with_parents(axis: Axis, parents: Mapping[int, Parent]) -> Axis:
+def parents_of_part(phases: Mapping[int, Phase], step: int, window: int, cell: int) -> dict[int, Parent]:
+    """Return the parents of a part that begins with this window and this cell, by the residues of its own starts."""
+    parents = {}
+    for residue, phase in phases.items():
+        if phase.parent is not None:
+            here = (residue - cell) % step  # the residue as the part counts cells
+            before = max(-(-(window - phase.first) // phase.every), 0)
+            parents[here] = phase.parent.part((cell + here - residue) // step, before)
+    return parents
+
+
+def with_parents(axis: Axis, parents: Mapping[int, Parent]) -> Axis:
     """Return a new axis as a part of these ones."""
     object.__setattr__(axis, "parents", parents)
     return axis
@@ -442,4 +453,4 @@ def _unpacked(
     """Return the axis of a pickle; cache equal axes."""
     first, last = (np.frombuffer(data, kind) for kind, data in (start, stop))
     axis = Axis(length, first, last, None if span is None else np.frombuffer(span[1], span[0]), step)
-    return _with_parents(axis, {r: Parent(*facts) for r, facts in parents})
+    return with_parents(axis, {r: Parent(*facts) for r, facts in parents})

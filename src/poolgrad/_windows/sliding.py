@@ -8,6 +8,8 @@ import numpy.typing as npt
 from . import tables
 from .axis import Axis, IntArray, afford_windows, integers, table
 from .plan_cache import cache_plan
+from .regular import EmptyWindow as EmptyWindow
+from .regular import Regular
 
 _FAR = 1 << 62  # cells behind an axis that no window reaches
 
@@ -225,12 +227,14 @@ def slide(n: int, k: int, s: int, d: int, pads: tuple[int, int], ceil_mode: bool
     return Axis.of(n, made, step)
 
 
-class EmptyWindow(ValueError):
-    """A window, by its number, that has no cell of the array."""
+def regular(n: int, k: int, s: int, d: int, pads: tuple[int, int], ceil_mode: bool) -> Regular:
+    """Return the windows of `slide` as a formula.
 
-    def __init__(self, window: int) -> None:
-        super().__init__(f"window {window} has no cell")
-        self.window = window
+    >>> len(regular(10**12, 3, 2, 1, (0, 0), True))
+    500000000000
+    """
+    m = how_many(n, k, s, d, pads, ceil_mode)
+    return Regular(n, k, s, 1 if k == 1 else d, *pads, m)
 
 
 def same_pads(n: int, k: int, s: int, d: int, lower: bool) -> tuple[int, int]:

@@ -1,0 +1,7 @@
+"""Pool arrays of any size, region by region, with the bits of the whole: see `Job`."""
+
+from .job import Job
+from .parts import Input, Output, Part, Region
+from .regions import Regions
+
+__all__ = ["Input", "Job", "Output", "Part", "Region", "Regions"]

@@ -1,0 +1,84 @@
+"""Name what a job and its calls speak about: regions, inputs, outputs, and the part of the windows that a region needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from .._common.arrays import Array
+from .._common.errors import ArgumentErrors, short_repr
+from .._windows.axis import Axis
+from .._windows.plan import Plan
+from .._windows.regular import Regular
+
+Region: TypeAlias = tuple[slice, ...]
+Shape: TypeAlias = tuple[int, ...]
+Windows: TypeAlias = Axis | Regular
+
+
+class Input(NamedTuple):
+    """An array that a job reads."""
+
+    name: str
+    shape: Shape
+    dtype: np.dtype[Any]
+    pooled: bool  # True if it has the shape of the pooled array, False if that of the array before pooling
+
+
+class Output(NamedTuple):
+    """An array that a job makes."""
+
+    name: str
+    shape: Shape
+    dtype: np.dtype[Any]
+
+
+@dataclass(frozen=True)
+class Part:
+    """The windows that a region needs, and their place in the whole array."""
+
+    plan: Plan
+    source: Region  # the cells that the windows read
+    dest: Region  # the windows
+
+
+class Call(Protocol):
+    """The computation of a job over a part; pickled with the job."""
+
+    @property
+    def back(self) -> bool:
+        """True if the result has the shape of the array before pooling."""
+
+    def inputs(self, source: Shape, dest: Shape) -> tuple[Input, ...]:
+        """Return the arrays that it reads."""
+
+    def outputs(self, shape: Shape) -> tuple[Output, ...]:
+        """Return the arrays that it makes."""
+
+    def run(self, part: Part, whole: Shape, *arrays: Array) -> tuple[Array, ...]:
+        """Compute the results over a part of an array of shape `whole`."""
+
+    def temporary(self, slab: Shape, made: Shape) -> int:
+        """Return the bytes that it needs besides its inputs and outputs."""
+
+
+def as_region(problems: ArgumentErrors, name: str, region: Sequence[slice], shape: Shape) -> Region:
+    """Return a region with its bounds: 0 <= start <= stop <= length in each dimension."""
+    given = tuple(region)
+    if len(given) != len(shape) or any(not isinstance(s, slice) or s.step not in (None, 1) for s in given):
+        problems.fail(name, short_repr(given), f"{len(shape)} slices without a step, for shape {list(shape)}")
+    bounds = (s.indices(n) for s, n in zip(given, shape, strict=True))
+    return tuple(slice(start, max(start, stop)) for start, stop, _ in bounds)
+
+
+def size_of(region: Region) -> Shape:
+    """Return the shape of a region."""
+    return tuple(s.stop - s.start for s in region)
+
+
+def within(region: Region, outer: Region) -> Region:
+    """Return a region as an array counts it that begins with `outer`."""
+    return tuple(slice(r.start - o.start, r.stop - o.start) for r, o in zip(region, outer, strict=True))
