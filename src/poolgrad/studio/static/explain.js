@@ -11,6 +11,29 @@ import { ravel, size, strides, unravel } from 'poolgrad/tensor';
 export const RANK = { window: 1, reaches: 2, tie: 3, arrived: 4, tap: 4, self: 5 };
 const unpacked = new WeakMap();
 
+/** Keep the hits of windows that the page asked for. @param {any} links @param {number[]} windows @param {{ptr: any, cell: any}} given */
+export function learn(links, windows, given) {
+  const [ptr, cell] = [unpack(given.ptr), unpack(given.cell)];
+  const found = (links.hits.found ??= new Map());
+  windows.forEach((flat, k) => found.set(flat, Array.from(cell).slice(ptr[k], ptr[k + 1])));
+}
+
+/** Return the windows whose hits an explanation needs and the page does not have. @param {any} links @param {string} pin
+ * @param {number} flat @returns {number[]} */
+export function unknown(links, pin, flat) {
+  if (!links?.hits?.ask) return [];
+  const asked = links.tensors.find((t) => t.pin === pin);
+  const windows = asked.side === 'dest' ? [flat] : covering(links, unravel(flat, links.source));
+  return windows.filter((w) => !links.hits.found?.has(w));
+}
+
+/** The hits of a window, as flat source cells. @returns {ArrayLike<number>} */
+function hitsIn(links, flat) {
+  if (links.hits?.ask) return links.hits.found?.get(flat) ?? [];
+  const hits = hitsOf(links);
+  return hits ? hits.cell.subarray(hits.ptr[flat], hits.ptr[flat + 1]) : [];
+}
+
 /** Hits as typed arrays and, for given positions, the windows that point to each cell; unpacked once. Null for means. */
 function hitsOf(links) {
   if (links.hits && !unpacked.has(links.hits)) {
@@ -32,8 +55,7 @@ function windowOf(links, flat) {
   const side = (key, other) => cell.map((at, d) => (links.axes[d] ? links.axes[d][key][at] : other(at)));
   const [start, stop] = [side('start', (at) => at), side('stop', (at) => at + 1)];
   const [before, after] = [side('before', () => 0), side('after', () => 0)];
-  const hits = hitsOf(links);
-  const list = hits ? Array.from(hits.cell.subarray(hits.ptr[flat], hits.ptr[flat + 1]), (j) => unravel(j, links.source)) : [];
+  const list = Array.from(hitsIn(links, flat), (j) => unravel(j, links.source));
   const count = size(start.map((a, d) => stop[d] - a));
   const span = size(start.map((a, d) => stop[d] - a + before[d] + after[d]));
   return { flat, cell, pairs: start.map((a, d) => [a, stop[d]]), before, after, hits: list, count, cut: span - count };

@@ -1,7 +1,7 @@
 // A tensor in the inspector: a panel per slice, numbers and indices, every cell an element with a name.
 
 import { ink, scale } from 'poolgrad/colour';
-import { el, fill } from 'poolgrad/dom';
+import { el } from 'poolgrad/dom';
 import { number } from 'poolgrad/sentences';
 import { axisName, cellName, panelAxes, ravel, short, unravel } from 'poolgrad/tensor';
 
@@ -100,7 +100,10 @@ export class HeatMap {
       role: 'gridcell', tabindex: -1, 'data-cell': unravel(flat, this.tensor.shape).join(','), 'data-flat': flat,
       'aria-label': `${cellName(this.tensor, flat)} = ${number(value, this.tensor.dtype)}`,
     });
-    if (this.options.cell >= NUMBERS) box.textContent = short(value, Math.floor(this.options.cell / 6.2));
+    if (this.options.cell >= NUMBERS) {
+      box.textContent = short(value, Math.floor((this.options.cell - 3) / 5.5));
+      if (box.textContent.length * 7.3 > this.options.cell - 4) box.classList.add('tight');
+    }
     if (rgb) Object.assign(box.style, { background: `rgb(${rgb})`, color: ink(rgb) });
     else box.classList.add('odd');
     if (value === 0 && this.tensor.role === 'gradient') box.classList.add('zero');
@@ -174,9 +177,5 @@ export class HeatMap {
     for (const other of this.element.querySelectorAll('[tabindex="0"]')) other.tabIndex = -1;
     box.tabIndex = 0;
     box.focus();
-  }
-
-  dispose() {
-    fill(this.element);
   }
 }

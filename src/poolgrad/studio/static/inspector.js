@@ -2,13 +2,14 @@
 
 import { BigMap } from 'poolgrad/bigmap';
 import { theme } from 'poolgrad/colour';
-import { el, fill, refill } from 'poolgrad/dom';
+import { el, fill, isField, refill, rove } from 'poolgrad/dom';
 import { HeatMap, panelStarts } from 'poolgrad/heatmap';
 import { linked } from 'poolgrad/relation';
 import { conservation, statsLine } from 'poolgrad/stats';
 import { axisName, panelAxes, size, unravel } from 'poolgrad/tensor';
 
 const MOST_CELLS = 1024; // more go to a canvas
+const MOST_CHIPS = 8; // longer axes have a field instead of a button for each entry
 const LARGEST = 2 ** 22; // most cells to fetch for display
 const LEGEND = [['window', 'window'], ['tap', 'tap'], ['tie', 'tie'], ['pad', 'padding']];
 
@@ -41,11 +42,13 @@ export class Inspector {
     this.speak(null);
   }
 
-  /** Keep the last selected block in view. @param {boolean} [anew] */
+  /** Keep the last selected block in view, or the pinned one while fields are typed in. @param {boolean} [anew] */
   choose(anew = false) {
     const [first] = this.store.selection;
     const exists = (id) => this.store.page.nodes.some((node) => node.id === id);
-    const wish = first ?? (this.node && exists(this.node) ? this.node : this.suggestion());
+    const now = this.node && exists(this.node) ? this.node : null;
+    const stay = now && this.pointing.pinned && isField(document.activeElement);
+    const wish = stay ? now : first ?? now ?? this.suggestion();
     if (wish !== this.node) this.slices = {};
     const changed = wish !== this.node;
     this.node = wish;
@@ -82,6 +85,12 @@ export class Inspector {
   /** Return everything besides tensors that the picture depends on. */
   marker() {
     return JSON.stringify([this.node, this.slices, document.documentElement.dataset.theme, this.sentences()]);
+  }
+
+  /** Draw everything anew, as in other colours. */
+  redraw() {
+    this.drawn = '';
+    this.draw();
   }
 
   draw() {
@@ -145,11 +154,18 @@ export class Inspector {
   chip(letter, length) {
     const name = axisName(letter);
     const group = el('span.group', { role: 'radiogroup', 'aria-label': name }, el('span', { text: name }));
-    /** @type {Array<number|'all'>} */ const choices = ['all', ...Array(Math.min(length, 8)).keys()];
+    const now = this.slices[letter];
+    const many = length > MOST_CHIPS;
+    /** @type {Array<number|'all'>} */ const choices = many ? ['all'] : ['all', ...Array(length).keys()];
     for (const value of choices) {
-      const on = this.slices[letter] === value;
-      group.append(el('button.chip', { text: String(value), role: 'radio', 'aria-checked': String(on), 'aria-label': `${name} ${value}`,
-        onclick: () => this.turn(letter, value) }));
+      group.append(el('button.chip', { text: String(value), role: 'radio', 'aria-checked': String(now === value), 'aria-label': `${name} ${value}`,
+        tabindex: now === value || (many && value === 'all') ? 0 : -1, onclick: () => this.turn(letter, value) }));
+    }
+    rove(group, '.chip', (chip) => chip.click());
+    if (many) {
+      const field = el('input.nth', { type: 'number', min: 0, max: length - 1, value: now === 'all' ? '' : now, placeholder: `0…${length - 1}`, 'aria-label': `${name} number` });
+      field.addEventListener('change', () => this.turn(letter, Math.min(Math.max(Math.round(Number(field.value) || 0), 0), length - 1)));
+      group.append(field, el('span', { text: `of ${length}` }));
     }
     return group;
   }
@@ -166,7 +182,7 @@ export class Inspector {
     box.append(this.map(tensor, side), statsLine(tensor));
     const loupe = this.maps.get(tensor.key)?.loupe;
     if (loupe) box.append(loupe.element);
-    if (tensor.node === this.node && tensor.pin === 'output') box.append(el('div.conservation', { 'aria-label': 'Conservation' }));
+    if (tensor.node === this.node && tensor.pin === 'output') box.append(el('div.conservation', { role: 'note', 'aria-label': 'Conservation' }));
     return box;
   }
 
@@ -175,7 +191,7 @@ export class Inspector {
     const { across } = panelAxes(tensor.axes);
     const old = this.kept.get(tensor.key);
     const view = old instanceof BigMap && old.tensor === tensor && this.isBig(tensor) ? old : this.isBig(tensor)
-      ? new BigMap(tensor, this.slices, { width: 200, turn: (letter, at) => this.turn(letter, at),
+      ? new BigMap(tensor, this.slices, { width: this.element.clientWidth > 520 ? 320 : 190, turn: (letter, at) => this.turn(letter, at),
         visit: (flat, pin) => this.pointing[pin ? 'pin' : 'visit'](tensor.key, flat, this.node) })
       : this.cells(tensor, side, across < 0 ? 1 : tensor.shape[across], 312);
     this.maps.set(tensor.key, view);
@@ -202,7 +218,7 @@ export class Inspector {
   fetch(tensor) {
     const cells = size(tensor.shape);
     const note = el('p.hint', { text: cells > LARGEST ? `${cells.toLocaleString('en')} cells are too many to draw; export .npz to look at them.` : 'Fetching its numbers …' });
-    if (cells <= LARGEST && this.load) this.load(tensor).then(() => { this.drawn = ''; this.draw(); }, (error) => { note.textContent = error.message; });
+    if (cells <= LARGEST && this.load) this.load(tensor).then(() => this.redraw(), (error) => { note.textContent = error.message; });
     return note;
   }
 

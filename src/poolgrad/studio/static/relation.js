@@ -1,6 +1,6 @@
 // Find the node that explains a cell, and the cells to light up.
 
-import { RANK, explain } from 'poolgrad/explain';
+import { RANK, explain, unknown } from 'poolgrad/explain';
 import { ravel, unravel } from 'poolgrad/tensor';
 
 /** @typedef {import('poolgrad/tensor').Tensor} Tensor */
@@ -23,6 +23,15 @@ export function explainer(run, key, wish = null) {
 /** The tensors of a node's links, in the order of its pins. @param {any} run @param {string} node */
 export function linked(run, node) {
   return run.nodes[node]?.links?.tensors ?? [];
+}
+
+/** Return the links and windows to ask for before a cell can be explained, or null. @param {any} run @param {string} key
+ * @param {number} flat @param {string|null} wish */
+export function needed(run, key, flat, wish) {
+  const who = explainer(run, key, wish);
+  const links = who && run.nodes[who.node].links;
+  const windows = links ? unknown(links, who.pin, flat) : [];
+  return windows.length ? { links, windows } : null;
 }
 
 /**
