@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-import threading
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,46 +15,41 @@ from hands import export, in_block, open_files, place, select, settled, turn, wr
 
 from poolgrad._common import png
 from poolgrad.graph import Graph, service
-from poolgrad.studio.command import opening
-from poolgrad.studio.server import Server, serve
 
 
-def start(port: int = 0) -> tuple[Server, str, threading.Thread]:
-    server, address = serve(opening(None), port)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    return server, address, thread
+class Process:
+    """A studio as a process of its own, which can be stopped and started again at the same port."""
 
+    def __init__(self) -> None:
+        self.port = 0
+        self.start()
 
-def stop(server: Server, thread: threading.Thread) -> None:
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    def start(self) -> str:
+        words = [sys.executable, "-m", "poolgrad", "studio", "--no-browser", "--port", str(self.port)]
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        found = re.search(r"http://127\.0\.0\.1:(\d+)/#\S+", self.process.stdout.readline())
+        assert found
+        self.port, self.address = int(found[1]), found[0]
+        return self.address
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.communicate(timeout=20)
 
 
 @pytest.fixture
-def mortal(chromium: Any) -> Iterator[Any]:
-    """Yield a page, its context, and functions that stop and start its server again at the same port."""
-    held = [start()]
-    port = held[0][0].server_address[1]
+def mortal(chromium: Any) -> Iterator[tuple[Any, Any, Process]]:
+    """Yield a page, its context, and its studio."""
+    studio = Process()
     context = chromium.new_context(viewport={"width": 1280, "height": 800}, accept_downloads=True)
     context.set_default_timeout(10_000)
     page = context.new_page()
-    page.goto(held[0][1])
+    page.goto(studio.address)
     page.get_by_label("Status").get_by_text("ran").wait_for()
-
-    def kill() -> None:
-        server, _, thread = held.pop()
-        stop(server, thread)
-
-    def revive() -> str:
-        held.append(start(port))
-        return held[0][1]
-
-    yield page, context, kill, revive
+    yield page, context, studio
     context.close()
-    if held:
-        kill()
+    studio.stop()
 
 
 def kept(page: Any) -> None:
@@ -93,9 +90,9 @@ def test_work_that_was_saved_or_discarded_is_not_offered(page, tmp_path):
 
 
 def test_a_stopped_server_loses_nothing_and_a_new_token_is_taken_over(mortal, tmp_path):
-    page, context, kill, revive = mortal
+    page, context, studio = mortal
     turn(page, "seed 003 repaired")
-    kill()
+    studio.stop()
     write(page, "g", val="70,4,5,6")
     page.locator(".status.bad").get_by_text("does not answer").wait_for()
     page.get_by_label("Canvas", exact=True).focus()
@@ -105,7 +102,7 @@ def test_a_stopped_server_loses_nothing_and_a_new_token_is_taken_over(mortal, tm
     waiting.value.save_as(target)
     saved = Graph.from_json(target.read_text("utf-8"))
     assert saved.page("seed 003 repaired").nodes["g"].text["val"] == "70,4,5,6"
-    address = revive()
+    address = studio.start()
     other = context.new_page()
     other.goto(address)
     other.get_by_label("Status").get_by_text("ran").wait_for()
@@ -115,10 +112,10 @@ def test_a_stopped_server_loses_nothing_and_a_new_token_is_taken_over(mortal, tm
 
 
 def test_a_new_address_pasted_into_the_tab_is_taken_over_without_a_reload(mortal):
-    page, _, kill, revive = mortal
+    page, _, studio = mortal
     turn(page, "seed 003 repaired")
-    kill()
-    address = revive()
+    studio.stop()
+    address = studio.start()
     write(page, "g", val="70,4,5,6")
     page.locator(".status.bad").get_by_text("started again").wait_for()
     page.evaluate("hash => { location.hash = hash; }", address.partition("#")[2])

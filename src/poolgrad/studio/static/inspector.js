@@ -6,7 +6,7 @@ import { el, fill, isField, refill, rove } from 'poolgrad/dom';
 import { HeatMap, panelStarts } from 'poolgrad/heatmap';
 import { linked } from 'poolgrad/relation';
 import { conservation, statsLine } from 'poolgrad/stats';
-import { axisName, panelAxes, size, unravel } from 'poolgrad/tensor';
+import { axisName, cellName, panelAxes, size, unravel } from 'poolgrad/tensor';
 
 const MOST_CELLS = 1024; // more go to a canvas
 const MOST_CHIPS = 8; // longer axes have a field instead of a button for each entry
@@ -263,14 +263,17 @@ export class Inspector {
       return;
     }
     const head = found.sentence.findIndex((part) => part.kind === 'value') + 1; // the cell and its value
-    const parts = found.sentence.map((part) => this.spoken(part, found));
-    fill(this.says, el('strong', {}, ...parts.slice(0, head)), ...parts.slice(head));
+    const [parts, heading, formula] = [found.sentence, found.heading, found.formula].map((all) => all.map((part) => this.spoken(part, found)));
+    fill(this.says, el('p.reason', {}, ...heading), formula.length ? el('p.formula', {}, ...formula) : null,
+      el('p.said', {}, el('strong', {}, ...parts.slice(0, head)), ...parts.slice(head)));
   }
 
   /** A part of the sentence; a click on the name of another cell pins that cell. @param {import('poolgrad/relation').Said} part
    * @param {import('poolgrad/relation').Relation} found */
   spoken({ text, tensor, flat }, found) {
     if (tensor === undefined || (tensor === found.tensor && flat === found.flat)) return text;
-    return el('span.link', { text, title: 'Pin this cell', onclick: () => this.pointing.pin(tensor, flat, found.node) });
+    const light = (/** @type {boolean} */ on) => { for (const cell of this.maps.get(tensor)?.cells?.values() ?? []) cell.classList.toggle('named', on && Number(cell.dataset.flat) === flat); };
+    return el('button.link', { text, title: cellName(this.store.tensors.get(tensor), flat), 'data-cell-of': tensor, 'data-at': flat, onclick: () => this.pointing.pin(tensor, flat, found.node),
+      onpointerenter: () => light(true), onpointerleave: () => light(false), onfocus: () => light(true), onblur: () => light(false) });
   }
 }
