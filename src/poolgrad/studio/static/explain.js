@@ -85,6 +85,14 @@ function covering(links, cell) {
   return found;
 }
 
+/** The source cells that take from a window, each with its weight. @param {any} links @param {number} flat @returns {Array<[number, number]>} */
+export function taking(links, flat) {
+  const found = windowOf(links, flat);
+  if (links.taken === 'share') return cellsIn(links, found).map((cell) => [cell, 1 / found.count]);
+  const hits = links.taken === 'every' ? found.hits : found.hits.slice(0, 1);
+  return hits.map((hit) => [ravel(hit, links.source), 1]);
+}
+
 class About {
   constructor(links, values, phrases, asked, cell) {
     Object.assign(this, { links, values, phrases, asked, cell });

@@ -4,6 +4,7 @@ import { BigMap } from 'poolgrad/bigmap';
 import { theme } from 'poolgrad/colour';
 import { el, fill, isField, refill, rove } from 'poolgrad/dom';
 import { HeatMap, panelStarts } from 'poolgrad/heatmap';
+import { Player } from 'poolgrad/player';
 import { linked } from 'poolgrad/relation';
 import { conservation, statsLine } from 'poolgrad/stats';
 import { axisName, cellName, panelAxes, size, unravel } from 'poolgrad/tensor';
@@ -32,12 +33,13 @@ export class Inspector {
     this.kept = new Map();
     this.body = el('div.body');
     this.says = el('div.sentence', { role: 'status', 'aria-live': 'polite', 'aria-label': 'Explanation' });
-    this.element = el('aside.inspector', { 'aria-label': 'Inspector' }, this.body, this.says);
+    store.on('relation', (found) => this.light(found)); // before the player, which then writes into what is drawn
+    this.player = new Player(this);
+    this.element = el('aside.inspector', { 'aria-label': 'Inspector' }, this.body, this.player.element, this.says);
     pointing.listen(this.body, () => this.node);
     store.on('selection', () => this.choose());
     store.on('run', () => this.choose(true));
     store.on('page', () => { this.node = null; this.slices = {}; });
-    store.on('relation', (found) => this.light(found));
     store.on('inspect', () => this.enter());
     this.speak(null);
   }
@@ -106,6 +108,7 @@ export class Inspector {
       refill(this.body, this.heading(shown), chips, el('div.cards', {}, ...shown.map((part) => this.card(part))), shown.length ? this.legend() : null);
     }
     this.conserve();
+    this.player.draw();
     this.pointing.refresh();
   }
 

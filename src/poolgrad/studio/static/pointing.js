@@ -34,6 +34,12 @@ export class Pointing {
     this.show(key, flat, wish);
   }
 
+  /** Pin a cell, also if it is pinned. @param {string} key @param {number} flat @param {string|null} [wish] */
+  hold(key, flat, wish = null) {
+    this.pinned = { key, flat, wish };
+    this.show(key, flat, wish);
+  }
+
   /** @returns {boolean} whether there was something to let go */
   release() {
     const had = Boolean(this.pinned);
