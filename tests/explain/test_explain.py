@@ -73,6 +73,33 @@ def test_shares_are_divided_by_the_cells_inside_and_padding_is_said() -> None:
     assert (shared.windows[0].after, shared.windows[0].cut) == ((0, 0, 1, 0), 2)
 
 
+def said(parts: tuple[SentencePart, ...]) -> str:
+    return "".join(part.text for part in parts)
+
+
+def test_a_heading_gives_the_reason_and_a_formula_the_numbers() -> None:
+    x, g = np.array([11.0, 15, 9, 20]), np.array([3.0, 4])
+    zero = pg.explain("max_pool", cell=(0,), x=x, g=g, window=2)
+    assert (said(zero.heading), said(zero.formula)) == ("0 because 11 < 15", "dx[0] = 3·0 = 0")
+    assert [(p.text, p.pin, p.cell) for p in zero.heading if p.kind == "value"] == [
+        ("0", "dx", (0,)), ("11", "x", (0,)), ("15", "x", (1,)),
+    ]  # fmt: skip
+    both = pg.explain("max_pool", cell=(1,), x=x, g=np.array([3.0, 4, 5]), window=2, stride=1)
+    assert (said(both.heading), said(both.formula)) == ("7 because 15 is the largest", "dx[1] = 3·1 + 4·1 = 7")
+    tied = pg.explain("max_pool", cell=(1,), x=np.array([7.0, 7]), g=np.array([3.0]), window=2)
+    assert said(tied.heading) == "0 because an equal cell comes first"
+    mean = pg.explain("avg_pool", cell=(0,), x=x, window=2)
+    assert (said(mean.heading), said(mean.formula)) == ("13 is the mean of 2 cells", "y[0] = (11 + 15)/2 = 13")
+    share = pg.explain("avg_pool", cell=(0,), x=x, g=g, window=2)
+    assert said(share.formula) == "dx[0] = 3/2 = 1.5"
+
+
+def test_nan_cells_that_a_maximum_passes_over_are_counted() -> None:
+    x = np.array([1.0, np.nan, 5.0], F32).reshape(1, 1, 3, 1)
+    why = pg.explain("MaxPoolWithArgmax", cell=(0,) * 4, input=x, ksize=[1, 1, 3, 1], strides=[1, 1, 3, 1], padding="VALID")
+    assert "NaN cells that were passed over: 1." in str(why)
+
+
 def test_ties_are_said_by_the_rule_that_acts() -> None:
     flat = {"orig_input": ones(1, 2, 2, 1), "orig_output": ones(1, 1, 1, 1), "grad": 3 * ones(1, 1, 1, 1), **SIZES}
     assert "4 cells are that large; the first one takes all." in str(
@@ -216,13 +243,13 @@ import { readFileSync } from 'node:fs';
 const { cases, numbers, phrases } = JSON.parse(readFileSync(process.argv[2], 'utf8'));
 const said = cases.map(({ node, values, asks }) => {
   const arrays = Object.fromEntries(Object.entries(values).map(([pin, v]) => [pin, unpack(v)]));
-  return asks.map(([pin, cell]) => explain(node, arrays, phrases, pin, cell).parts);
+  return asks.map(([pin, cell]) => { const { parts, heading, formula } = explain(node, arrays, phrases, pin, cell); return [parts, heading, formula]; });
 });
 console.log(JSON.stringify({ said, numbers: unpack(numbers).reduce((all, v) => [...all, number(v, 'float64')], []) }));
 """
 
 
-Sentences = list[tuple[SentencePart, ...]]
+Sentences = list[list[list[SentencePart]]]  # per cell: its sentence, its heading, its formula
 
 
 def delivered(case: Case) -> tuple[dict[str, Any], Sentences]:
@@ -234,7 +261,8 @@ def delivered(case: Case) -> tuple[dict[str, Any], Sentences]:
     assert subject is not None
     values = {pin: reports.numbers(np.asarray(a)) for pin, a in subject.arrays.items()}
     asks = [(p.pin, list(cell)) for p in subject.operands for cell in product(*map(range, subject.shape(p.side)))]
-    sentences = [subject.explain(pin, tuple(cell)).parts for pin, cell in asks]
+    found = [subject.explain(pin, tuple(cell)) for pin, cell in asks]
+    sentences = [[list(why.parts), list(why.heading), list(why.formula)] for why in found]
     return {"node": {"links": node["links"]}, "values": values, "asks": asks}, sentences
 
 
@@ -258,19 +286,20 @@ def test_the_page_says_the_same_about_every_cell_of_every_op(tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     for case, (_, wanted), said in zip(CASES, found, answer["said"], strict=True):
-        assert [[SentencePart(**part | {"cell": tuple(part["cell"])}) for part in parts] for parts in said] == [
-            list(parts) for parts in wanted
-        ], case.op
+        page = [[[SentencePart(**part | {"cell": tuple(part["cell"])}) for part in form] for form in cell] for cell in said]
+        assert page == wanted, case.op
     assert sum(len(wanted) for _, wanted in found) > 2000
     assert answer["numbers"] == [number(v) for v in reals]
 
 
 def test_no_sentence_has_a_gap() -> None:
     for case in CASES:
-        for parts in delivered(case)[1]:
-            sentence = "".join(part.text for part in parts)
-            assert "{" not in sentence
+        for forms in delivered(case)[1]:
+            sentence, heading, formula = ("".join(part.text for part in parts) for parts in forms)
+            assert "{" not in sentence + heading + formula
             assert sentence.endswith(".")
+            assert heading
+            assert ".." not in heading
 
 
 # ---- bound once

@@ -99,7 +99,14 @@ def marks(page: Any, key: str) -> dict[str, str]:
 
 def sentence(page: Any) -> str:
     """Return the inspector's sentence about the cell under the pointer."""
-    return str(page.get_by_label("Explanation").inner_text())
+    box = page.get_by_label("Explanation")
+    said = box.locator(".said")
+    return str((said if said.count() else box).inner_text())
+
+
+def reason(page: Any) -> str:
+    """Return the heading of the inspector's explanation."""
+    return str(page.get_by_label("Explanation").locator(".reason").inner_text())
 
 
 def export(page: Any, name: str, folder: Path) -> Path:
@@ -114,10 +121,11 @@ def export(page: Any, name: str, folder: Path) -> Path:
 
 def open_files(page: Any, *paths: Path) -> None:
     """Open files by the button."""
+    page.evaluate("() => { window.docBefore = studio.store.doc; }")
     with page.expect_file_chooser() as waiting:
-        page.get_by_role("button", name="Open").click()
+        page.get_by_role("button", name="Open", exact=True).click()
     waiting.value.set_files([str(path) for path in paths])
-    page.get_by_label("Status").get_by_text("Opened").or_(page.get_by_label("Status").get_by_text("ran")).wait_for()
+    page.wait_for_function("() => studio.store.doc !== window.docBefore")
     settled(page)
 
 

@@ -165,6 +165,11 @@ def test_5_an_exported_document_opens_again_as_the_same_file(page, tmp_path):
     assert [p["name"] for p in json.loads(before)["pages"]] == page.evaluate(
         "() => studio.store.doc.pages.map(p => p.name)"
     )
+    page.get_by_label("New page").click()
+    whole = export(page, "Save", tmp_path)
+    assert [p["name"] for p in json.loads(whole.read_bytes())["pages"]] == page.evaluate(
+        "() => studio.store.doc.pages.map(p => p.name)"
+    )
 
 
 def test_6_the_exported_html_explains_cells_without_a_network(page, watch, tmp_path):
@@ -183,8 +188,9 @@ def test_6_the_exported_html_explains_cells_without_a_network(page, watch, tmp_p
 
 
 def test_7_seed_003_is_repaired_and_read_with_the_keyboard_alone(page):
-    tab_to(page, "Page seed 003 as pictured")
-    page.keyboard.press("Enter")
+    tab_to(page, f"Page {page.evaluate('() => studio.store.page.name')}")
+    while page.evaluate("() => studio.store.page.name") != "seed 003 as pictured":
+        page.keyboard.press("ArrowRight")
     page.get_by_role("button", name=INSERT).wait_for()
     tab_to(page, INSERT)
     page.keyboard.press("Enter")

@@ -80,7 +80,10 @@ class Phrases(TypedDict):
     unknown: str
     plurals: dict[str, tuple[str, Text, Text]]  # counted fact, text for one, text for other numbers
     lists: dict[str, tuple[str, str, Clauses]]  # list of facts, text between entries, clauses of an entry
+    listed_cells: int  # most cells of a window that a formula lists
     sentences: dict[str, Clauses]  # by kernel and side
+    headings: dict[str, Clauses]
+    formulas: dict[str, Clauses]
 
 
 @cache
@@ -105,7 +108,10 @@ def phrases() -> Phrases:
             for name, (fact, one, many) in raw["plurals"].items()
         },
         "lists": {name: (facts, joint, clauses(entry)) for name, (facts, joint, entry) in raw["lists"].items()},
+        "listed_cells": raw["listed_cells"],
         "sentences": {kind: clauses(given) for kind, given in raw["sentences"].items()},
+        "headings": {kind: clauses(given) for kind, given in raw["headings"].items()},
+        "formulas": {kind: clauses(given) for kind, given in raw["formulas"].items()},
     }
 
 
@@ -138,15 +144,20 @@ def _text(text: str, arrays: set[str]) -> Iterator[str | Slot]:
 # ---- sentences
 
 
-def say(kind: str, facts: Facts, arrays: Mapping[str, NamedArray]) -> tuple[SentencePart, ...]:
-    """Return the parts of a sentence: every clause whose conditions hold, its slots filled."""
+def say(
+    kind: str,
+    facts: Facts,
+    arrays: Mapping[str, NamedArray],
+    form: Literal["sentences", "headings", "formulas"] = "sentences",
+) -> tuple[SentencePart, ...]:
+    """Return the parts of a sentence, a heading or a formula: every clause whose conditions hold, its slots filled."""
     words = phrases()
     held = dict(arrays)
     for alias, symbols in words["aliases"].items():
         found = [symbol for symbol in symbols if symbol in arrays]
         held |= {alias: arrays[found[0]]} if found else {}
     said: list[SentencePart] = []
-    for clause in _holding(words["sentences"][kind], facts):
+    for clause in _holding(words[form][kind], facts):
         said += [SentencePart(" ")] if said else []
         said += _filled(words, clause, facts, held)
     return _merged(said)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, product
 from math import prod
 from typing import Any
 
@@ -81,7 +82,10 @@ class Arrival:
 
 @dataclass(frozen=True)
 class Explanation:
-    """An explanation of one cell; str() gives its sentence, `parts` the same sentence with its cells and values marked."""
+    """An explanation of one cell; str() gives its sentence, `parts` the same sentence with its cells and values marked.
+
+    `heading` gives the reason in a few words, `formula` the calculation with its numbers; both are parts, too.
+    """
 
     op: str
     pin: str
@@ -91,6 +95,8 @@ class Explanation:
     arrived: tuple[Arrival, ...]
     sentence: str
     parts: tuple[SentencePart, ...] = ()
+    heading: tuple[SentencePart, ...] = ()
+    formula: tuple[SentencePart, ...] = ()
 
     def __str__(self) -> str:
         return self.sentence
@@ -136,10 +142,12 @@ class Subject:
         about = _About(self, made, asked, cell, found)
         arrays = {p.symbol: NamedArray(p.pin, p.called, self.arrays[p.pin]) for p in self.operands}
         arrays["self"] = arrays[asked.symbol]
-        parts = say(f"{self.rule.verb.value}.{asked.side}", about.facts(), arrays)
+        kind, facts = f"{self.rule.verb.value}.{asked.side}", about.facts()
+        parts = say(kind, facts, arrays)
         sentence = "".join(part.text for part in parts)
         value = self.arrays[pin][cell].item()
-        return Explanation(self.name, pin, cell, value, found, about.arrivals(), sentence, parts)
+        more = (say(kind, facts, arrays, "headings"), say(kind, facts, arrays, "formulas"))
+        return Explanation(self.name, pin, cell, value, found, about.arrivals(), sentence, parts, *more)
 
     def _windows(self, asked: Operand, cell: Cell) -> npt.NDArray[np.int64]:
         """Return the windows that an explanation of the cell needs."""
@@ -235,8 +243,25 @@ class _About:
             tap = places["tap"] = found.hits[0]
             values["nan"] = self._nan(tap)
             values["outside"] = not all(a <= c < b for c, (a, b) in zip(tap, found.pairs, strict=True))
+            values["skipped"] = self._skipped(found) if not values["nan"] else 0
         shown = found.hits[: phrases()["listed"]]
-        return Facts(values, places, {"hits": [Facts({}, {"tap": hit}) for hit in shown]})
+        cells = islice(product(*self._ranges(found)), phrases()["listed_cells"])
+        lists = {"hits": [Facts({}, {"tap": hit, "here": self.cell}) for hit in shown],
+                 "cells": [Facts({}, {"cell": cell}) for cell in cells]}  # fmt: skip
+        return Facts(values, places, lists)
+
+    @staticmethod
+    def _ranges(found: Window) -> list[range]:
+        """Return the indices of the window's cells along each dimension."""
+        return [range(a, b, step) for (a, b), step in zip(found.pairs, found.steps, strict=True)]
+
+    def _skipped(self, found: Window) -> int:
+        """Count the cells of a window that are NaN."""
+        x = self.subject.of("x")
+        if x is None:
+            return 0
+        region = self.subject.arrays[x.pin][tuple(slice(r.start, r.stop, r.step) for r in self._ranges(found))]
+        return int((region != region).sum())
 
     def _region(self, found: Window) -> SentencePart:
         spans = (
@@ -256,13 +281,28 @@ class _About:
         }  # fmt: skip
         places = {"here": self.cell} | ({"window": tapped[0].cell} if tapped else {})
         listed = phrases()["listed"]
-        lists = {"taps": tapped[:listed], "missed": missed[:listed]}
+        values["windows"] = len(self.windows)
+        lists = {"taps": tapped[:listed], "missed": missed[:listed], "windows": self.windows[:listed]}
         return Facts(values, places, {name: [self._entry(w) for w in found] for name, found in lists.items()})
 
     def _entry(self, found: Window) -> Facts:
         """Return the facts about one window in a list."""
-        places = {"window": found.cell} | ({"tap": found.hits[0]} if found.hits else {})
-        return Facts({"cells": found.count, "hits": len(found.hits), "shared": self._shared}, places)
+        places = {"here": self.cell, "window": found.cell} | ({"tap": found.hits[0]} if found.hits else {})
+        values: dict[str, int | str | SentencePart] = {
+            "cells": found.count, "hits": len(found.hits), "shared": self._shared, "counts": self._counts(found),
+            "less": self._less(found),
+        }  # fmt: skip
+        return Facts(values, places)
+
+    def _less(self, found: Window) -> bool:
+        """Return True if this cell is smaller than the value that decides in a window."""
+        x, y = self.subject.of("x"), self.subject.of("y")
+        if x is None:
+            return False
+        cells = self.subject.arrays[x.pin]
+        if self.made.taken == "every" and y is not None:
+            return bool(cells[self.cell] < self.subject.arrays[y.pin][found.cell])
+        return bool(found.hits) and bool(cells[self.cell] < cells[found.hits[0]])
 
 
 def ask(name: str, made: Subject | None, pin: str, cell: Sequence[int]) -> Explanation:

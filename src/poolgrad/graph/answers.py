@@ -12,7 +12,7 @@ from . import report
 from .blocks import BLOCKS, GROUPS, Block, Pin
 from .check import check as check_page
 from .embedded_files import Sources
-from .executor import Cache, Run, execute, with_feeds
+from .executor import Cache, Progress, Run, execute, with_feeds
 from .model import Graph, Json, Page, refuse
 from .repair import repaired
 from .seen import Checked
@@ -112,7 +112,8 @@ def _checked(page: Page, found: Checked, done: Run | None) -> Json:
 
 
 def run(graph: Json | Graph, page: str | None = None, cache: Cache | None = None, feeds: Mapping[str, Any] | None = None,
-        limit: int = 16384, paths: bool = False, lock: Lock = FREE, known: Collection[str] = ()) -> Json:  # fmt: skip
+        limit: int = 16384, paths: bool = False, lock: Lock = FREE, known: Collection[str] = (),
+        progress: Progress | None = None) -> Json:  # fmt: skip
     """Run a page.
 
     Parameters
@@ -133,6 +134,8 @@ def run(graph: Json | Graph, page: str | None = None, cache: Cache | None = None
         Held while blocks run, if others use the cache too.
     known : collection of str, optional
         References of arrays that the caller has already; their values are left out.
+    progress : callable, optional
+        Called before each block with the number of blocks done, of all blocks, and the block's name; an exception ends the run.
 
     Returns
     -------
@@ -155,7 +158,7 @@ def run(graph: Json | Graph, page: str | None = None, cache: Cache | None = None
     sources = with_feeds(Sources.of(opened, paths), feeds or {})
     found = check_page(chosen, sources)
     with lock:
-        done = execute(chosen, sources, cache, checked=found)
+        done = execute(chosen, sources, cache, progress=progress, checked=found)
         budget = report.LinkBudget(opened.limits)
         taken = report.users_of(done.checked)
         nodes = {name: _ran(name, taken, done, limit, budget, known) for name in done.checked.seen}

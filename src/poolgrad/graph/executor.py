@@ -248,6 +248,10 @@ def _pooled(op: Op, given: Mapping[str, Array], attrs: Mapping[str, Any]) -> str
 
 
 def _warn(node: Node, result: BlockResult, run: Run) -> None:
+    values = run.checked.seen[node.id].values
+    if values.get("explicit_paddings") and values.get("padding") != "EXPLICIT":
+        got = f"explicit_paddings with padding {values.get('padding')}"
+        run.warnings.append(PageProblem(node.id, "attrs", got, "padding EXPLICIT: other paddings ignore these numbers"))
     if result.warning:
         expected = "the pooled orig_input: orig_output is not the pooled orig_input, so gradients may be lost"
         run.warnings.append(PageProblem(node.id, "orig_output", result.warning, expected))

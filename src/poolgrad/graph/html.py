@@ -46,8 +46,9 @@ def importmap() -> str:
 
 def standalone(graph: Graph, page: str | None = None, cache: Cache | None = None, paths: bool = False,
                lock: answers.Lock = answers.FREE) -> str:  # fmt: skip
-    """Return the page as interactive HTML that fetches nothing."""
-    chosen = graph.page(page).name
+    """Return the page as interactive HTML that fetches nothing, and holds nothing of other pages."""
+    graph = graph.only(page)
+    chosen = graph.pages[0].name
     cache = cache if cache is not None else Cache()
     content = {
         "graph": graph.to_dict(), "page": chosen, "ops": answers.ops(), "check": answers.check(graph, chosen, cache, paths, lock),

@@ -222,6 +222,8 @@ def distribution(text: str) -> tuple[str, tuple[float, float]]:
     low, high = _arguments(text, made, 2, 2)
     if name != "normal" and high < low:
         raise TextError(made.start(2), len(made.group(2)), made.group(2), "the lower number first")
+    if name == "normal" and high < 0:
+        raise TextError(made.start(2), len(made.group(2)), made.group(2), "a deviation of at least 0")
     return name, (low, high)
 
 

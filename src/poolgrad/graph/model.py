@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from .._common.errors import short_repr
 
 FORMAT, VERSION = "poolgrad-graph", 1
+_HASH = re.compile(r"sha256:[0-9a-f]{64}")
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 MOST_NODES = 10_000  # of a page
 MOST_WIRES = 50_000  # of a page; also outputs that it fetches
@@ -221,6 +222,30 @@ class Graph:
             if page.name == name:
                 return page
         refuse("page", repr(name), " or ".join(repr(page.name) for page in self.pages[:8]))
+
+    def only(self, name: str | None = None) -> Graph:
+        """Return a graph of one page and the embedded files that its blocks name.
+
+        Parameters
+        ----------
+        name : str, optional
+            The name of the page. Default: the first page.
+
+        Returns
+        -------
+        Graph
+            A graph that shares the page and its files with this one, and holds nothing else.
+
+        Raises
+        ------
+        GraphError
+            If no page has that name.
+        """
+        page = self.page(name)
+        texts = (text for node in page.nodes.values() for text in node.text.values())
+        named = {found for text in texts for found in _HASH.findall(text)}
+        data = {key: entry for key, entry in self.data.items() if key in named}
+        return Graph([page], data, self.extra, self.limits)
 
     def to_dict(self) -> Json:
         """Return the JSON object."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._common.errors import ArgumentErrors
-from .._explain.links import Links
+from .._explain.links import GIVEN, Links
 from .._explain.op_calls import named, subject
 from .._explain.sentences import number
 from .._explain.subject import Subject, cuts
@@ -26,6 +26,8 @@ from .seen import Checked, Seen, Spec
 Array = npt.NDArray[Any]
 MOST_LINKED = 2**20  # cells in all windows of a block
 _PART = 2**20  # cells counted at a time
+_PICTURE = 96  # most rows and columns of a preview
+_ENTRIES = 8  # most entries of a preview along other axes
 _SHOWN = 20  # windows whose lost or repeated gradient is reported
 _NAMED = 6  # of these, windows that the page names
 _AXES = {4: "NHWC", 5: "NDHWC"}
@@ -89,8 +91,21 @@ def _plain(value: Any) -> float | int:
 def tensor(array: Array, spec: Json, limit: int, ref: str, known: Collection[str] = ()) -> Json:
     """Return one output in the form that the page draws; leave out numbers that are too many or whose ref is known."""
     values = numbers(array) if array.size <= limit and ref not in known else None
-    return {**spec, "shape": list(array.shape), "dtype": array.dtype.name, "stats": statistics(array), "values": values,
+    made = {**spec, "shape": list(array.shape), "dtype": array.dtype.name, "stats": statistics(array), "values": values,
             "ref": ref}  # fmt: skip
+    return made if array.size <= limit else made | {"preview": preview(array, spec["axes"])}
+
+
+def preview(array: Array, letters: list[str]) -> Json:
+    """Return a small picture of a large array: every n-th row and column, the first entries along other axes.
+
+    >>> preview(np.arange(400.0).reshape(1, 200, 2, 1), list("NHWC"))["shape"]
+    [1, 67, 2, 1]
+    """
+    steps = [math.ceil(n / _PICTURE) if letter in "HW" else 1 for n, letter in zip(array.shape, letters, strict=True)]
+    spans = zip(array.shape, letters, steps, strict=True)
+    part = array[tuple(np.s_[: n if letter in "HW" else _ENTRIES : step] for n, letter, step in spans)]
+    return {"shape": list(part.shape), "steps": steps, "values": numbers(part)}
 
 
 # ---- roles and axes
@@ -224,13 +239,19 @@ class LinkBudget:
 def relation(
     name: str, seen: Seen, ran: Ran, run: Run, budget: LinkBudget, known: Collection[str] = ()
 ) -> tuple[Json | None, Json | None]:
-    """Return links and conservation of a block; none if it has no windows or too many cells."""
+    """Return links and conservation of a block; none if it has no windows.
+
+    If its windows have too many cells, the links list no hits: the page asks for those of single windows.
+    """
     made = subject_of(name, seen, ran, run)
     if made is None or ran.result is None:
         return None, None
     count = count_cells(made.plan)
     if count > MOST_LINKED or not budget.take(count):
-        return None, None
+        if made.rule.verb in GIVEN:
+            return None, None  # any window may point to a cell, so all hits would have to be searched
+        few = made.links(np.zeros(0, np.int64))
+        return _links(name, seen, made, few, None if few.ptr is None else {"ref": f"{ran.key}.hits", "ask": True}), None
     links: Links = ran.result.notes.get("links") or made.links()
     if links.nbytes <= ran.result.room:
         ran.result.notes["links"] = links
@@ -286,7 +307,7 @@ def conservation(op: Op, made: Subject, links: Links) -> Json | None:
     equal = bool(abs(total - arrived) <= slack)
     return {
         "in": {"pin": given.pin, "sum": _finite(total)}, "out": {"pin": result.pin, "sum": _finite(arrived)},
-        "equal": equal, "lost": _finite(lost), "extra": _finite(extra), "windows": windows,
+        "equal": equal, "comparable": math.isfinite(total) and math.isfinite(arrived), "lost": _finite(lost), "extra": _finite(extra), "windows": windows,
         "sentence": _line(given.pin, result.pin, total, arrived, equal, odd.size, takers), "where": _where(windows, g),
     }  # fmt: skip
 
@@ -306,11 +327,13 @@ def _finite(value: float) -> float | None:
 
 
 def _line(g: str, dx: str, total: float, arrived: float, equal: bool, odd: int, takers: npt.NDArray[np.int64]) -> str:
+    if not (math.isfinite(total) and math.isfinite(arrived)):
+        return f"sum of {g} {number(total)}, sum of {dx} {number(arrived)}: cells that are not finite have no sum to compare"
     sums = f"sum of {g} {number(total)} {'=' if equal else '≠'} sum of {dx} {number(arrived)}"
     if equal:
         return sums
     if not odd:
-        return sums + ": rounding, or cells that are not finite"
+        return sums + ": rounding"
     lost = int((takers == 0).sum())
     parts = [f"{lost} of {takers.size} windows lose theirs"] if lost else []
     many = int((takers > 1).sum())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Callable, Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._common.errors import short_repr
+from .._windows.cells import window_axes
 from . import edits, embedded_files, html, report
 from . import export as exporting
 from .answers import FREE, Lock, check, opened_page, ops, run
@@ -26,7 +28,7 @@ from .seen import Checked, Seen
 from .text import TextError
 
 Array = npt.NDArray[Any]
-__all__ = ["Cache", "GraphError", "check", "embed", "examples", "export", "gradients", "import_", "new_graph", "ops",
+__all__ = ["Cache", "GraphError", "check", "embed", "examples", "export", "gradients", "hits", "import_", "new_graph", "ops",
            "parse", "repair", "run", "tensor", "tensor_npy"]  # fmt: skip
 
 
@@ -121,6 +123,45 @@ def tensor(cache: Cache, ref: str, slice: Any = None) -> Json:
 
 def _span(pair: Any) -> Any:
     return np.s_[pair[0] : pair[1]]
+
+
+def hits(cache: Cache, ref: str, windows: Any) -> Json:
+    """Return the hits of some windows of a block that has too many to list.
+
+    Parameters
+    ----------
+    cache : Cache
+        The cache of a run.
+    ref : str
+        The reference of the block's hits in that run.
+    windows : list of int
+        Flat result cells.
+
+    Returns
+    -------
+    dict
+        `ptr` and `cell`, as in the links of a run: window k has the source cells `cell[ptr[k]:ptr[k + 1]]`.
+
+    Raises
+    ------
+    GraphError
+        If the cache has no such block, or the windows do not exist or are too large.
+    """
+    key, _, kind = ref.partition(".") if isinstance(ref, str) else ("", "", "")
+    result = cache.get(key)
+    made = result.notes.get("subject") if result is not None and kind == "hits" else None
+    if made is None:
+        refuse("hits", short_repr(ref), "the ref of a block that has run")
+    count = math.prod(made.plan.dest)
+    if not isinstance(windows, list) or not all(type(at) is int and 0 <= at < count for at in windows):
+        refuse("windows", short_repr(windows), f"a list of integers from 0 to {count - 1}")
+    largest = math.prod(int(axis.count.max(initial=0)) for axis in window_axes(made.plan) if axis is not None)
+    if len(windows) * largest > report.MOST_LINKED:
+        refuse("windows", f"{len(windows)} windows of up to {largest} cells", f"at most {report.MOST_LINKED} cells")
+    found = made.links(np.array(windows, np.int64))
+    if found.ptr is None or found.cell is None:
+        refuse("hits", short_repr(ref), "a block whose windows choose cells")
+    return {"ptr": report.numbers(found.ptr.astype(np.int32)), "cell": report.numbers(found.cell.astype(np.int32))}
 
 
 def tensor_npy(cache: Cache, ref: str) -> bytes:
@@ -277,7 +318,7 @@ def examples() -> list[Json]:
 
 def export(graph: Json | Graph, page: str | None = None, kind: str = "json", cache: Cache | None = None,
            paths: bool = False, lock: Lock = FREE) -> tuple[bytes, str, str]:  # fmt: skip
-    """Export a page.
+    """Export a page, with the embedded files that its blocks name and nothing else of the graph.
 
     Parameters
     ----------
@@ -313,7 +354,8 @@ def export(graph: Json | Graph, page: str | None = None, kind: str = "json", cac
     >>> export(new_graph())[1:]
     ('page.json', 'application/json')
     """
-    opened, chosen = opened_page(graph, page)
+    whole, chosen = opened_page(graph, page)
+    opened = whole.only(chosen.name)  # a file holds the chosen page, and nothing of the others
     makers: dict[str, tuple[str, str, Callable[[], str | bytes]]] = {
         "json": ("json", "application/json", opened.to_json),
         "python": ("py", "text/x-python", lambda: exporting.python(opened, chosen)),

@@ -9,6 +9,7 @@ import signal
 import tempfile
 import threading
 import webbrowser
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 
 from .._common.errors import short_repr
 from ..graph import service
-from .server import serve
+from .server import Server, serve
 
 _TABS = 4  # examples of the first screen; the page lists all
 
@@ -32,7 +33,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file", nargs="?", help="a graph as .json, an enuSpace page (.svg, .json), an array or a picture"
     )
-    parser.add_argument("--port", type=int, default=0, help="where to listen (default: any free port)")
+    parser.add_argument("--port", type=int, help="where to listen (default: the same port every time, if it is free)")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
 
 
@@ -65,6 +66,22 @@ def _together(examples: list[dict[str, Any]]) -> dict[str, Any]:
             graph["pages"].append({**page, "name": example["name"]} if single else page)
         graph["data"].update(example["graph"].get("data", {}))
     return graph
+
+
+def usual_port() -> int:
+    """Return a port that is the same at every start: a browser keeps unsaved work by the address of the page."""
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    return 49152 + zlib.crc32(f"poolgrad {user}".encode()) % 16384
+
+
+def listen(start: dict[str, Any], port: int | None) -> tuple[Server, str]:
+    """Serve at this port; without one, at the usual port, or at any if another program has it."""
+    if port is not None:
+        return serve(start, port)
+    try:
+        return serve(start, usual_port())
+    except ValueError:
+        return serve(start, 0)
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
@@ -102,9 +119,9 @@ def _open(path: Path) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Serve until Ctrl-C."""
-    if not 0 <= given.port < 65536:
+    if given.port is not None and not 0 <= given.port < 65536:
         raise ValueError(f"--port: got {given.port}, wanted 0 to 65535")
-    server, address = serve(opening(given.file), given.port)
+    server, address = listen(opening(given.file), given.port)
     print(f"poolgrad studio: {address}\nCtrl-C stops it.", flush=True)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _stop)

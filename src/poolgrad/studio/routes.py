@@ -7,7 +7,7 @@ import binascii
 import sys
 import threading
 import traceback
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -110,6 +110,7 @@ class App:
     contents: Contents = field(default_factory=Contents)
     lock: threading.Lock = field(default_factory=threading.Lock)  # guards the cache: runs wait for each other
     readers: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(_READERS))
+    cancelled: deque[str] = field(default_factory=lambda: deque(maxlen=64))  # tickets of runs that nobody waits for
     log: Callable[[str], None] = print
 
     def __call__(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Reply:
@@ -213,7 +214,18 @@ def _run(app: App, query: dict[str, str], body: bytes) -> Reply:
     known = asked.get("known", [])
     if not isinstance(known, list) or not all(isinstance(ref, str) for ref in known):
         raise Refused(400, f"known: got {short_repr(known)}, wanted a list of refs")
-    return as_json(service.run(graph, name, app.cache, lock=app.lock, known=frozenset(known)))
+    ticket = _word(asked, "ticket") if "ticket" in asked else ""
+
+    def progress(done: int, count: int, block: str) -> None:
+        if ticket and ticket in app.cancelled:
+            raise Refused(410, f"cancelled before block {block}")
+
+    return as_json(service.run(graph, name, app.cache, lock=app.lock, known=frozenset(known), progress=progress))
+
+
+def _cancel(app: App, query: dict[str, str], body: bytes) -> Reply:
+    app.cancelled.append(_word(parse(body), "ticket")[:64])
+    return as_json({})
 
 
 def _gradients(app: App, query: dict[str, str], body: bytes) -> Reply:
@@ -234,6 +246,12 @@ def _tensor(app: App, query: dict[str, str], body: bytes) -> Reply:
         if query.get("as") == "npy":
             return reply(200, service.tensor_npy(app.cache, ref), "application/octet-stream")
         return as_json(service.tensor(app.cache, ref))
+
+
+def _hits(app: App, query: dict[str, str], body: bytes) -> Reply:
+    asked = parse(body)
+    with app.lock:
+        return as_json(service.hits(app.cache, _word(asked, "ref"), asked.get("windows")))
 
 
 def _upload(app: App, query: dict[str, str], body: bytes) -> Reply:
@@ -267,6 +285,8 @@ ROUTES: dict[str, tuple[str, Route]] = {
     "/api/tensor": ("GET", _tensor),
     "/api/check": ("POST", _check),
     "/api/run": ("POST", _run),
+    "/api/cancel": ("POST", _cancel),
+    "/api/hits": ("POST", _hits),
     "/api/gradients": ("POST", _gradients),
     "/api/export": ("POST", _export),
     "/api/upload": ("POST", _upload),

@@ -1,21 +1,45 @@
 // The server's routes. Every call carries the token that came in the page's address, behind the #.
 
-const token = new URLSearchParams(location.hash.slice(1)).get('token') ?? '';
+const inAddress = () => new URLSearchParams(location.hash.slice(1)).get('token') ?? '';
+let token = inAddress();
+
+const GONE = 'The studio does not answer. Start `poolgrad studio` again and open its address in this browser: this tab then goes on. Ctrl+S saves without it.';
+const ANEW = 'The studio was started again. Open its new address in this browser: this tab then goes on. Ctrl+S saves without it.';
+
+/** Take over the token of a studio that was started again, if the studio accepts it. @param {string} fresh */
+async function take(fresh) {
+  if (!fresh || fresh === token) return;
+  const answer = await fetch('/api/start', { headers: { 'X-Poolgrad-Token': fresh } }).catch(() => null);
+  if (!answer?.ok) return;
+  token = fresh;
+  known.clear();
+  api.onToken();
+}
+
+/** Tell the other tabs of this address the token, and hear theirs: after a restart one tab is opened with the new one. */
+function share() {
+  const others = new BroadcastChannel('poolgrad token');
+  others.onmessage = ({ data }) => { if (typeof data === 'string') take(data); };
+  others.postMessage(token);
+  addEventListener('hashchange', () => take(inAddress()));
+}
 
 /** Send a request; throw the server's refusal as an Error. @param {string} path @param {RequestInit} [init] */
 async function ask(path, init = {}) {
   let answer;
   try {
     answer = await fetch(path, { ...init, headers: { 'X-Poolgrad-Token': token, ...init.headers } });
-  } catch {
-    throw new Error('The studio does not answer any more. Is `poolgrad studio` still running?');
+  } catch (error) {
+    if (init.signal?.aborted) throw Object.assign(new Error('Cancelled.'), { cancelled: true });
+    throw new Error(GONE);
   }
   if (answer.ok) return answer;
   const said = await answer.json().catch(() => ({}));
+  if (answer.status === 403 && api.used) throw new Error(ANEW);
   throw Object.assign(new Error(said.error ?? `The studio answered ${answer.status}.`), { status: answer.status });
 }
 
-const post = (path, body) => ask(path, { method: 'POST', body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } });
+const post = (path, body, signal) => ask(path, { method: 'POST', body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' }, signal });
 
 /** Data entries that the server already has. @type {Set<string>} */
 const known = new Set();
@@ -26,29 +50,44 @@ function light(graph) {
   return { ...graph, data: Object.fromEntries(Object.entries(graph.data).map(([key, value]) => [key, known.has(key) ? {} : value])) };
 }
 
-/** Post a graph without known contents; send all of them if the server answers 409 for a forgotten entry. @param {string} path @param {any} body */
-async function postGraph(path, body) {
+/** Post a graph without known contents; send all of them if the server answers 409 for a forgotten entry. @param {string} path @param {any} body
+ * @param {AbortSignal} [signal] */
+async function postGraph(path, body, signal) {
   try {
-    const answer = await post(path, { ...body, graph: light(body.graph) });
+    const answer = await post(path, { ...body, graph: light(body.graph) }, signal);
     for (const key of Object.keys(body.graph.data ?? {})) known.add(key);
     return answer;
   } catch (error) {
     if (error.status !== 409) throw error;
     known.clear();
-    return post(path, body);
+    return post(path, body, signal);
   }
 }
 
 export const api = {
+  /** Called when a new token was taken over. */ onToken: () => {},
+  /** True once the server has accepted the token. */ used: false,
+  /** Return everything that the first screen needs. */
+  async first() {
+    const found = await Promise.all([api.ops(), api.start(), api.examples()]);
+    api.used = true;
+    share();
+    return found;
+  },
   ops: async () => (await ask('/api/ops')).json(),
   start: async () => (await ask('/api/start')).json(),
   examples: async () => (await ask('/api/examples')).json(),
-  /** @param {any} graph @param {string} page @param {string[]} known refs of numbers that the page has */
-  run: async (graph, page, known) => (await postGraph('/api/run', { graph, page, known })).json(),
+  /** @param {any} graph @param {string} page @param {string[]} known refs of numbers that the page has
+   * @param {string} ticket names the run, to cancel it @param {AbortSignal} [signal] */
+  run: async (graph, page, known, ticket, signal) => (await postGraph('/api/run', { graph, page, known, ticket }, signal)).json(),
+  /** @param {string} ticket of a run that nobody waits for any more */
+  cancel: async (ticket) => (await post('/api/cancel', { ticket })).json(),
   /** @param {any} graph @param {string} page */
   check: async (graph, page) => (await postGraph('/api/check', { graph, page })).json(),
   /** @param {any} graph @param {string} page @param {string} y @param {string} x */
   gradients: async (graph, page, y, x) => (await postGraph('/api/gradients', { graph, page, y, x })).json(),
+  /** The hits of windows of a block that has too many to list. @param {string} ref @param {number[]} windows */
+  hits: async (ref, windows) => (await post('/api/hits', { ref, windows })).json(),
   /** @param {string} ref */
   tensor: async (ref) => (await ask(`/api/tensor?ref=${encodeURIComponent(ref)}`)).json(),
   /** @param {any} graph @param {string} page @param {string} kind @returns {Promise<{name: string, blob: Blob}>} */

@@ -1,13 +1,16 @@
 // A tensor of more than 1,024 cells: one slice on a canvas, sliders for the others, the same lights.
 
-import { ODD, ink, pixels, scale } from 'poolgrad/colour';
+import { ODD, ink, lights, pixels, scale } from 'poolgrad/colour';
 import { el } from 'poolgrad/dom';
 import { number } from 'poolgrad/sentences';
 import { NUMBERS } from 'poolgrad/heatmap';
 import { Loupe } from 'poolgrad/loupe';
-import { axisName, cellName, panelAxes, ravel, short, slice, unravel } from 'poolgrad/tensor';
+import { axisName, cellName, isPicture, panelAxes, ravel, short, slice, strides, unravel } from 'poolgrad/tensor';
 
-const STROKES = { window: '#2f7fd1', tap: '#e0561b', tie: '#b8860b', arrived: '#e0561b', reaches: '#2f7fd1', self: '' };
+/** How marks are drawn: a colour of the page and the dashes of its line, so that no mark differs by hue alone. */
+const STROKES = { window: ['--window', []], reaches: ['--window', [1, 2]], tap: ['--tap', []], arrived: ['--tap', []], tie: ['--tie', [4, 3]], self: ['--ink', []] };
+const SMALLEST = 5; // pixels of a mark on cells that are smaller
+const ZOOMS = [1, 2, 4, 8, 16];
 const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
 /** @typedef {import('poolgrad/tensor').Tensor} Tensor */
@@ -23,16 +26,51 @@ export class BigMap {
     const { down, across } = this.panelAxes;
     this.rows = down < 0 ? 1 : tensor.shape[down];
     this.columns = across < 0 ? 1 : tensor.shape[across];
-    this.cell = Math.max(1, Math.min(Math.floor(options.width / this.columns), 26));
+    this.zoom = 1;
+    this.asPicture = isPicture(tensor);
     this.colour = scale(tensor.role, tensor.stats.min ?? 0, tensor.stats.max ?? 0);
     this.cursor = [0, 0];
-    this.canvas = el('canvas', { width: this.columns * this.cell, height: this.rows * this.cell, tabindex: 0, role: 'application' });
-    this.over = el('canvas.over', { width: this.columns * this.cell, height: this.rows * this.cell, 'aria-hidden': 'true' });
+    /** @type {Map<number, string>|null} */ this.marks = null;
+    this.canvas = el('canvas', { tabindex: 0, role: 'application' });
+    this.over = el('canvas.over', { 'aria-hidden': 'true' });
     this.loupe = new Loupe(this);
-    this.element = el('div.bigmap', { 'data-tensor': tensor.key }, this.sliders(), el('div.stack', {}, this.canvas, this.over));
+    this.view = el('div.view', {}, el('div.stack', {}, this.canvas, this.over));
+    this.element = el('div.bigmap', { 'data-tensor': tensor.key }, this.sliders(), this.view, this.enlarge());
     this.listen();
     this.name();
+    this.resize();
+  }
+
+  /** Give the picture its size on the screen: as wide as there is room, times the zoom. */
+  resize() {
+    const { width } = this.options;
+    const fit = Math.min(width / this.columns, (1.5 * width) / this.rows, 26);
+    this.cell = (fit >= 1 ? Math.floor(fit) : fit) * this.zoom; // whole pixels where cells can have them
+    const [wide, high] = [this.columns, this.rows].map((cells) => Math.max(1, Math.round(cells * this.cell)));
+    for (const canvas of [this.canvas, this.over]) Object.assign(canvas, { width: wide, height: high });
+    Object.assign(this.view.style, { width: `${Math.min(wide, width) + (this.zoom > 1 ? 12 : 0)}px`, maxHeight: this.zoom > 1 ? `${Math.round(1.2 * width)}px` : 'none' });
     this.draw();
+    this.light(this.marks);
+  }
+
+  /** Buttons for the zoom, and for the picture instead of one channel. */
+  enlarge() {
+    const say = el('span', { text: '×1' });
+    const step = (by) => {
+      this.zoom = ZOOMS[Math.min(Math.max(ZOOMS.indexOf(this.zoom) + by, 0), ZOOMS.length - 1)];
+      while (this.zoom > 1 && Math.max(this.columns, this.rows) * (this.cell / this.zoom) * this.zoom > 8192) this.zoom /= 2;
+      say.textContent = `×${this.zoom}`;
+      this.resize();
+      const [row, column] = this.cursor;
+      this.view.scrollTo((column + 0.5) * this.cell - this.view.clientWidth / 2, (row + 0.5) * this.cell - this.view.clientHeight / 2);
+    };
+    const button = (text, name, by) => el('button', { text, 'aria-label': `${this.tensor.key} ${name}`, onclick: () => step(by) });
+    const rgb = isPicture(this.tensor) ? el('button', { text: 'RGB', 'aria-pressed': 'true', 'aria-label': `${this.tensor.key} as a picture`, onclick: () => {
+      this.asPicture = !this.asPicture;
+      rgb.setAttribute('aria-pressed', String(this.asPicture));
+      this.draw();
+    } }) : null;
+    return el('div.enlarge', {}, button('−', 'smaller', -1), say, button('+', 'larger', 1), rgb);
   }
 
   sliders() {
@@ -50,8 +88,7 @@ export class BigMap {
   listen() {
     const place = (event) => {
       const box = this.canvas.getBoundingClientRect();
-      const zoom = box.width / this.canvas.width || 1;
-      const at = [Math.floor((event.clientY - box.top) / zoom / this.cell), Math.floor((event.clientX - box.left) / zoom / this.cell)];
+      const at = [Math.floor(((event.clientY - box.top) / box.height) * this.rows), Math.floor(((event.clientX - box.left) / box.width) * this.columns)];
       return at[0] >= 0 && at[0] < this.rows && at[1] >= 0 && at[1] < this.columns ? at : null;
     };
     const visit = (event, pin) => {
@@ -98,10 +135,18 @@ export class BigMap {
   draw() {
     const context = this.canvas.getContext('2d');
     const small = new OffscreenCanvas(this.columns, this.rows);
-    small.getContext('2d').putImageData(pixels(this.tensor, slice(this.start, this.tensor.shape, this.tensor.axes)), 0, 0);
-    context.imageSmoothingEnabled = false;
+    small.getContext('2d').putImageData(this.image(), 0, 0);
+    context.imageSmoothingEnabled = this.cell < 1; // a smaller picture is a mean of its pixels
+    context.imageSmoothingQuality = 'high';
     context.drawImage(small, 0, 0, this.canvas.width, this.canvas.height);
     if (this.cell >= NUMBERS) this.numbers(context);
+  }
+
+  image() {
+    const { shape, axes } = this.tensor;
+    const channel = axes.indexOf('C');
+    if (!this.asPicture) return pixels(this.tensor, slice(this.start, shape, axes));
+    return lights(this.tensor, slice(this.start.map((at, axis) => (axis === channel ? 0 : at)), shape, axes), strides(shape)[channel]);
   }
 
   numbers(context) {
@@ -117,16 +162,28 @@ export class BigMap {
 
   /** @param {Map<number, string>|null} marks */
   light(marks) {
+    this.marks = marks;
     const context = this.over.getContext('2d');
     context.clearRect(0, 0, this.over.width, this.over.height);
-    const self = getComputedStyle(this.canvas).color;
     const lit = this.inSlice(marks);
+    const side = Math.max(this.cell, SMALLEST);
+    const line = side >= 8 ? 2 : 1;
     for (const { row, column, mark } of lit) {
-      const line = this.cell >= 8 ? 2 : 1;
-      Object.assign(context, { lineWidth: line, strokeStyle: STROKES[mark] || self });
-      context.strokeRect(column * this.cell + line / 2, row * this.cell + line / 2, this.cell - line || 1, this.cell - line || 1);
+      const [name, dashes] = STROKES[mark];
+      const box = [column * this.cell + (this.cell - side) / 2 + line / 2, row * this.cell + (this.cell - side) / 2 + line / 2, side - line, side - line];
+      context.setLineDash([]);
+      if (side >= 8) { Object.assign(context, { lineWidth: line + 2, strokeStyle: this.tone('--halo') }); context.strokeRect(...box); }
+      context.setLineDash(dashes);
+      Object.assign(context, { lineWidth: line, strokeStyle: this.tone(name) });
+      context.strokeRect(...box);
     }
     this.loupe.show(lit);
+  }
+
+  /** A colour of the page as it is now; light-dark() is resolved only where it is used. @param {string} name */
+  tone(name) {
+    this.over.style.color = `var(${name})`;
+    return getComputedStyle(this.over).color;
   }
 
   /** Return the marked cells of the visible slice. @param {Map<number, string>|null} marks */

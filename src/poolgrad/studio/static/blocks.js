@@ -71,8 +71,9 @@ export class BlockView {
     const mark = el('span.mark', { 'aria-hidden': 'true' });
     const bubble = el('span.bubble', { id: `bubble-${this.node.id}-${pin.name}`, role: 'status' });
     const choose = pin.type === 'path' ? el('button.choose', { text: '…', 'data-choose': pin.name, 'aria-label': `${this.node.id} choose file` }) : null;
-    const row = el('div.row.text', {}, ...parts, el('span.field', {}, field, mark, choose), bubble);
-    this.fields.set(pin.name, { field, mark, bubble, row });
+    const file = pin.type === 'path' ? el('span.file', { 'aria-hidden': 'true' }) : null;
+    const row = el('div.row.text', {}, ...parts, el('span.field', {}, field, mark, file, choose), bubble);
+    this.fields.set(pin.name, { field, mark, bubble, row, file });
     return row;
   }
 
@@ -100,6 +101,16 @@ export class BlockView {
     }
     this.place(node);
     this.node = node;
+  }
+
+  /** Show the names of files instead of their hashes. @param {Record<string, any>} data of the document */
+  showFiles(data) {
+    for (const { field, file } of this.fields.values()) {
+      if (!file) continue;
+      const name = data[field.value.trim()]?.name;
+      file.textContent = typeof name === 'string' ? name : '';
+      field.title = file.textContent;
+    }
   }
 
   /** @param {string} status @param {string} note */

@@ -30,9 +30,9 @@ export function lightness([r, g, b]) {
   return 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
 }
 
-/** Black or white, whichever reads better on a colour. @param {Rgb} rgb */
+/** Black or white, whichever reads better on a colour: one of them always has a contrast of 4.58 or more. @param {Rgb} rgb */
 export function ink(rgb) {
-  return lightness(rgb) > 0.19 ? '#14202a' : '#ffffff';
+  return lightness(rgb) > 0.179 ? '#000000' : '#ffffff';
 }
 
 /** 'light' or 'dark', as the page is shown now. */
@@ -83,6 +83,19 @@ export function pixels(tensor, { first, rows, columns, down, across }) {
     for (let column = 0, at = first + row * down; column < columns; column++, k++, at += across) {
       const t = place(values[at]) * 511;
       target[k] = Number.isFinite(t) ? table[Math.min(Math.max(Math.round(t), 0), 511)] : odd;
+    }
+  }
+  return image;
+}
+
+/** Three channels of light as the picture they are. @param {import('poolgrad/tensor').Tensor} tensor
+ * @param {{first: number, rows: number, columns: number, down: number, across: number}} part of channel 0 @param {number} step between channels */
+export function lights({ values }, { first, rows, columns, down, across }, step) {
+  const image = new ImageData(columns, rows);
+  for (let row = 0, k = 0; row < rows; row++) {
+    for (let column = 0, at = first + row * down; column < columns; column++, k += 4, at += across) {
+      for (let c = 0; c < 3; c++) image.data[k + c] = 255 * values[at + c * step];
+      image.data[k + 3] = 255;
     }
   }
   return image;

@@ -61,6 +61,23 @@ export function refill(parent, ...children) {
   if (again instanceof HTMLElement) again.focus({ preventScroll: true });
 }
 
+const STEPS = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 };
+
+/** Let arrow keys, Home and End go through the items of a group that is one stop for Tab. @param {HTMLElement} group
+ * @param {string} items a selector @param {(item: HTMLElement) => void} [act] on the item that is reached */
+export function rove(group, items, act = () => {}) {
+  group.addEventListener('keydown', (event) => {
+    const all = /** @type {HTMLElement[]} */ ([...group.querySelectorAll(items)]);
+    const at = all.findIndex((item) => item === document.activeElement);
+    const next = { Home: 0, End: all.length - 1 }[event.key] ?? (at + (STEPS[event.key] ?? 0) + all.length) % all.length;
+    if (at < 0 || next === at || !(event.key in STEPS || event.key === 'Home' || event.key === 'End')) return;
+    event.preventDefault();
+    event.stopPropagation();
+    all[next].focus();
+    act(all[next]);
+  });
+}
+
 /** Return true if typed keys belong to a field. @param {EventTarget|null} target */
 export function isField(target) {
   return target instanceof HTMLElement && Boolean(target.closest('input, textarea, select, [contenteditable]'));

@@ -11,6 +11,29 @@ import { ravel, size, strides, unravel } from 'poolgrad/tensor';
 export const RANK = { window: 1, reaches: 2, tie: 3, arrived: 4, tap: 4, self: 5 };
 const unpacked = new WeakMap();
 
+/** Keep the hits of windows that the page asked for. @param {any} links @param {number[]} windows @param {{ptr: any, cell: any}} given */
+export function learn(links, windows, given) {
+  const [ptr, cell] = [unpack(given.ptr), unpack(given.cell)];
+  const found = (links.hits.found ??= new Map());
+  windows.forEach((flat, k) => found.set(flat, Array.from(cell).slice(ptr[k], ptr[k + 1])));
+}
+
+/** Return the windows whose hits an explanation needs and the page does not have. @param {any} links @param {string} pin
+ * @param {number} flat @returns {number[]} */
+export function unknown(links, pin, flat) {
+  if (!links?.hits?.ask) return [];
+  const asked = links.tensors.find((t) => t.pin === pin);
+  const windows = asked.side === 'dest' ? [flat] : covering(links, unravel(flat, links.source));
+  return windows.filter((w) => !links.hits.found?.has(w));
+}
+
+/** The hits of a window, as flat source cells. @returns {ArrayLike<number>} */
+function hitsIn(links, flat) {
+  if (links.hits?.ask) return links.hits.found?.get(flat) ?? [];
+  const hits = hitsOf(links);
+  return hits ? hits.cell.subarray(hits.ptr[flat], hits.ptr[flat + 1]) : [];
+}
+
 /** Hits as typed arrays and, for given positions, the windows that point to each cell; unpacked once. Null for means. */
 function hitsOf(links) {
   if (links.hits && !unpacked.has(links.hits)) {
@@ -32,11 +55,22 @@ function windowOf(links, flat) {
   const side = (key, other) => cell.map((at, d) => (links.axes[d] ? links.axes[d][key][at] : other(at)));
   const [start, stop] = [side('start', (at) => at), side('stop', (at) => at + 1)];
   const [before, after] = [side('before', () => 0), side('after', () => 0)];
-  const hits = hitsOf(links);
-  const list = hits ? Array.from(hits.cell.subarray(hits.ptr[flat], hits.ptr[flat + 1]), (j) => unravel(j, links.source)) : [];
+  const list = Array.from(hitsIn(links, flat), (j) => unravel(j, links.source));
   const count = size(start.map((a, d) => stop[d] - a));
   const span = size(start.map((a, d) => stop[d] - a + before[d] + after[d]));
   return { flat, cell, pairs: start.map((a, d) => [a, stop[d]]), before, after, hits: list, count, cut: span - count };
+}
+
+/** The cells of a window, as flat source cells, or the first few. @param {any} links @param {Window} found @param {number} [most] */
+function cellsIn(links, found, most = Infinity) {
+  const step = strides(links.source);
+  let cells = [0];
+  found.pairs.forEach(([a, b], d) => {
+    const next = [];
+    for (const flat of cells) for (let i = a; i < b && next.length < most; i++) next.push(flat + i * step[d]);
+    cells = next;
+  });
+  return cells;
 }
 
 /** The windows that a source cell is part of, as flat result cells. */
@@ -51,6 +85,14 @@ function covering(links, cell) {
   return found;
 }
 
+/** The source cells that take from a window, each with its weight. @param {any} links @param {number} flat @returns {Array<[number, number]>} */
+export function taking(links, flat) {
+  const found = windowOf(links, flat);
+  if (links.taken === 'share') return cellsIn(links, found).map((cell) => [cell, 1 / found.count]);
+  const hits = links.taken === 'every' ? found.hits : found.hits.slice(0, 1);
+  return hits.map((hit) => [ravel(hit, links.source), 1]);
+}
+
 class About {
   constructor(links, values, phrases, asked, cell) {
     Object.assign(this, { links, values, phrases, asked, cell });
@@ -60,11 +102,14 @@ class About {
     this.shared = links.taken === 'share';
   }
 
+  /** The parts of the sentence, the heading and the formula. */
   parts() {
     const named = ({ pin, name, dtype, side }) => ({ pin, name: name ?? pin, dtype, shape: this.links[side], values: this.values[pin] });
     const arrays = Object.fromEntries(this.links.tensors.map((t) => [t.symbol, named(t)]));
     arrays.self = named(this.asked);
-    return say(this.phrases, `${this.links.verb}.${this.asked.side}`, this.facts(), arrays);
+    const [kind, facts] = [`${this.links.verb}.${this.asked.side}`, this.facts()];
+    const said = (form) => say(this.phrases, form, kind, facts, arrays);
+    return { parts: said('sentences'), heading: said('headings'), formula: said('formulas') };
   }
 
   facts() {
@@ -82,8 +127,18 @@ class About {
       places.tap = tap;
       values.nan = this.nan(tap);
       values.outside = !tap.every((c, d) => found.pairs[d][0] <= c && c < found.pairs[d][1]);
+      values.skipped = values.nan ? 0 : this.skipped(found);
     }
-    return { values, places, lists: { hits: found.hits.slice(0, this.phrases.listed).map((hit) => ({ values: {}, places: { tap: hit } })) } };
+    const hits = found.hits.slice(0, this.phrases.listed).map((hit) => ({ values: {}, places: { tap: hit, here: this.cell } }));
+    const cells = cellsIn(this.links, found, this.phrases.listed_cells).map((flat) => ({ values: {}, places: { cell: unravel(flat, this.links.source) } }));
+    return { values, places, lists: { hits, cells } };
+  }
+
+  /** Count the cells of a window that are NaN. */
+  skipped(found) {
+    const x = this.links.tensors.find((t) => t.symbol === 'x');
+    const values = x && this.values[x.pin];
+    return values ? cellsIn(this.links, found).filter((flat) => Number.isNaN(Number(values[flat]))).length : 0;
   }
 
   region(found) {
@@ -95,15 +150,26 @@ class About {
   ofCell() {
     const tapped = this.windows.filter((w) => this.counts(w));
     const missed = this.windows.filter((w) => !this.counts(w));
-    const values = { reached: this.windows.length, taps: tapped.length, missed: missed.length,
+    const values = { reached: this.windows.length, windows: this.windows.length, taps: tapped.length, missed: missed.length,
       lost_ties: missed.filter((w) => w.hits.some((hit) => this.isSelf(hit))).length, nan: this.nan(this.cell) };
     const listed = (windows) => windows.slice(0, this.phrases.listed).map((w) => this.entry(w));
-    return { values, places: { window: tapped[0]?.cell }, lists: { taps: listed(tapped), missed: listed(missed) } };
+    return { values, places: { window: tapped[0]?.cell }, lists: { taps: listed(tapped), missed: listed(missed), windows: listed(this.windows) } };
   }
 
   /** The facts about one window in a list. */
   entry(found) {
-    return { values: { cells: found.count, hits: found.hits.length, shared: this.shared }, places: { window: found.cell, tap: found.hits[0] } };
+    const values = { cells: found.count, hits: found.hits.length, shared: this.shared, counts: this.counts(found), less: this.less(found) };
+    return { values, places: { here: this.cell, window: found.cell, tap: found.hits[0] } };
+  }
+
+  /** Return true if this cell is smaller than the value that decides in a window. */
+  less(found) {
+    const [x, y] = ['x', 'y'].map((symbol) => this.links.tensors.find((t) => t.symbol === symbol));
+    const [mine, theirs] = [x && this.values[x.pin], y && this.values[y.pin]];
+    if (!mine) return false;
+    const self = Number(mine[this.flat]);
+    if (this.links.taken === 'every' && y) return Boolean(theirs) && self < Number(theirs[found.flat]);
+    return found.hits.length > 0 && self < Number(mine[ravel(found.hits[0], this.links.source)]);
   }
 
   /** Return true if this cell is the tap of a window, or has a share of it. */
@@ -142,20 +208,14 @@ class About {
   }
 
   markWindow(w, put) {
-    const step = strides(this.links.source);
-    let cells = [0];
-    w.pairs.forEach(([a, b], d) => {
-      const next = [];
-      for (const flat of cells) for (let i = a; i < b; i++) next.push(flat + i * step[d]);
-      cells = next;
-    });
-    for (const cell of cells) put(cell, 'window', this.shared ? `1/${w.count}` : null);
+    for (const cell of cellsIn(this.links, w)) put(cell, 'window', this.shared ? `1/${w.count}` : null);
     w.hits.forEach((hit, k) => put(ravel(hit, this.links.source), k && this.links.taken === 'first' ? 'tie' : 'tap'));
   }
 }
 
 /**
- * Return everything about one cell of one pin of a block that ran: the parts of its sentence, the cells to light up, its windows.
+ * Return everything about one cell of one pin of a block that ran: the parts of its sentence, heading and formula, the cells to
+ * light up, its windows.
  * @param {object} node run().nodes[id]  @param {Object<string, ArrayLike<number>>} values by pin
  * @param {object} phrases ops().phrases  @param {string} pin  @param {number[]} cell
  */
@@ -163,5 +223,5 @@ export function explain(node, values, phrases, pin, cell) {
   const asked = node.links?.tensors.find((t) => t.pin === pin);
   if (!asked) return null;
   const about = new About(node.links, values, phrases, asked, cell);
-  return { parts: about.parts(), marks: about.marks(), windows: about.windows };
+  return { ...about.parts(), marks: about.marks(), windows: about.windows };
 }

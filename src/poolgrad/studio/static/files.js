@@ -1,14 +1,19 @@
 // Open, save, export, and files dropped or chosen for a block.
 
+import { ask } from 'poolgrad/ask';
 import { download, pick } from 'poolgrad/dom';
+import { WIDTH } from 'poolgrad/geometry';
+import { isImage, readable } from 'poolgrad/images';
 import { arrange } from 'poolgrad/layout';
 import { addNode, freeId, onNode, onPage, wishId } from 'poolgrad/model';
 import { Menu } from 'poolgrad/menu';
 import { picture } from 'poolgrad/picture';
+import { reached, written } from 'poolgrad/save';
 
 const KINDS = [
+  ['document', 'Save', 'all pages, to open again'],
   ['python', 'Python', 'a script that gives the same arrays'],
-  ['json', 'JSON', 'this document, to open again'],
+  ['json', 'JSON', 'this page, to open again'],
   ['html', 'HTML', 'one file that explains itself offline'],
   ['npz', '.npz', 'all results as arrays'],
   ['png', 'PNG', 'a picture of this page'],
@@ -16,8 +21,9 @@ const KINDS = [
 
 export class Files {
   /** @param {import('poolgrad/store').Store} store @param {import('poolgrad/flow').Flow} flow @param {any} api
-   * @param {(text: string, bad?: boolean) => void} say */
-  constructor(store, flow, api, say) {
+   * @param {(text: string, bad?: boolean) => void} say @param {(wish: number[]) => number[]} room finds a free place */
+  constructor(store, flow, api, say, room) {
+    this.room = room;
     this.store = store;
     this.flow = flow;
     this.api = api;
@@ -46,45 +52,67 @@ export class Files {
 
   /** @param {string} kind */
   async export(kind) {
-    const { doc, page } = this.store;
+    const { doc } = this.store;
     try {
-      const { name, blob } = kind === 'png' ? { name: `${page.name}.png`, blob: await picture(this.flow) } : await this.api.export(doc, page.name, kind);
+      const { name, blob } = await this.made(kind);
       download(name, blob);
-      if (kind === 'json') this.store.saved = doc;
+      if (kind === 'document' || (kind === 'json' && doc.pages.length === 1)) {
+        this.store.saved = doc;
+        this.store.tell('saved');
+      }
       this.say(`Saved ${name}.`);
     } catch (error) {
       this.say(error.message, true);
     }
   }
 
-  async open() {
-    await this.read(await pick('.json,.svg,.dat,.npy,.png'));
+  /** Return a file; a document, a page and a picture need no server. @param {string} kind @returns {Promise<{name: string, blob: Blob}>} */
+  async made(kind) {
+    const { doc, page } = this.store;
+    const name = page.name.replace(/[^\w .-]+/g, '_').trim() || 'page';
+    if (kind === 'png') return { name: `${name}.png`, blob: await picture(this.flow) };
+    if (kind === 'document') return { name: doc.pages.length > 1 ? 'studio.json' : `${name}.json`, blob: new Blob([written(reached(doc))], { type: 'application/json' }) };
+    const alone = reached(doc, [page]);
+    return kind === 'json' ? { name: `${name}.json`, blob: new Blob([written(alone)], { type: 'application/json' }) } : this.api.export(alone, page.name, kind);
   }
 
-  /** Graphs and enuSpace pages are opened; arrays and pictures become blocks. @param {File[]} files */
-  async read(files) {
-    const arrays = files.filter((file) => /\.(npy|png)$/i.test(file.name));
+  async open() {
+    await this.read(await pick('.json,.svg,.dat,.npy,image/*'));
+  }
+
+  /** Graphs and enuSpace pages are opened; arrays and pictures become blocks. @param {File[]} files @param {number[]} [at] */
+  async read(files, at = this.middle()) {
+    const arrays = files.filter((file) => /\.npy$/i.test(file.name) || isImage(file));
     const graphs = files.filter((file) => !arrays.includes(file));
     try {
       if (graphs.length) this.take(await this.api.read(graphs), graphs[0].name);
-      for (const file of arrays) await this.place(file);
+      for (const file of arrays) await this.place(file, null, this.room(at));
     } catch (error) {
       this.say(error.message, true);
     }
   }
 
-  take({ graph, notes }, name) {
-    const height = (node) => (this.store.ops.get(node.op)?.height ?? 120) + 90;
-    this.store.open({ ...graph, pages: graph.pages.map((page) => arrange(page, height)) });
-    this.say([`Opened ${name}.`, ...(notes ?? [])].join(' '));
+  /** Where a new block is wanted if nothing says so: in the middle of the canvas. */
+  middle() {
+    const box = this.flow.element.getBoundingClientRect();
+    return this.flow.toWorld(box.left + box.width / 2 - WIDTH / 2, box.top + 60);
   }
 
-  /** A file as a new block, or into the block that asked for it. @param {File} file @param {string|null} [id] @param {[number, number]} [at] */
-  async place(file, id = null, at = [40, 40]) {
+  take({ graph, notes }, name) {
+    const height = (node) => (this.store.ops.get(node.op)?.height ?? 120) + 90;
+    const foreign = /\.svg$/i.test(name) || notes?.length; // drawn for blocks of another size
+    this.store.open({ ...graph, pages: graph.pages.map((page) => arrange(page, height, foreign)) });
+    this.say([`Opened ${name}. Undo shows the document before it.`, ...(notes ?? [])].join(' '));
+  }
+
+  /** A file as a new block, or into the block that asked for it. @param {File} given @param {string|null} [id] @param {number[]} [at] */
+  async place(given, id = null, at = [40, 40]) {
+    const file = isImage(given) ? await readable(given, (text, choices) => ask(text, choices)) : given;
+    if (!file) return;
     const { data, node, shape, dtype } = await this.api.upload(file);
     const { store } = this;
     const doc = { ...store.doc, data: { ...store.doc.data, ...data } };
-    const make = (page) => addNode(page, { ...node, id: freeId(page, wishId(this.store.ops.get(node.op))), at });
+    const make = (page) => addNode(page, { ...node, id: freeId(page, wishId(this.store.ops.get(node.op))), at: at.map(Math.round) });
     const change = id ? (page) => onNode(page, id, (n) => ({ ...n, op: node.op, text: { ...n.text, ...node.text } })) : make;
     store.edit(onPage(doc, store.at, change));
     this.say(`${file.name}: ${dtype} [${shape.join(',')}].`);
@@ -95,7 +123,7 @@ export class Files {
     const button = /** @type {Element} */ (event.target).closest('[data-choose]');
     if (!button) return;
     const id = /** @type {HTMLElement} */ (button.closest('.block')).dataset.id;
-    const [file] = await pick('.npy,.png');
+    const [file] = await pick('.npy,image/*');
     if (!file) return;
     await this.place(file, id).catch((error) => this.say(error.message, true));
   }

@@ -8,8 +8,11 @@ import { strange } from 'poolgrad/ops';
 import { Wires } from 'poolgrad/wires';
 
 const ZOOMS = [0.2, 2.5];
-const FAR = 0.5; // below this zoom texts are unreadable, so blocks show only their names
+const [MID, FAR] = [0.5, 0.3]; // below these zooms blocks show only names and results, then only names
 const DOTS = 24; // pixels between the dots of the ground
+const MARGIN = 16; // pixels around a fitted page
+const BELOW = 44; // pixels of the buttons at the lower edge
+const NARROW = 560; // a canvas so narrow has the status above the buttons
 const AT_ONCE = 30; // blocks filled in before the first picture; others follow frame by frame
 
 export class Flow {
@@ -54,6 +57,7 @@ export class Flow {
     }
     this.layer.append(...added.map((block) => block.element));
     this.fillIn(added);
+    for (const block of this.blocks.values()) block.showFiles(this.store.doc.data ?? {});
     this.wires.render(page, this.blocks);
     this.empty.hidden = page.nodes.length > 0;
     if (added.length || page.wires !== this.drawnWires) this.results(); // moving and typing change none of it
@@ -75,6 +79,7 @@ export class Flow {
     blocks = blocks.filter((block) => this.blocks.get(block.node.id) === block); // some may be gone by now
     for (const block of blocks.splice(0, AT_ONCE)) {
       block.fill();
+      block.showFiles(this.store.doc.data ?? {});
       if (this.store.run) this.resultsOf(block);
     }
     if (blocks.length) requestAnimationFrame(() => setTimeout(() => this.fillIn(blocks))); // after the picture, not before
@@ -86,6 +91,12 @@ export class Flow {
     for (const block of this.blocks.values()) this.resultsOf(block);
     this.wires.label((end) => shapeText(said?.nodes[nodeOf(end)]?.outputs?.[pinOf(end)]?.shape));
     this.mark();
+  }
+
+  /** Draw all results anew, as in other colours. */
+  redraw() {
+    for (const block of this.blocks.values()) block.maps = new Map();
+    this.results();
   }
 
   /** Return the last run, if it was of this page. */
@@ -116,7 +127,7 @@ export class Flow {
     for (const [id, block] of this.blocks) {
       const selected = this.store.selection.has(id);
       block.element.classList.toggle('selected', selected);
-      block.element.setAttribute('aria-selected', String(selected));
+      block.element.setAttribute('aria-description', selected ? 'selected' : '');
     }
     const bad = new Set((this.store.run?.problems ?? []).map((p) => `${p.node}.${p.pin}`));
     this.wires.mark(this.store.selection, this.store.wire, bad);
@@ -147,6 +158,7 @@ export class Flow {
     if (zoom === this.drawnZoom) return;
     this.drawnZoom = zoom;
     this.grid.style.backgroundSize = `${step}px ${step}px`;
+    this.element.classList.toggle('mid', zoom < MID && zoom >= FAR);
     this.element.classList.toggle('far', zoom < FAR);
     this.store.tell('zoom', zoom);
   }
@@ -177,8 +189,10 @@ export class Flow {
   fit() {
     const [left, top, right, bottom] = this.bounds();
     const { width, height } = this.element.getBoundingClientRect();
-    const zoom = Math.min(Math.max(Math.min((width - 48) / (right - left), (height - 48) / (bottom - top), 1), ZOOMS[0]), 1);
-    this.look({ zoom, x: (width - (right - left) * zoom) / 2 - left * zoom, y: Math.max((height - (bottom - top) * zoom) / 2, 24) - top * zoom });
+    const [w, h] = [right - left, bottom - top];
+    const free = height - (width < NARROW ? 2 : 1) * BELOW - MARGIN; // the buttons and the status are below the blocks, not over them
+    const zoom = Math.min(Math.max(Math.min((width - 2 * MARGIN) / w, (free - MARGIN) / h, 1), ZOOMS[0]), 1);
+    this.look({ zoom, x: (width - w * zoom) / 2 - left * zoom, y: Math.max((free - h * zoom) / 2, MARGIN) - top * zoom });
   }
 
   /** A point of the screen in the coordinates of blocks. @param {number} clientX @param {number} clientY */

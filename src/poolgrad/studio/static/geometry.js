@@ -1,16 +1,17 @@
 // Compute positions inside a block by arithmetic, without measuring elements, so that 300 blocks lay out at once.
 
-import { axesOf, panelAxes, size } from 'poolgrad/tensor';
+import { axesOf, axisName, inBlock, isPicture, panelAxes, size } from 'poolgrad/tensor';
 
 export const WIDTH = 216;
 export const TITLE = 34;
 export const PAD = 6;
-export const PIN_ROW = 22;
+export const PIN_ROW = 24;
 export const TEXT_ROW = 27;
 export const INNER = 196; // width of a result inside a block
 const CAPTION = 20;
 const NUMBERS = 22; // the smallest cell that holds a number
 const GAP = 4;
+const NOTE = 14; // height of the line that says what is left out
 
 /** @typedef {import('poolgrad/ops').Block} Block */
 /** @typedef {import('poolgrad/tensor').Tensor} Tensor */
@@ -21,18 +22,12 @@ export function pinPlace(block, pin, output) {
   return [output ? WIDTH : 0, found ? found.y : TITLE];
 }
 
-/** Return true if a tensor looks like pictures: three channels of light between 0 and 1. @param {Tensor} tensor */
-function isPicture({ shape, axes, role, stats }) {
-  const light = role === 'value' && stats && stats.min >= 0 && stats.max <= 1 && !stats.nan && !stats.inf;
-  return Boolean(light) && shape.length === 4 && shape[axes.indexOf('C')] === 3 && size(shape) > 256;
-}
-
 /**
  * Lay out a tensor inside a block: panels side by side, batch entries below each other.
  * @param {Tensor} tensor
  */
 export function preview(tensor) {
-  const { shape } = tensor;
+  const { shape } = inBlock(tensor) ?? tensor;
   const axes = axesOf(shape.length, tensor.axes);
   const rgb = isPicture(tensor);
   const { down, across, beside } = panelAxes(axes);
@@ -42,7 +37,8 @@ export function preview(tensor) {
   const tall = beside.filter((axis) => axes[axis] === 'N');
   const panels = Math.min(size(wide.map((axis) => shape[axis])), 8);
   const batches = Math.min(size(tall.map((axis) => shape[axis])), 3);
-  if (size(shape) === 0) return { axes, rows: 0, columns: 0, wide, tall, across: 0, down: 0, gap: GAP, cell: 0, picture: false, rgb, numbers: false, width: 0, height: 0, total: 0 };
+  const note = [leftOut(tensor, axes, wide, panels), leftOut(tensor, axes, tall, batches)].filter(Boolean).join(', ');
+  if (size(shape) === 0) return { note: '', axes, rows: 0, columns: 0, wide, tall, across: 0, down: 0, gap: GAP, cell: 0, picture: false, rgb, numbers: false, width: 0, height: 0, total: 0 };
   const room = (INNER - GAP * (panels - 1)) / panels;
   const cell = Math.min(Math.floor(room / columns), Math.floor(132 / rows), 26);
   // Too small for cells of their own: a picture, scaled to fit.
@@ -50,8 +46,15 @@ export function preview(tensor) {
   const scale = picture ? Math.min(room / columns, 112 / rows, 26) : cell;
   const width = Math.max(Math.round(columns * scale), 1);
   const height = Math.max(Math.round(rows * scale), 1);
-  return { axes, rows, columns, wide, tall, across: panels, down: batches, gap: GAP, cell: scale, picture, rgb,
-    numbers: !picture && cell >= NUMBERS, width, height, total: batches * height + (batches - 1) * GAP };
+  return { note, axes, rows, columns, wide, tall, across: panels, down: batches, gap: GAP, cell: scale, picture, rgb,
+    numbers: !picture && cell >= NUMBERS, width, height, total: batches * height + (batches - 1) * GAP + (note ? NOTE : 0) };
+}
+
+/** Say how many entries along some axes are drawn, if not all are; '' otherwise. @param {Tensor} tensor @param {string} axes
+ * @param {number[]} along @param {number} drawn */
+function leftOut(tensor, axes, along, drawn) {
+  const all = size(along.map((axis) => tensor.shape[axis]));
+  return all > drawn ? `${drawn} of ${all} ${along.length === 1 ? axisName(axes[along[0]]) : 'slice'}s` : '';
 }
 
 /** The height of the results of a block. @param {Tensor[]} tensors */

@@ -2,7 +2,7 @@
 
 import { el, isField } from 'poolgrad/dom';
 import { WIDTH } from 'poolgrad/geometry';
-import { disconnect, moveNodes, onPage, removeNodes, renameNode, setText } from 'poolgrad/model';
+import { disconnect, isName, moveNodes, onPage, removeNodes, renameNode, setText } from 'poolgrad/model';
 import { pinAt } from 'poolgrad/wiring';
 
 const NEAR = 4; // pixels that the pointer may move during a click
@@ -206,7 +206,7 @@ export class Gestures {
     const name = field.value.trim();
     if (!id || name === id) return;
     const taken = this.store.page.nodes.some((node) => node.id === name);
-    if (taken || !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) {
+    if (taken || !isName(name)) {
       this.say(taken ? `There is already a block ${name}.` : `A name is letters, digits and _, got ${JSON.stringify(name)}.`, 'refused');
       field.value = id;
       return;

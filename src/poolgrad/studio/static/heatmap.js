@@ -1,7 +1,7 @@
 // A tensor in the inspector: a panel per slice, numbers and indices, every cell an element with a name.
 
 import { ink, scale } from 'poolgrad/colour';
-import { el, fill } from 'poolgrad/dom';
+import { el } from 'poolgrad/dom';
 import { number } from 'poolgrad/sentences';
 import { axisName, cellName, panelAxes, ravel, short, unravel } from 'poolgrad/tensor';
 
@@ -42,6 +42,7 @@ export class HeatMap {
     this.panelAxes = panelAxes(tensor.axes);
     /** @type {Map<number, HTMLElement>} */ this.cells = new Map();
     this.padCells = [];
+    this.parted = false; // true while other numbers are shown
     this.lit = [];
     this.starts = tensor.values.length ? panelStarts(tensor, slices) : [];
     this.element = el('div.map', { role: 'grid', 'aria-label': `${tensor.key} cells`, 'data-tensor': tensor.key }, ...this.starts.map((start) => this.panel(start)));
@@ -95,17 +96,37 @@ export class HeatMap {
 
   cell(flat) {
     const value = this.tensor.values[flat];
-    const rgb = this.colour(value);
     const box = el('div.cell', {
       role: 'gridcell', tabindex: -1, 'data-cell': unravel(flat, this.tensor.shape).join(','), 'data-flat': flat,
       'aria-label': `${cellName(this.tensor, flat)} = ${number(value, this.tensor.dtype)}`,
     });
-    if (this.options.cell >= NUMBERS) box.textContent = short(value, Math.floor(this.options.cell / 6.2));
-    if (rgb) Object.assign(box.style, { background: `rgb(${rgb})`, color: ink(rgb) });
-    else box.classList.add('odd');
-    if (value === 0 && this.tensor.role === 'gradient') box.classList.add('zero');
+    this.paint(box, value);
     this.cells.set(flat, box);
     return box;
+  }
+
+  /** Write a number into a cell, in its colour; null empties it. @param {HTMLElement} box @param {number|null} value */
+  paint(box, value) {
+    const rgb = value === null ? null : this.colour(value);
+    const text = value === null || this.options.cell < NUMBERS ? '' : short(value, Math.floor((this.options.cell - 3) / 5.5));
+    if (box.firstChild?.nodeType === Node.TEXT_NODE) box.firstChild.nodeValue = text;
+    else box.prepend(text);
+    box.classList.toggle('tight', text.length * 7.3 > this.options.cell - 4);
+    Object.assign(box.style, rgb ? { background: `rgb(${rgb})`, color: ink(rgb) } : { background: '', color: '' });
+    box.classList.toggle('odd', value !== null && !rgb);
+    box.classList.toggle('blank', value === null);
+    box.classList.toggle('zero', value === 0 && this.tensor.role === 'gradient');
+  }
+
+  /** Show other numbers for a while, as sums so far; null shows the tensor again. @param {((flat: number) => number|null)|null} values
+   * @param {Set<number>} fresh cells that changed with this step */
+  partial(values, fresh) {
+    if (!values && !this.parted) return;
+    this.parted = Boolean(values);
+    for (const [flat, box] of this.cells) {
+      this.paint(box, values ? values(flat) : this.tensor.values[flat]);
+      box.classList.toggle('drop', fresh.has(flat));
+    }
   }
 
   pad(start, row, column) {
@@ -174,9 +195,5 @@ export class HeatMap {
     for (const other of this.element.querySelectorAll('[tabindex="0"]')) other.tabIndex = -1;
     box.tabIndex = 0;
     box.focus();
-  }
-
-  dispose() {
-    fill(this.element);
   }
 }

@@ -12,9 +12,10 @@ const KEYS = [
   ['Ctrl C', 'copies blocks as JSON; Ctrl X cuts, Ctrl V pastes'],
   ['Ctrl A', 'selects all; Shift and drag a frame'],
   ['Ctrl ↵', 'runs the page'],
-  ['Ctrl S', 'saves as JSON; Ctrl O opens'],
+  ['Ctrl S', 'saves the whole document as JSON; Ctrl O opens'],
   ['+ − 0 f', 'zoom, 100 %, fit; Ctrl and wheel zoom, wheel and drag pan'],
-  ['F2', 'on a tab: renames the page'],
+  ['F8', 'to the next problem and its repair'],
+  ['F2', 'on a tab: renames the page; Delete closes it, ← → go to the next'],
 ];
 
 /** @returns {{element: HTMLDialogElement, button: HTMLElement}} */

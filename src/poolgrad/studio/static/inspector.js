@@ -2,13 +2,15 @@
 
 import { BigMap } from 'poolgrad/bigmap';
 import { theme } from 'poolgrad/colour';
-import { el, fill, refill } from 'poolgrad/dom';
+import { el, fill, isField, refill, rove } from 'poolgrad/dom';
 import { HeatMap, panelStarts } from 'poolgrad/heatmap';
+import { Player } from 'poolgrad/player';
 import { linked } from 'poolgrad/relation';
 import { conservation, statsLine } from 'poolgrad/stats';
-import { axisName, panelAxes, size, unravel } from 'poolgrad/tensor';
+import { axisName, cellName, panelAxes, size, unravel } from 'poolgrad/tensor';
 
 const MOST_CELLS = 1024; // more go to a canvas
+const MOST_CHIPS = 8; // longer axes have a field instead of a button for each entry
 const LARGEST = 2 ** 22; // most cells to fetch for display
 const LEGEND = [['window', 'window'], ['tap', 'tap'], ['tie', 'tie'], ['pad', 'padding']];
 
@@ -31,21 +33,24 @@ export class Inspector {
     this.kept = new Map();
     this.body = el('div.body');
     this.says = el('div.sentence', { role: 'status', 'aria-live': 'polite', 'aria-label': 'Explanation' });
-    this.element = el('aside.inspector', { 'aria-label': 'Inspector' }, this.body, this.says);
+    store.on('relation', (found) => this.light(found)); // before the player, which then writes into what is drawn
+    this.player = new Player(this);
+    this.element = el('aside.inspector', { 'aria-label': 'Inspector' }, this.body, this.player.element, this.says);
     pointing.listen(this.body, () => this.node);
     store.on('selection', () => this.choose());
     store.on('run', () => this.choose(true));
     store.on('page', () => { this.node = null; this.slices = {}; });
-    store.on('relation', (found) => this.light(found));
     store.on('inspect', () => this.enter());
     this.speak(null);
   }
 
-  /** Keep the last selected block in view. @param {boolean} [anew] */
+  /** Keep the last selected block in view, or the pinned one while fields are typed in. @param {boolean} [anew] */
   choose(anew = false) {
     const [first] = this.store.selection;
     const exists = (id) => this.store.page.nodes.some((node) => node.id === id);
-    const wish = first ?? (this.node && exists(this.node) ? this.node : this.suggestion());
+    const now = this.node && exists(this.node) ? this.node : null;
+    const stay = now && this.pointing.pinned && isField(document.activeElement);
+    const wish = stay ? now : first ?? now ?? this.suggestion();
     if (wish !== this.node) this.slices = {};
     const changed = wish !== this.node;
     this.node = wish;
@@ -84,6 +89,12 @@ export class Inspector {
     return JSON.stringify([this.node, this.slices, document.documentElement.dataset.theme, this.sentences()]);
   }
 
+  /** Draw everything anew, as in other colours. */
+  redraw() {
+    this.drawn = '';
+    this.draw();
+  }
+
   draw() {
     const shown = this.shownTensors();
     const same = this.marker() === this.drawn && shown.length && shown.length === this.maps.size && shown.every((p) => this.maps.get(p.tensor.key)?.tensor === p.tensor);
@@ -97,6 +108,7 @@ export class Inspector {
       refill(this.body, this.heading(shown), chips, el('div.cards', {}, ...shown.map((part) => this.card(part))), shown.length ? this.legend() : null);
     }
     this.conserve();
+    this.player.draw();
     this.pointing.refresh();
   }
 
@@ -145,11 +157,18 @@ export class Inspector {
   chip(letter, length) {
     const name = axisName(letter);
     const group = el('span.group', { role: 'radiogroup', 'aria-label': name }, el('span', { text: name }));
-    /** @type {Array<number|'all'>} */ const choices = ['all', ...Array(Math.min(length, 8)).keys()];
+    const now = this.slices[letter];
+    const many = length > MOST_CHIPS;
+    /** @type {Array<number|'all'>} */ const choices = many ? ['all'] : ['all', ...Array(length).keys()];
     for (const value of choices) {
-      const on = this.slices[letter] === value;
-      group.append(el('button.chip', { text: String(value), role: 'radio', 'aria-checked': String(on), 'aria-label': `${name} ${value}`,
-        onclick: () => this.turn(letter, value) }));
+      group.append(el('button.chip', { text: String(value), role: 'radio', 'aria-checked': String(now === value), 'aria-label': `${name} ${value}`,
+        tabindex: now === value || (many && value === 'all') ? 0 : -1, onclick: () => this.turn(letter, value) }));
+    }
+    rove(group, '.chip', (chip) => chip.click());
+    if (many) {
+      const field = el('input.nth', { type: 'number', min: 0, max: length - 1, value: now === 'all' ? '' : now, placeholder: `0…${length - 1}`, 'aria-label': `${name} number` });
+      field.addEventListener('change', () => this.turn(letter, Math.min(Math.max(Math.round(Number(field.value) || 0), 0), length - 1)));
+      group.append(field, el('span', { text: `of ${length}` }));
     }
     return group;
   }
@@ -166,7 +185,7 @@ export class Inspector {
     box.append(this.map(tensor, side), statsLine(tensor));
     const loupe = this.maps.get(tensor.key)?.loupe;
     if (loupe) box.append(loupe.element);
-    if (tensor.node === this.node && tensor.pin === 'output') box.append(el('div.conservation', { 'aria-label': 'Conservation' }));
+    if (tensor.node === this.node && tensor.pin === 'output') box.append(el('div.conservation', { role: 'note', 'aria-label': 'Conservation' }));
     return box;
   }
 
@@ -175,7 +194,7 @@ export class Inspector {
     const { across } = panelAxes(tensor.axes);
     const old = this.kept.get(tensor.key);
     const view = old instanceof BigMap && old.tensor === tensor && this.isBig(tensor) ? old : this.isBig(tensor)
-      ? new BigMap(tensor, this.slices, { width: 200, turn: (letter, at) => this.turn(letter, at),
+      ? new BigMap(tensor, this.slices, { width: this.element.clientWidth > 520 ? 320 : 190, turn: (letter, at) => this.turn(letter, at),
         visit: (flat, pin) => this.pointing[pin ? 'pin' : 'visit'](tensor.key, flat, this.node) })
       : this.cells(tensor, side, across < 0 ? 1 : tensor.shape[across], 312);
     this.maps.set(tensor.key, view);
@@ -202,7 +221,7 @@ export class Inspector {
   fetch(tensor) {
     const cells = size(tensor.shape);
     const note = el('p.hint', { text: cells > LARGEST ? `${cells.toLocaleString('en')} cells are too many to draw; export .npz to look at them.` : 'Fetching its numbers …' });
-    if (cells <= LARGEST && this.load) this.load(tensor).then(() => { this.drawn = ''; this.draw(); }, (error) => { note.textContent = error.message; });
+    if (cells <= LARGEST && this.load) this.load(tensor).then(() => this.redraw(), (error) => { note.textContent = error.message; });
     return note;
   }
 
@@ -247,14 +266,17 @@ export class Inspector {
       return;
     }
     const head = found.sentence.findIndex((part) => part.kind === 'value') + 1; // the cell and its value
-    const parts = found.sentence.map((part) => this.spoken(part, found));
-    fill(this.says, el('strong', {}, ...parts.slice(0, head)), ...parts.slice(head));
+    const [parts, heading, formula] = [found.sentence, found.heading, found.formula].map((all) => all.map((part) => this.spoken(part, found)));
+    fill(this.says, el('p.reason', {}, ...heading), formula.length ? el('p.formula', {}, ...formula) : null,
+      el('p.said', {}, el('strong', {}, ...parts.slice(0, head)), ...parts.slice(head)));
   }
 
   /** A part of the sentence; a click on the name of another cell pins that cell. @param {import('poolgrad/relation').Said} part
    * @param {import('poolgrad/relation').Relation} found */
   spoken({ text, tensor, flat }, found) {
     if (tensor === undefined || (tensor === found.tensor && flat === found.flat)) return text;
-    return el('span.link', { text, title: 'Pin this cell', onclick: () => this.pointing.pin(tensor, flat, found.node) });
+    const light = (/** @type {boolean} */ on) => { for (const cell of this.maps.get(tensor)?.cells?.values() ?? []) cell.classList.toggle('named', on && Number(cell.dataset.flat) === flat); };
+    return el('button.link', { text, title: cellName(this.store.tensors.get(tensor), flat), 'data-cell-of': tensor, 'data-at': flat, onclick: () => this.pointing.pin(tensor, flat, found.node),
+      onpointerenter: () => light(true), onpointerleave: () => light(false), onfocus: () => light(true), onblur: () => light(false) });
   }
 }

@@ -2,6 +2,7 @@
 
 import { isField } from 'poolgrad/dom';
 import { cutOut, onPage, paste, removeNodes } from 'poolgrad/model';
+import { reached, written } from 'poolgrad/save';
 
 /** @param {any} studio */
 export function shortcuts(studio) {
@@ -18,7 +19,8 @@ const ACTIONS = {
   'Ctrl+y': (s) => s.store.redo() || s.say('Nothing to redo.'),
   'Ctrl+Shift+z': (s) => s.store.redo() || s.say('Nothing to redo.'),
   'Ctrl+o': (s) => s.files.open(),
-  'Ctrl+s': (s) => s.files.export('json'),
+  'Ctrl+s': (s) => s.files.export('document'),
+  F8: (s) => s.panel.next() || s.say('There is no problem on this page.'),
 };
 
 const PLAIN = {
@@ -45,7 +47,7 @@ function key(studio, event) {
 function copy(studio, event, cut) {
   const { store } = studio;
   if (isField(event.target) || !store.selection.size || String(getSelection())) return;
-  event.clipboardData.setData('text/plain', cutOut(store.page, store.selection));
+  event.clipboardData.setData('text/plain', written(reached(store.doc, [cutOut(store.page, store.selection)])));
   event.preventDefault();
   const ids = new Set(store.selection);
   if (cut) store.edit(onPage(store.doc, store.at, (page) => removeNodes(page, ids)));
@@ -55,13 +57,13 @@ function copy(studio, event, cut) {
 function insert(studio, event) {
   const { store } = studio;
   if (isField(event.target)) return;
-  const found = paste(store.page, event.clipboardData.getData('text/plain'));
-  if (!found) {
-    studio.say('The clipboard holds no blocks.');
-    return;
-  }
   event.preventDefault();
-  store.edit(onPage(store.doc, store.at, () => found.page));
-  store.select(found.ids);
-  studio.say(`Pasted ${found.ids.join(', ')}.`);
+  try {
+    const found = paste(store.page, event.clipboardData.getData('text/plain'));
+    store.edit(onPage({ ...store.doc, data: { ...found.data, ...store.doc.data } }, store.at, () => found.page));
+    store.select(found.ids);
+    studio.say(`Pasted ${found.ids.join(', ')}.`);
+  } catch (error) {
+    studio.say(error.message, 'refused');
+  }
 }

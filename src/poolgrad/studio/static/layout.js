@@ -49,7 +49,14 @@ export function tidy(page, height) {
   return moveNodes(page, places);
 }
 
-/** Places for blocks that have none, as in a file written by hand. @param {Page} page @param {(node: GraphNode) => number} height @returns {Page} */
-export function arrange(page, height) {
-  return page.nodes.every((node) => node.at) ? page : tidy(page, height);
+/** Return true if two blocks cover each other. @param {Page} page @param {(node: GraphNode) => number} height */
+function overlap(page, height) {
+  const boxes = page.nodes.map((node) => ({ x: node.at?.[0] ?? 0, y: node.at?.[1] ?? 0, h: height(node) }));
+  return boxes.some((a, i) => boxes.slice(i + 1).some((b) => Math.abs(a.x - b.x) < WIDTH && a.y < b.y + b.h && b.y < a.y + a.h));
+}
+
+/** Places for blocks that have none, as in a file written by hand, or that cover each other, if they were drawn elsewhere.
+ * @param {Page} page @param {(node: GraphNode) => number} height @param {boolean} [foreign] @returns {Page} */
+export function arrange(page, height, foreign = false) {
+  return page.nodes.every((node) => node.at) && !(foreign && overlap(page, height)) ? page : tidy(page, height);
 }

@@ -4,8 +4,8 @@ import { ink } from 'poolgrad/colour';
 import { el, fill } from 'poolgrad/dom';
 import { short } from 'poolgrad/tensor';
 
-const CELL = 22;
-const MOST = [6, 4]; // rows and columns
+const CELL = 30;
+const MOST = [5, 4]; // rows and columns
 
 /** The part of 0…length that shows lit…, with a margin where there is room. @returns {[number, number]} first and stop */
 function shownRange(lit, length, most) {
@@ -37,7 +37,7 @@ export class Loupe {
       cells.push(el('span.index', { text: String(row) }));
       for (let column = left; column < right; column++) cells.push(this.cell(row, column, marks.get(`${row},${column}`)));
     }
-    this.element.style.gridTemplateColumns = `14px repeat(${right - left}, ${CELL}px)`;
+    this.element.style.gridTemplateColumns = `22px repeat(${right - left}, ${CELL}px)`;
     fill(this.element, ...cells);
   }
 

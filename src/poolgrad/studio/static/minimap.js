@@ -1,9 +1,9 @@
 // A tensor inside a block: small, with numbers where they fit, and able to light up.
 
-import { ink, pixels, scale } from 'poolgrad/colour';
+import { ink, lights, pixels, scale } from 'poolgrad/colour';
 import { el } from 'poolgrad/dom';
 import { preview } from 'poolgrad/geometry';
-import { ravel, short, slice, strides, unravel } from 'poolgrad/tensor';
+import { inBlock, ravel, short, slice, strides, unravel } from 'poolgrad/tensor';
 
 /** @typedef {import('poolgrad/tensor').Tensor} Tensor */
 
@@ -12,6 +12,7 @@ export class MiniMap {
   constructor(tensor) {
     this.tensor = tensor;
     this.preview = preview(tensor);
+    /** The numbers that are drawn: all, or a part. */ this.drawn = inBlock(tensor);
     this.colour = scale(tensor.role, tensor.stats.min ?? 0, tensor.stats.max ?? 0);
     /** @type {Map<number, HTMLElement>} */ this.cells = new Map();
     this.lit = [];
@@ -20,17 +21,17 @@ export class MiniMap {
     const flag = odd ? el('b.flag', { text: '!', title: `${tensor.stats.nan || 0} NaN, ${tensor.stats.inf || 0} infinite` }) : null;
     const caption = el('figcaption', {}, el('span', { text: `result_${tensor.pin}` }), el('span', { text: tensor.dtype }), flag, el('span', { text: shape }));
     const label = `${tensor.node} result_${tensor.pin} ${tensor.dtype} ${shape}`;
-    this.element = el('figure.mini', { 'aria-label': label, 'data-tensor': tensor.key }, caption, this.panels());
+    this.element = el('figure.mini', { 'aria-label': label, 'data-tensor': tensor.key }, caption, this.panels(),
+      this.preview.note ? el('p.note', { text: this.preview.note }) : null);
   }
 
   panels() {
-    const { across, down, gap, total } = this.preview;
+    const { across, down, gap, height } = this.preview;
     const box = el('div.panels', { 'aria-hidden': 'true' });
     box.style.gap = `${gap}px`;
-    box.style.height = `${total}px`;
+    box.style.height = `${down * height + Math.max(down - 1, 0) * gap}px`;
     box.style.gridTemplateColumns = `repeat(${across}, max-content)`;
-    if (!this.tensor.values) box.textContent = 'too many cells to draw here';
-    if (!this.tensor.values?.length) return box;
+    if (!this.drawn?.values?.length) return box;
     for (let tall = 0; tall < down; tall++) {
       for (let wide = 0; wide < across; wide++) box.append(this.panel(this.start(tall, wide)));
     }
@@ -39,8 +40,9 @@ export class MiniMap {
 
   /** The index of a panel's first cell. */
   start(tall, wide) {
-    const index = this.tensor.shape.map(() => 0);
-    const put = (axes, at) => unravel(at, axes.map((axis) => this.tensor.shape[axis])).forEach((i, k) => { index[axes[k]] = i; });
+    const { shape } = this.drawn ?? this.tensor;
+    const index = shape.map(() => 0);
+    const put = (axes, at) => unravel(at, axes.map((axis) => shape[axis])).forEach((i, k) => { index[axes[k]] = i; });
     put(this.preview.wide, wide);
     put(this.preview.tall, tall);
     return index;
@@ -54,7 +56,7 @@ export class MiniMap {
     const index = [...start];
     if (this.preview.axes.includes('H')) index[this.preview.axes.indexOf('H')] = row;
     if (this.preview.axes.includes('W')) index[this.preview.axes.indexOf('W')] = column;
-    return ravel(index, this.tensor.shape);
+    return ravel(index, this.drawn.shape);
   }
 
   numbers(start) {
@@ -75,7 +77,8 @@ export class MiniMap {
     box.dataset.cell = unravel(flat, this.tensor.shape).join(',');
     box.dataset.flat = String(flat);
     if (this.preview.numbers) box.textContent = short(value, 4);
-    if (rgb) { box.style.background = `rgb(${rgb})`; box.style.color = ink(rgb); } else box.className = 'odd';
+    if (box.textContent.length > 3) box.classList.add('tight');
+    if (rgb) { box.style.background = `rgb(${rgb})`; box.style.color = ink(rgb); } else box.classList.add('odd');
     if (value === 0 && this.tensor.role === 'gradient') box.classList.add('zero');
     this.cells.set(flat, box);
     return box;
@@ -86,29 +89,15 @@ export class MiniMap {
     const canvas = el('canvas', { width: columns, height: rows });
     canvas.style.width = `${width}px`;
     canvas.style.height = `${height}px`;
-    canvas.getContext('2d').putImageData(this.preview.rgb ? this.lights(start) : pixels(this.tensor, slice(start, this.tensor.shape, this.preview.axes)), 0, 0);
+    canvas.getContext('2d').putImageData(this.image(start), 0, 0);
     return canvas;
   }
 
-  /** Three channels as the picture they are. */
-  lights(start) {
-    const { rows, columns, axes } = this.preview;
-    const step = strides(this.tensor.shape)[axes.indexOf('C')];
-    const part = slice(start, this.tensor.shape, axes);
-    const image = new ImageData(columns, rows);
-    for (let row = 0, k = 0; row < rows; row++) {
-      for (let column = 0, at = part.first + row * part.down; column < columns; column++, k += 4, at += part.across) {
-        for (let c = 0; c < 3; c++) image.data[k + c] = 255 * this.tensor.values[at + c * step];
-        image.data[k + 3] = 255;
-      }
-    }
-    return image;
-  }
-
-  /** The three channels of a pixel, as light. */
-  light3(start, row, column) {
-    const channel = this.preview.axes.indexOf('C');
-    return [0, 1, 2].map((c) => 255 * this.tensor.values[this.at(start.map((v, axis) => (axis === channel ? c : v)), row, column)]);
+  /** The panel that begins at an index as pixels, in colours or as the picture that it is. */
+  image(start) {
+    const { axes, rgb } = this.preview;
+    const part = slice(start, this.drawn.shape, axes);
+    return rgb ? lights(this.drawn, part, strides(this.drawn.shape)[axes.indexOf('C')]) : pixels(this.drawn, part);
   }
 
   /** Light cells up. @param {Map<number, string>|null} marks */

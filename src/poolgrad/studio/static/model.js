@@ -101,22 +101,43 @@ export function renameNode(page, id, name) {
   };
 }
 
-/** Return the clipboard text: nodes and the wires among them. @param {Page} page @param {Set<string>} ids */
+/** Return some nodes of a page, and the wires among them, as a page. @param {Page} page @param {Set<string>} ids @returns {Page} */
 export function cutOut(page, ids) {
   const nodes = page.nodes.filter((node) => ids.has(node.id));
   const wires = page.wires.filter(([a, b]) => ids.has(nodeOf(a)) && ids.has(nodeOf(b)));
-  return JSON.stringify({ format: 'poolgrad-graph', version: 1, pages: [{ name: 'copy', nodes, wires }] }, null, 1);
+  return { name: 'copy', nodes, wires, fetch: [] };
+}
+
+const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,99}$/;
+
+/** Return true if a block may have this name. @param {any} name */
+export const isName = (name) => typeof name === 'string' && NAME.test(name);
+
+const isEnd = (end) => typeof end === 'string' && end.split('.').length === 2 && end.split('.').every(isName);
+const isTexts = (text) => text && typeof text === 'object' && !Array.isArray(text) && Object.values(text).every((value) => typeof value === 'string');
+const isPlace = (at) => Array.isArray(at) && at.length === 2 && at.every((v) => Number.isFinite(v) && Math.abs(v) < 1e9);
+
+/** Return the reason why a value is no page that can be pasted, or ''. @param {any} page */
+function wrong(page) {
+  if (!Array.isArray(page?.nodes)) return 'it has no list of blocks';
+  const bad = page.nodes.find((node) => !isName(node?.id) || typeof node.op !== 'string' || !isTexts(node.text ?? {}) || !(node.at === undefined || isPlace(node.at)));
+  if (bad !== undefined) return `this is no block: ${JSON.stringify(bad)?.slice(0, 80)}`;
+  if (new Set(page.nodes.map(({ id }) => id)).size < page.nodes.length) return 'two blocks have one name';
+  if (!Array.isArray(page.wires ?? [])) return `its wires are no list: ${JSON.stringify(page.wires).slice(0, 40)}`;
+  const loose = (page.wires ?? []).find((wire) => !Array.isArray(wire) || wire.length !== 2 || !wire.every(isEnd));
+  return loose === undefined ? '' : `this is no wire: ${JSON.stringify(loose)?.slice(0, 80)}`;
 }
 
 /** Nodes from clipboard text beside those they came from, under free names. @param {Page} page @param {string} text
- * @returns {{page: Page, ids: string[]}|null} null when the text is no graph */
+ * @returns {{page: Page, ids: string[], data: Record<string, any>}} throws an Error with the reason when the text is no graph */
 export function paste(page, text) {
   let given;
-  try { given = JSON.parse(text); } catch { return null; }
-  if (given?.format !== 'poolgrad-graph' || !Array.isArray(given.pages?.[0]?.nodes)) return null;
+  try { given = JSON.parse(text); } catch { given = null; }
+  if (given?.format !== 'poolgrad-graph') throw new Error('The clipboard holds no blocks.');
+  const why = wrong(given.pages?.[0]);
+  if (why) throw new Error(`The clipboard holds no blocks: ${why}.`);
   const names = new Map();
   for (const node of given.pages[0].nodes) {
-    if (typeof node?.id !== 'string' || typeof node?.op !== 'string') return null;
     const id = freeId(page, node.id);
     names.set(node.id, id);
     const [x, y] = node.at ?? [40, 40];
@@ -126,5 +147,6 @@ export function paste(page, text) {
     if (!names.has(nodeOf(from)) || !names.has(nodeOf(to))) continue;
     page = connect(page, `${names.get(nodeOf(from))}.${pinOf(from)}`, `${names.get(nodeOf(to))}.${pinOf(to)}`);
   }
-  return { page, ids: [...names.values()] };
+  const data = given.data && typeof given.data === 'object' && !Array.isArray(given.data) ? given.data : {};
+  return { page, ids: [...names.values()], data };
 }

@@ -1,6 +1,6 @@
 // The tabs: each page is a scope of its own.
 
-import { el, refill } from 'poolgrad/dom';
+import { el, refill, rove } from 'poolgrad/dom';
 
 export class Pages {
   /** @param {import('poolgrad/store').Store} store @param {import('poolgrad/runner').Runner} runner @param {(text: string, bad?: boolean|'refused') => void} say */
@@ -9,9 +9,11 @@ export class Pages {
     this.runner = runner;
     this.say = say;
     this.tabs = el('div.tabs', { role: 'tablist', 'aria-label': 'Pages' });
-    // made once: if a run replaced the button during a press, the press would be lost
+    rove(this.tabs, '[role="tab"]', (tab) => tab.click());
+    // made once: if a run replaced a button during a press, the press would be lost
     const more = el('button.page.add', { text: '+', 'aria-label': 'New page', title: 'New page', onclick: () => this.add() });
-    this.element = el('div.pages', {}, this.tabs, more);
+    this.closer = el('button.page.close', { text: '×', onclick: () => this.close(this.store.at) });
+    this.element = el('div.pages', {}, this.tabs, this.closer, more);
     for (const event of ['doc', 'page', 'run', 'counts']) store.on(event, () => this.draw());
   }
 
@@ -21,19 +23,26 @@ export class Pages {
     const marker = JSON.stringify([at, doc.pages.map((p) => [p.name, this.runner.counts.get(p.name)])]);
     if (marker === this.drawn) return;
     this.drawn = marker;
+    const { name } = this.store.page;
+    this.closer.setAttribute('aria-label', `Close ${name}`);
+    this.closer.title = `Close ${name}`;
+    this.closer.hidden = doc.pages.length < 2;
     refill(this.tabs, ...doc.pages.map((page, i) => this.tab(page, i)));
+    const now = /** @type {HTMLElement|null} */ (this.tabs.querySelector('[aria-selected="true"]'));
+    // Not scrollIntoView: after it, Tab would begin here instead of at the start of the page.
+    if (now) this.tabs.scrollLeft = Math.min(Math.max(this.tabs.scrollLeft, now.offsetLeft + now.offsetWidth - this.tabs.clientWidth + 8), now.offsetLeft - 8);
   }
 
   tab(page, i) {
     const count = this.runner.counts.get(page.name);
     const now = i === this.store.at;
     const badge = count ? el('span.count.bad', { text: String(count), title: `${count} problem${count === 1 ? '' : 's'}` }) : null;
-    const close = now && this.store.doc.pages.length > 1 ? el('span.close', { text: '×', role: 'button', 'aria-label': `Close ${page.name}`, title: 'Close this page', onclick: (e) => { e.stopPropagation(); this.close(i); } }) : null;
     return el('button.page', {
-      role: 'tab', 'aria-selected': String(now), 'aria-label': `Page ${page.name}`, title: 'Double-click to rename',
+      role: 'tab', 'aria-selected': String(now), tabindex: now ? 0 : -1, 'aria-label': `Page ${page.name}`,
+      'aria-description': count ? badge.title : null, title: `${page.name} (double-click renames)`,
       onclick: () => this.store.show(i), ondblclick: (event) => this.rename(event, i),
       onkeydown: (event) => { if (event.key === 'F2') this.rename(event, i); if (event.key === 'Delete') this.close(i); },
-    }, el('span.label', { text: page.name }), badge, close);
+    }, el('span.label', { text: page.name }), badge);
   }
 
   free(wish) {
@@ -46,18 +55,15 @@ export class Pages {
   add() {
     const { doc } = this.store;
     const page = { name: this.free('page'), nodes: [], wires: [], fetch: [] };
-    this.store.edit({ ...doc, pages: [...doc.pages, page] });
-    this.store.show(doc.pages.length);
+    this.store.edit({ ...doc, pages: [...doc.pages, page] }, '', doc.pages.length);
   }
 
   close(i) {
-    const { doc } = this.store;
+    const { doc, at } = this.store;
     if (doc.pages.length < 2) return;
-    const name = doc.pages[i].name;
-    this.store.at = Math.max(0, Math.min(this.store.at, doc.pages.length - 2));
-    this.store.edit({ ...doc, pages: doc.pages.filter((_, k) => k !== i) });
-    this.store.tell('page');
-    this.store.tell('doc');
+    const { name } = doc.pages[i];
+    const next = Math.min(at - (i < at ? 1 : 0), doc.pages.length - 2);
+    this.store.edit({ ...doc, pages: doc.pages.filter((_, k) => k !== i) }, '', next);
     this.say(`Closed page ${name}; undo brings it back.`);
   }
 

@@ -20,8 +20,10 @@ export function rank(name, query) {
 }
 
 export class Palette {
-  /** @param {{blocks: any[], groups: string[]}} ops @param {(op: string, at?: number[]) => void} place */
-  constructor(ops, place) {
+  /** @param {{blocks: any[], groups: string[]}} ops @param {(op: string, at?: number[]) => void} place
+   * @param {(open: boolean) => void} open shows the list where it is a drawer */
+  constructor(ops, place, open) {
+    this.open = open;
     this.ops = ops;
     this.place = place;
     this.search = el('input.search', {
@@ -43,8 +45,8 @@ export class Palette {
     this.at = 0;
     /** @type {Array<[string, any[]]>} */
     const groups = query.trim() ? [['', this.found]] : this.ops.groups.map((g) => [g, this.found.filter((b) => b.group === g)]);
-    fill(this.items, ...groups.filter(([, blocks]) => blocks.length).flatMap(([group, blocks]) => [
-      group ? el('h2', { text: TITLES[group] ?? group }) : null, ...blocks.map((block) => this.item(block))]));
+    fill(this.items, ...groups.filter(([, blocks]) => blocks.length).map(([group, blocks]) => el('div', { role: 'group', 'aria-label': TITLES[group] ?? (group || 'Found') },
+      group ? el('div.title', { text: TITLES[group] ?? group, 'aria-hidden': 'true' }) : null, ...blocks.map((block) => this.item(block)))));
     if (!this.found.length) fill(this.items, el('p.none', { text: `No block is called like ${query}.` }));
     this.mark();
   }
@@ -80,12 +82,14 @@ export class Palette {
   }
 
   leave() {
+    this.open(false);
     this.search.value = '';
     this.search.blur();
     this.list();
   }
 
   focus() {
+    this.open(true);
     this.search.focus();
     this.search.select();
     this.mark();

@@ -1,23 +1,23 @@
 // The lower panel: problems with their repairs, the page as Python and JSON, and what happened.
 
-import { el, fill, refill } from 'poolgrad/dom';
+import { el, fill, refill, rove } from 'poolgrad/dom';
 import { onPage } from 'poolgrad/model';
 import { applyEdits } from 'poolgrad/repair';
 
 const TABS = ['Problems', 'Python', 'JSON', 'Log'];
 
 export class Panel {
-  /** @param {import('poolgrad/store').Store} store @param {any} api @param {HTMLElement} status
-   * @param {(id: string, pin: string|null) => void} goTo */
-  constructor(store, api, status, goTo) {
+  /** @param {import('poolgrad/store').Store} store @param {any} api @param {(id: string, pin: string|null) => void} goTo */
+  constructor(store, api, goTo) {
     this.store = store;
     this.api = api;
     this.goTo = goTo;
     this.tab = 'Problems';
     this.lines = [];
     this.bar = el('div.tabs', { role: 'tablist', 'aria-label': 'Panel' });
-    this.body = el('div.content', { role: 'tabpanel', tabindex: 0, 'aria-label': 'Panel content' });
-    this.element = el('section.lower', { 'aria-label': 'Lower panel' }, el('div.bar', {}, this.bar, status), this.body);
+    rove(this.bar, '[role="tab"]', (tab) => tab.click());
+    this.body = el('div.content', { role: 'tabpanel', 'aria-label': 'Panel content' });
+    this.element = el('section.lower', { 'aria-label': 'Lower panel' }, el('div.bar', {}, this.bar), this.body);
     store.on('run', () => this.draw());
     store.on('doc', () => { if (this.tab !== 'Problems') this.draw(); });
     this.draw();
@@ -49,8 +49,9 @@ export class Panel {
   draw() {
     const count = this.problems.length + this.warnings.length;
     refill(this.bar, ...TABS.map((tab) => el('button.tab', {
-      role: 'tab', 'aria-selected': String(tab === this.tab), text: tab, onclick: () => this.show(tab),
+      role: 'tab', 'aria-selected': String(tab === this.tab), tabindex: tab === this.tab ? 0 : -1, text: tab, onclick: () => this.show(tab),
     }, tab === 'Problems' && count ? el('span.count', { text: String(count), class: this.problems.length ? 'count bad' : 'count' }) : null)));
+    this.body.tabIndex = this.tab === 'Problems' && count ? -1 : 0; // cards have buttons; a text is scrolled by keys
     if (this.tab === 'Problems') this.drawProblems();
     else if (this.tab === 'Log') fill(this.body, el('pre.log', {}, ...this.lines.map(({ line, bad, at }) => el(bad ? 'div.bad' : 'div', { text: `${at}  ${line}` }))));
     else this.drawExport(this.tab === 'JSON' ? 'json' : 'python');
@@ -64,10 +65,18 @@ export class Panel {
   card(problem, kind) {
     const place = [problem.node, problem.pin].filter(Boolean).join(' · ');
     const card = el(`article.${kind}`, { 'aria-label': `${kind} ${place || 'page'}` },
-      el('h3', {}, place ? el('button.place', { text: place, title: 'Go to this pin', onclick: () => this.goTo(problem.node, problem.pin) }) : 'page'),
+      el('h2', {}, place ? el('button.place', { text: place, title: 'Go to this pin', onclick: () => this.goTo(problem.node, problem.pin) }) : 'page'),
       el('p', { text: without(problem.sentence, [problem.node, problem.pin]) }));
     if (problem.repair) card.append(el('button.repair', { text: problem.repair.label, onclick: () => this.repair(problem.repair) }));
     return card;
+  }
+
+  /** Focus the first repair, or the next one after it. @returns {boolean} whether there is a problem */
+  next() {
+    if (this.tab !== 'Problems') this.show('Problems');
+    const stops = /** @type {HTMLElement[]} */ ([...this.body.querySelectorAll('article')].map((card) => card.querySelector('.repair') ?? card.querySelector('button')).filter(Boolean));
+    stops[(stops.findIndex((stop) => stop === document.activeElement) + 1) % (stops.length || 1)]?.focus();
+    return stops.length > 0;
   }
 
   repair(repair) {

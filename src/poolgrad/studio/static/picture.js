@@ -87,24 +87,32 @@ function drawMap(pen, map, top, tone) {
   write(pen, `result_${tensor.pin}  ${tensor.dtype}`, 12, top + 12, `10px ${SANS}`, tone('--soft'));
   write(pen, `[${tensor.shape.join(',')}]`, WIDTH - 12, top + 12, `10px ${MONO}`, tone('--soft'), 'right');
   const colour = scale(tensor.role, tensor.stats.min ?? 0, tensor.stats.max ?? 0);
-  for (let tall = 0; tall < (tensor.values ? at.down : 0); tall++) {
+  for (let tall = 0; tall < (map.drawn?.values?.length ? at.down : 0); tall++) {
     for (let wide = 0; wide < at.across; wide++) {
       const corner = [12 + wide * (at.width + at.gap), top + 20 + tall * (at.height + at.gap)];
       drawCells(pen, map, at, map.start(tall, wide), corner, colour);
     }
   }
+  if (at.note) write(pen, at.note, 12, top + 20 + at.total - 3, `9.5px ${SANS}`, tone('--soft'));
   return top + 28 + at.total;
 }
 
 /** @param {number[]} corner of the panel */
 function drawCells(pen, map, at, start, corner, colour) {
   const [left, top] = corner;
+  if (at.picture) {
+    const small = new OffscreenCanvas(at.columns, at.rows);
+    small.getContext('2d')?.putImageData(map.image(start), 0, 0);
+    pen.imageSmoothingEnabled = false;
+    pen.drawImage(small, left, top, at.width, at.height);
+    return;
+  }
   for (let row = 0; row < at.rows; row++) {
     for (let column = 0; column < at.columns; column++) {
       const value = map.tensor.values[map.at(start, row, column)];
-      const rgb = at.rgb ? map.light3(start, row, column) : colour(value) ?? ODD;
+      const rgb = colour(value) ?? ODD;
       pen.fillStyle = `rgb(${rgb})`;
-      pen.fillRect(left + column * at.cell, top + row * at.cell, at.cell - (at.picture ? -0.5 : 1), at.cell - (at.picture ? -0.5 : 1));
+      pen.fillRect(left + column * at.cell, top + row * at.cell, at.cell - 1, at.cell - 1);
       if (at.numbers) write(pen, short(value, 4), left + (column + 0.5) * at.cell, top + (row + 0.5) * at.cell + 3.5, `10px ${MONO}`, ink(rgb), 'center');
     }
   }

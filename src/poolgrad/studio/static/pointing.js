@@ -1,11 +1,15 @@
 // Pointing at cells: hover and focus show a relation, a click or Enter pins it, Escape lets it go.
 
-import { relation } from 'poolgrad/relation';
+import { learn } from 'poolgrad/explain';
+import { needed, relation } from 'poolgrad/relation';
 
 export class Pointing {
-  /** @param {import('poolgrad/store').Store} store */
-  constructor(store) {
+  /** @param {import('poolgrad/store').Store} store @param {(ref: string, windows: number[]) => Promise<any>} [hits] asks for
+   * the hits of windows that the page does not have */
+  constructor(store, hits) {
     this.store = store;
+    this.hits = hits;
+    this.asked = 0; // questions so far
     /** @type {{key: string, flat: number, wish: string|null}|null} */ this.pinned = null;
     /** @type {import('poolgrad/relation').Relation|null} */ this.now = null;
   }
@@ -30,6 +34,12 @@ export class Pointing {
     this.show(key, flat, wish);
   }
 
+  /** Pin a cell, also if it is pinned. @param {string} key @param {number} flat @param {string|null} [wish] */
+  hold(key, flat, wish = null) {
+    this.pinned = { key, flat, wish };
+    this.show(key, flat, wish);
+  }
+
   /** @returns {boolean} whether there was something to let go */
   release() {
     const had = Boolean(this.pinned);
@@ -47,7 +57,18 @@ export class Pointing {
 
   show(key, flat, wish) {
     const { run, tensors, phrases } = this.store;
+    const ticket = ++this.asked;
+    const missing = run && tensors ? needed(run, key, flat, wish) : null;
+    if (missing) {
+      if (this.hits) this.fetch(missing).then(() => { if (ticket === this.asked) this.show(key, flat, wish); }, () => null);
+      return;
+    }
     this.tell(run && tensors ? relation(run, tensors, phrases, key, flat, wish) : null);
+  }
+
+  /** @param {{links: any, windows: number[]}} missing */
+  async fetch({ links, windows }) {
+    learn(links, windows, await this.hits(links.hits.ref, windows));
   }
 
   tell(found) {

@@ -1,11 +1,11 @@
 // Find the node that explains a cell, and the cells to light up.
 
-import { RANK, explain } from 'poolgrad/explain';
+import { RANK, explain, unknown } from 'poolgrad/explain';
 import { ravel, unravel } from 'poolgrad/tensor';
 
 /** @typedef {import('poolgrad/tensor').Tensor} Tensor */
 /** @typedef {{text: string, kind: string, tensor?: string, flat?: number}} Said a part of the sentence; a cell has a tensor and a place */
-/** @typedef {{sentence: Said[], node: string, tensor: string, flat: number, marks: Map<string, Map<number, string>>,
+/** @typedef {{sentence: Said[], heading: Said[], formula: Said[], node: string, tensor: string, flat: number, marks: Map<string, Map<number, string>>,
  *   shares: Map<string, Map<number, string>>, windows: any[], source: Set<string>}} Relation */
 
 /** The node whose links explain a tensor: itself, or else one that reads it. @param {any} run @param {string} key
@@ -23,6 +23,15 @@ export function explainer(run, key, wish = null) {
 /** The tensors of a node's links, in the order of its pins. @param {any} run @param {string} node */
 export function linked(run, node) {
   return run.nodes[node]?.links?.tensors ?? [];
+}
+
+/** Return the links and windows to ask for before a cell can be explained, or null. @param {any} run @param {string} key
+ * @param {number} flat @param {string|null} wish */
+export function needed(run, key, flat, wish) {
+  const who = explainer(run, key, wish);
+  const links = who && run.nodes[who.node].links;
+  const windows = links ? unknown(links, who.pin, flat) : [];
+  return windows.length ? { links, windows } : null;
 }
 
 /**
@@ -51,12 +60,12 @@ export function relation(run, tensors, phrases, key, flat, wish = null) {
     marks.set(ref, cells);
   }
   const source = new Set(operands.filter(({ side }) => side === 'source').map(({ ref }) => ref));
-  const sentence = found.parts.map((part) => said(part, operands, tensors));
-  return { sentence, node: who.node, tensor: key, flat, marks, shares, windows: found.windows, source };
+  const [sentence, heading, formula] = [found.parts, found.heading, found.formula].map((parts) => parts.map((part) => said(part, operands, tensors)));
+  return { sentence, heading, formula, node: who.node, tensor: key, flat, marks, shares, windows: found.windows, source };
 }
 
 /** A part of the sentence, with the place of its cell if the page has it. @returns {Said} */
 function said({ text, kind, pin, cell }, operands, tensors) {
-  const tensor = kind === 'cell' ? tensors.get(operands.find((operand) => operand.pin === pin)?.ref) : null;
+  const tensor = kind === 'cell' || kind === 'value' ? tensors.get(operands.find((operand) => operand.pin === pin)?.ref) : null;
   return tensor ? { text, kind, tensor: tensor.key, flat: ravel(cell, tensor.shape) } : { text, kind };
 }

@@ -26,6 +26,7 @@ function tensorOf(node, pin, raw, held) {
     key: `${node}.${pin}`, node, pin, shape: raw.shape, dtype: raw.dtype, role: raw.role === 'gradient' ? 'gradient' : 'value',
     kind: raw.role, axes: axesOf(raw.shape.length, (raw.axes ?? []).join('')), ref: raw.ref, stats: raw.stats ?? {},
     values: raw.values ? unpack(raw.values) : held.get(raw.ref) ?? null,
+    preview: raw.preview ? { ...raw.preview, values: unpack(raw.preview.values) } : null,
   };
 }
 
@@ -54,13 +55,14 @@ export function tensorsOf(run, before = new Map()) {
  * @param {Map<string, Tensor>} tensors @returns {string[]} */
 export function knownRefs(run, tensors) {
   const numbers = [...tensors.values()].filter((tensor) => tensor.values).map((tensor) => tensor.ref);
-  return [...new Set([...numbers, ...hitsByRef(run).keys()])];
+  const listed = [...hitsByRef(run)].filter(([, hits]) => hits.ptr).map(([ref]) => ref);
+  return [...new Set([...numbers, ...listed])];
 }
 
 /** Put the hits that the page has into an answer without them. @param {any} run @param {any} before the run with the hits */
 export function restoreHits(run, before) {
   const held = hitsByRef(before);
-  for (const { links } of Object.values(run.nodes)) if (links?.hits && !links.hits.ptr) links.hits = held.get(links.hits.ref);
+  for (const { links } of Object.values(run.nodes)) if (links?.hits && !links.hits.ptr) links.hits = held.get(links.hits.ref) ?? links.hits;
 }
 
 /** @returns {Map<string, any>} */

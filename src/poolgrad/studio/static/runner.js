@@ -4,6 +4,7 @@ import { nodeOf } from 'poolgrad/model';
 import { knownRefs, restoreHits, tensorsOf } from 'poolgrad/results';
 
 const PAUSE = 8; // milliseconds without another change
+const PATIENCE = 400; // milliseconds until a run says that it still runs
 
 /** Return what a run depends on: everything but the positions of blocks. @param {import('poolgrad/model').Page} page */
 function meaning(page) {
@@ -22,6 +23,9 @@ export class Runner {
     this.waiting = false;
     this.last = '';
     this.counts = new Map(); // problems by page name
+    this.surveyed = new WeakSet(); // pages whose problems were counted
+    /** @type {AbortController|null} */ this.abort = null;
+    this.ticket = ''; // names the run for the server
     store.on('doc', () => this.changed());
   }
 
@@ -64,20 +68,33 @@ export class Runner {
     const { doc, page } = this.store;
     this.last = meaning(page);
     this.asked = page;
+    this.surveyed.add(page);
+    this.abort = new AbortController();
+    this.ticket = crypto.randomUUID();
+    const slow = setTimeout(() => this.store.tell('running', true), PATIENCE);
     try {
       const started = performance.now();
       const graph = { ...doc, pages: doc.pages.filter((p) => p.name === page.name) };
       const before = this.store.run?.page === page.name ? { run: this.store.run, tensors: this.store.tensors } : null;
-      const answer = await this.api.run(graph, page.name, before ? knownRefs(before.run, before.tensors) : []);
+      const answer = await this.api.run(graph, page.name, before ? knownRefs(before.run, before.tensors) : [], this.ticket, this.abort.signal);
       this.accept(answer, before, performance.now() - started);
     } catch (error) {
-      this.say(error.message, true);
+      this.say(error.cancelled ? 'Cancelled. The next change runs the page again.' : error.message, true);
     }
+    clearTimeout(slow);
+    this.store.tell('running', false);
     this.busy = false;
     if (this.waiting || !this.current) {
       this.waiting = false;
       if (this.auto) this.run();
     }
+  }
+
+  /** Stop waiting for the run; the server stops it before its next block. */
+  cancel() {
+    this.waiting = false;
+    this.abort?.abort();
+    this.api.cancel(this.ticket).catch(() => null);
   }
 
   /** @param {any} answer @param {{run: any, tensors: Map<string, any>}|null} before the results that the answer leaves out @param {number} took */
@@ -98,7 +115,8 @@ export class Runner {
   /** Count the problems of the pages that are not shown, for their tabs. */
   async survey() {
     for (const page of this.store.doc.pages) {
-      if (this.counts.has(page.name)) continue;
+      if (this.surveyed.has(page)) continue;
+      this.surveyed.add(page);
       const graph = { ...this.store.doc, pages: [page] };
       const answer = await this.api.check(graph, page.name).catch(() => null);
       if (answer) this.counts.set(page.name, answer.problems.length);

@@ -28,13 +28,14 @@ export function part(text, kind = 'text', pin = '', cell = []) {
 }
 
 /**
- * Return the parts of a sentence: every clause whose conditions hold, its slots filled.
- * @param {any} phrases @param {string} kind kernel and side @param {Facts} facts @param {Record<string, NamedArray>} arrays by symbol
+ * Return the parts of a sentence, a heading or a formula: every clause whose conditions hold, its slots filled.
+ * @param {any} phrases @param {'sentences'|'headings'|'formulas'} form @param {string} kind kernel and side @param {Facts} facts
+ * @param {Record<string, NamedArray>} arrays by symbol
  */
-export function say(phrases, kind, facts, arrays) {
+export function say(phrases, form, kind, facts, arrays) {
   const held = { ...arrays };
   for (const [alias, symbols] of Object.entries(phrases.aliases)) held[alias] = arrays[symbols.find((symbol) => arrays[symbol])];
-  const clauses = holding(phrases.sentences[kind], facts);
+  const clauses = holding(phrases[form][kind], facts);
   return merged(clauses.flatMap((clause, i) => [...(i ? [part(' ')] : []), ...filled(phrases, clause, facts, held)]));
 }
 

@@ -16,6 +16,6 @@ export function statsLine(tensor) {
 /** The conservation line: all of it arrived, or how much did not and where. @param {any} cons @returns {Node|null} */
 export function conservation(cons) {
   if (!cons) return null;
-  const line = el(cons.equal ? 'p.kept' : 'p.lost', { text: `${cons.sentence}${cons.equal ? ' ✓' : ''}` });
+  const line = el(cons.equal ? 'p.kept' : cons.comparable ? 'p.lost' : 'p.where', { text: `${cons.sentence}${cons.equal ? ' ✓' : ''}` });
   return cons.where ? el('div', {}, line, el('p.where', { text: cons.where })) : line;
 }

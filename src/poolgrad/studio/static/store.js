@@ -32,7 +32,7 @@ export class Store {
     return this.doc !== this.saved;
   }
 
-  /** Call back on an event: doc, page, selection, run, wiring, hover. @param {string} event @param {Function} listener */
+  /** Call back on an event: doc, page, selection, run, opened, stepped, relation and others. @param {string} event @param {Function} listener */
   on(event, listener) {
     this.listeners.set(event, [...(this.listeners.get(event) ?? []), listener]);
   }
@@ -44,15 +44,15 @@ export class Store {
 
   /**
    * A new document; `merge` names a gesture whose steps are undone together.
-   * @param {Doc} doc @param {string} [merge]
+   * @param {Doc} doc @param {string} [merge] @param {number} [at] the page to show
    */
-  edit(doc, merge = '') {
+  edit(doc, merge = '', at = this.at) {
     if (doc === this.doc) return;
     if (!merge || merge !== this.merging) this.past.push({ doc: this.doc, at: this.at });
     if (this.past.length > LONGEST_HISTORY) this.past.shift();
     this.merging = merge;
     this.future = [];
-    this.become(doc, this.at);
+    this.become(doc, at);
   }
 
   /** The gesture is over: the next edit is a step of its own. */
@@ -62,8 +62,9 @@ export class Store {
 
   /** @param {Doc} doc @param {number} at */
   become(doc, at) {
+    const before = this.page;
     this.doc = doc;
-    const moved = at !== this.at;
+    const moved = at !== this.at || before.name !== doc.pages[at]?.name;
     this.at = Math.min(Math.max(at, 0), doc.pages.length - 1);
     const ids = new Set(this.page.nodes.map((node) => node.id));
     this.selection = new Set([...this.selection].filter((id) => ids.has(id)));
@@ -90,16 +91,18 @@ export class Store {
     to.push({ doc: this.doc, at: this.at });
     this.merging = '';
     this.become(state.doc, state.at);
+    this.tell('stepped');
     return true;
   }
 
-  /** Another document, as from a file: its own history. @param {Doc} doc */
-  open(doc) {
-    this.past = [];
+  /** Another document, as from a file; one step back is the document before it. @param {Doc} doc @param {boolean} [saved] false: a file has it not */
+  open(doc, saved = true) {
+    this.past.push({ doc: this.doc, at: this.at });
     this.future = [];
     this.merging = '';
-    this.saved = doc;
+    if (saved) this.saved = doc;
     this.selection = new Set();
+    this.wire = null;
     this.doc = doc;
     this.at = 0;
     this.tell('opened');

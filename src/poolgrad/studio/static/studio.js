@@ -1,10 +1,12 @@
 // Put the parts of the studio together.
 
 import { api } from 'poolgrad/api';
+import { Autosave } from 'poolgrad/autosave';
 import { el, isField } from 'poolgrad/dom';
 import { Files } from 'poolgrad/files';
 import { Flow } from 'poolgrad/flow';
 import { Gestures } from 'poolgrad/gestures';
+import { grip } from 'poolgrad/grip';
 import { help } from 'poolgrad/help';
 import { Inspector } from 'poolgrad/inspector';
 import { shortcuts } from 'poolgrad/keys';
@@ -30,38 +32,46 @@ class Studio {
     this.flow = new Flow(this.store);
     this.runner = new Runner(this.store, api, (text, bad) => this.report(text, bad));
     this.pages = new Pages(this.store, this.runner, say);
-    this.pointing = new Pointing(this.store);
+    this.pointing = new Pointing(this.store, api.hits);
     this.inspector = new Inspector(this.store, this.pointing, load, (y, x) => this.derive(y, x));
-    this.panel = new Panel(this.store, api, this.status, (id, pin) => this.goTo(id, pin));
-    this.palette = new Palette(ops, (op, at) => this.place(op, at));
-    this.files = new Files(this.store, this.flow, api, say);
+    this.panel = new Panel(this.store, api, (id, pin) => this.goTo(id, pin));
+    this.palette = new Palette(ops, (op, at) => this.place(op, at), (open) => root.classList.toggle('with-palette', open));
+    this.files = new Files(this.store, this.flow, api, say, (wish) => this.room(wish));
     this.wiring = new Wiring(this.store, this.flow, say);
     new Gestures(this.store, this.flow, this.wiring, say);
     this.pointing.listen(this.flow.element, () => this.wish());
     this.store.on('relation', (found) => this.flow.light(found?.marks ?? null));
     this.store.on('stale', (ids) => this.flow.fade(ids));
     this.store.on('page', () => this.pointing.release());
+    this.store.on('running', (slow) => this.running(slow));
     this.store.on('repaired', () => { this.fitted = null; });
-    this.store.on('opened', () => { this.fitted = null; this.runner.counts.clear(); this.runner.survey(); });
+    this.store.on('opened', () => { this.fitted = null; });
+    for (const event of ['opened', 'stepped']) this.store.on(event, () => this.runner.survey());
     this.inspector.element.addEventListener('keydown', (event) => { if (event.key === 'Escape') this.flow.blocks.get(this.inspector.node)?.element.focus(); });
     this.flow.element.addEventListener('drop', (event) => this.drop(event));
     this.help = help();
-    root.append(this.help.element, this.header(), this.palette.element, this.middle(), this.inspector.element);
+    this.inspector.element.prepend(grip(root, () => this.flow.look({})));
+    // Problems come before the canvas, so that few presses of Tab lead to a repair.
+    root.append(this.help.element, this.header(), this.panel.element, this.palette.element, this.middle(), this.inspector.element);
     shortcuts(this);
     this.open(start);
+    this.autosave = new Autosave(this.store, this.notices, say);
+    api.onToken = () => this.runner.run();
   }
 
   header() {
     const auto = el('input', { type: 'checkbox', id: 'auto', checked: true, onchange: () => { this.runner.auto = auto.checked; if (auto.checked) this.runner.changed(); } });
     return el('header.top', {},
-      el('h1', {}, 'pool', el('em', { text: 'grad' }), ' studio'),
-      this.pages.element, el('span.space'),
-      el('label.auto', { for: 'auto', title: 'Run whenever something changes' }, auto, 'auto-run'),
-      themeButton(() => this.redraw()), this.help.button,
-      this.files.examples.element,
-      el('button', { text: 'Open', title: 'JSON, enuSpace page, .npy or .png', onclick: () => this.files.open() }),
-      this.files.exports.element,
-      el('button.primary', { text: 'Run ▸', title: 'Ctrl+Enter', onclick: () => this.runner.run() }));
+      el('div.brand', {}, el('h1', {}, 'pool', el('em', { text: 'grad' }), el('span', { text: ' studio' })), el('span.tagline', { text: 'Point at any number of a pooling to see where it came from.' })),
+      el('div.tools', {},
+        el('button.blocks-button', { 'aria-label': 'Blocks', onclick: () => this.palette.focus() }, '☰', el('span', { text: ' Blocks' })),
+        el('label.auto', { for: 'auto', title: 'Run whenever something changes' }, auto, 'auto-run'),
+        themeButton(() => this.redraw()), this.help.button,
+        this.files.examples.element,
+        el('button', { text: 'Open', title: 'JSON, enuSpace page, array or picture', onclick: () => this.files.open() }),
+        this.files.exports.element,
+        el('button.primary', { text: 'Run ▸', title: 'Ctrl+Enter', onclick: () => this.runner.run() })),
+      this.pages.element);
   }
 
   middle() {
@@ -72,7 +82,8 @@ class Studio {
       el('button', { text: '+', 'aria-label': 'Zoom in', onclick: () => this.flow.zoomBy(1.2) }),
       el('button', { text: 'Fit', 'aria-label': 'Fit page', title: 'f', onclick: () => this.flow.fit() }),
       el('button', { text: 'Tidy', title: 'All blocks in columns', onclick: () => this.tidy() }));
-    return el('main', {}, el('div.stage', {}, this.flow.element, zoom), this.panel.element);
+    this.notices = el('div.notices');
+    return el('main.stage', {}, this.flow.element, zoom, this.notices, this.status);
   }
 
   /** The documents of the first screen, each example a tab. @param {{graph: any, notes: string[], name: string}} start */
@@ -80,6 +91,7 @@ class Studio {
     const height = (node) => (this.store.ops.get(node.op)?.height ?? 120) + 90;
     const doc = { ...start.graph, pages: start.graph.pages.map((page) => arrange(page, height)) };
     this.store.open(doc);
+    this.store.past = []; // nothing was before the first document
     if (start.name) this.say([`Opened ${start.name}.`, ...(start.notes ?? [])].join(' '));
     this.store.on('run', () => this.firstFit());
   }
@@ -155,23 +167,27 @@ class Studio {
     const at = this.flow.toWorld(event.clientX, event.clientY);
     const op = event.dataTransfer.getData('application/x-poolgrad-op');
     if (op) this.place(op, at);
-    else await this.files.read([...event.dataTransfer.files]);
+    else await this.files.read([...event.dataTransfer.files], at);
   }
 
   redraw() {
-    for (const block of this.flow.blocks.values()) block.maps = new Map();
-    this.flow.results();
-    this.inspector.drawn = '';
-    this.inspector.draw();
+    this.flow.redraw();
+    this.inspector.redraw();
   }
 
   /** @param {string} text @param {boolean|'refused'} [bad] */
   say(text, bad = false) {
     this.refused = bad === 'refused' ? performance.now() : -Infinity;
     this.status.textContent = text;
-    this.status.title = text;
     this.status.classList.toggle('bad', Boolean(bad));
     this.panel?.log(text, Boolean(bad));
+  }
+
+  /** Say that a run takes long, and offer to cancel it. @param {boolean} slow */
+  running(slow) {
+    if (!slow) return;
+    this.say('running …');
+    this.status.append(el('button', { text: 'Cancel', onclick: () => this.runner.cancel() }));
   }
 
   /** Show a run's message, unless it would hide a refusal from a moment ago. @param {string} text @param {boolean} [bad] */
@@ -189,7 +205,7 @@ async function load(tensor) {
 async function main() {
   const root = document.getElementById('app');
   try {
-    const [ops, start, examples] = await Promise.all([api.ops(), api.start(), api.examples()]);
+    const [ops, start, examples] = await api.first();
     const studio = new Studio(root, ops, start);
     studio.files.offer(examples);
     addEventListener('beforeunload', (event) => { if (studio.store.dirty) event.preventDefault(); });

@@ -1,7 +1,8 @@
 // A tensor of a run: its numbers, its axes, and how a cell is named and written.
 
 /** @typedef {{key: string, node: string, pin: string, shape: number[], dtype: string, role: 'value'|'gradient',
- *   kind: string, axes: string, ref: string, values: ArrayLike<number>|null, stats: Record<string, any>, texts?: string[]}} Tensor */
+ *   kind: string, axes: string, ref: string, values: ArrayLike<number>|null, stats: Record<string, any>,
+ *   preview?: {shape: number[], steps: number[], values: ArrayLike<number>}|null}} Tensor `preview`: a part, if the whole did not come */
 
 const NAMES = { N: 'batch', C: 'channel', D: 'depth', H: 'row', W: 'column' };
 const DEFAULT_AXES = ['', 'W', 'HW', 'CHW', 'NHWC', 'NDHWC'];
@@ -49,6 +50,19 @@ export function unravel(flat, shape) {
     flat = Math.floor(flat / shape[axis]);
   }
   return index;
+}
+
+/** The tensor as a block draws it: itself, or its preview if its numbers did not come; null without either. @param {Tensor} tensor
+ * @returns {Tensor|null} */
+export function inBlock(tensor) {
+  if (tensor.values) return tensor;
+  return tensor.preview ? { ...tensor, shape: tensor.preview.shape, values: tensor.preview.values } : null;
+}
+
+/** Return true if a tensor looks like pictures: three channels of light between 0 and 1. @param {Tensor} tensor */
+export function isPicture({ shape, axes, role, stats }) {
+  const light = role === 'value' && stats && stats.min >= 0 && stats.max <= 1 && !stats.nan && !stats.inf;
+  return Boolean(light) && shape.length === 4 && shape[axes.indexOf('C')] === 3 && size(shape) > 256;
 }
 
 /** A number in few characters, for a cell. @param {number} value @param {number} [room] characters */

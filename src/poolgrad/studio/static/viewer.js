@@ -23,12 +23,7 @@ export function mount(root, data) {
   pointing.listen(flow.element, () => inspector.node);
   new Views(store, flow);
   store.on('relation', (found) => flow.light(found?.marks ?? null));
-  const redraw = () => {
-    for (const block of flow.blocks.values()) block.maps = new Map();
-    flow.results();
-    inspector.drawn = '';
-    inspector.draw();
-  };
+  const redraw = () => { flow.redraw(); inspector.redraw(); };
   root.classList.add('viewer');
   root.append(el('header.top', {}, el('h1', {}, 'pool', el('em', { text: 'grad' })), el('span.name', { text: data.page }), el('span.space'), themeButton(redraw)),
     flow.element, inspector.element);
