@@ -423,7 +423,7 @@ template <class T, int Sources, int Partners, class Run>
 void for_rows_or_tiles(const Plan& full_plan, const RowArrays<T, Sources, Partners>& arrays,
                        Piece piece, bool rows, Run&& run) {
   const auto lift = [&](const Plan& plan, const RowArrays<T, Sources, Partners>& a, Piece p) {
-    if (plan.rank > 1) return run(plan, a, p);
+    if (plan.rank > 1) return call_shared(run, plan, a, p);
     const Axis& axis = plan.axis[0];
     Plan lifted = two_axes(strip(plan, p.h0, p.h1, 0));
     lifted.outer = 1;
@@ -434,11 +434,11 @@ void for_rows_or_tiles(const Plan& full_plan, const RowArrays<T, Sources, Partne
       if constexpr (Partners > 0)
         for (auto& q : b.partner) q += at;
       b.out += at;
-      run(lifted, b, Piece{0, 1, 0, 1});
+      call_shared(run, lifted, b, Piece{0, 1, 0, 1});
     }
   };
   if (piece.h0 == piece.h1) return;
-  if (rows) lift(full_plan, arrays, piece);
+  if (rows) call_shared(lift, full_plan, arrays, piece);
   else for_tiles<T>(full_plan, arrays, piece, lift);
 }
 

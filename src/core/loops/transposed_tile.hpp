@@ -37,11 +37,17 @@ class Tile {
   Scratch<T> data_;
 };
 
+/// Call run(plan, arrays, piece). Not inlined: loops over tiles and the whole piece share its code.
+template <class Run, class Arrays>
+[[gnu::noinline]] void call_shared(Run& run, const Plan& plan, const Arrays& a, Piece p) {
+  run(plan, a, p);
+}
+
 /// Call run(plan, arrays, piece) on the piece itself, or on its transposed tiles.
 template <class T, int Sources, int Partners, class Run>
 void for_tiles(const Plan& plan, const RowArrays<T, Sources, Partners>& a, Piece p, Run&& run) {
   const int64_t group = images_per_tile<T>(plan, p.i1 - p.i0);
-  if (group == 1 || p.h0 == p.h1) return run(plan, a, p);
+  if (group == 1 || p.h0 == p.h1) return call_shared(run, plan, a, p);
   const Axis& axis = plan.axis[0];
   const int64_t s_slab = plan.source_slab(), d_slab = plan.dest_slab(), s_item = axis.n * s_slab,
                 d_item = axis.m * d_slab;
@@ -71,7 +77,7 @@ void for_tiles(const Plan& plan, const RowArrays<T, Sources, Partners>& a, Piece
         b.partner[0] =
             partner.read(a.partner[0] + i * d_item, d_item, h * d_slab, (end - h) * d_slab, valid);
       b.out = out.get();
-      run(local, b, Piece{0, 1, 0, end - h});
+      call_shared(run, local, b, Piece{0, 1, 0, end - h});
       out.write(a.out + i * d_item, d_item, h * d_slab, (end - h) * d_slab, valid);
     }
   }
