@@ -4,6 +4,8 @@
 #pragma once
 #include <algorithm>
 #include <cstring>
+#include <limits>
+#include <stdexcept>
 
 #include "api/boxes.hpp"
 #include "api/tasks.hpp"
@@ -71,21 +73,26 @@ struct BestCall {
 
   void by_boxes(Piece p) const {
     const CellLoops& loops = *chosen_cells(dtype);
-    const int64_t nan_bytes = !minds_nan() ? 0 : taps ? width() : 1;
-    Box box(plan, p, {width() + nan_bytes, width() + (taps ? tap_width() : nan_bytes)});
+    const bool top = nan == NanRule::propagate;
+    Box box(plan, p, {width(), width() + tap_width()});
     box.each([&] {
       BoxMemory cells(box.source_cells() * width()), best(box.dest_cells() * width()),
           best_taps(box.dest_cells() * tap_width());
-      bool clean = true;
+      NanFound found{};
       box.each_source_run([&](int64_t place, int64_t at, int64_t n) {
-        clean &= loops.copy(x + place * width(), cells.get() + at * width(), n, least);
+        const char* const from = x + place * width();
+        char* const to = cells.get() + at * width();
+        if (!minds_nan()) return static_cast<void>(loops.copy(from, to, n, least));
+        const NanFound here = loops.replace_nan(from, to, n, least, top);
+        found = {found.nan || here.nan, found.clash || here.clash};
       });
-      if (clean || !minds_nan())
-        call(box.plan(), dtype, cells.get(), best.get(), best_taps.get(), box.piece());
-      else if (taps) choose_among_nan(box, loops, cells, best, best_taps);
-      else select_among_nan(box, loops, cells, best);
+      const bool clashes = found.nan && found.clash;
+      if (clashes) choose_among_nan(box, loops, cells, best, best_taps);
+      else call(box.plan(), dtype, cells.get(), best.get(), best_taps.get(), box.piece());
       box.each_dest_run([&](int64_t place, int64_t at, int64_t n) {
-        loops.copy(best.get() + at * width(), y + place * width(), n, least);
+        const char* const from = best.get() + at * width();
+        if (found.nan && !clashes) loops.restore_nan(from, y + place * width(), n, least, top);
+        else loops.copy(from, y + place * width(), n, least);
         if (taps)
           std::memcpy(taps + place * tap_width(), best_taps.get() + at * tap_width(),
                       static_cast<size_t>(n * tap_width()));
@@ -93,27 +100,24 @@ struct BestCall {
     });
   }
 
-  /// Find the maxima of numbers, then the windows that NaN decides: by the maxima of a mask.
-  void select_among_nan(const Box& box, const CellLoops& loops, const BoxMemory& cells,
-                        const BoxMemory& best) const {
-    call(box.plan(), dtype, cells.get(), best.get(), nullptr, box.piece());
-    BoxMemory mask(box.source_cells()), found(box.dest_cells());
-    loops.mark(cells.get(), mask.as<uint8_t>(), box.source_cells(),
-               nan == NanRule::propagate ? 0 : 2);
-    call(box.plan(), Dtype::u8, mask.get(), found.get(), nullptr, box.piece());
-    loops.put_nan(best.get(), found.as<uint8_t>(), box.dest_cells());
-  }
-
-  /// Choose among integer keys that order NaN, then read the cells at the taps.
+  /// Choose among integer keys that tell NaN from infinity, then read the cells at the taps.
   void choose_among_nan(const Box& box, const CellLoops& loops, const BoxMemory& cells,
                         const BoxMemory& best, const BoxMemory& best_taps) const {
+    if (largest_window(plan) > std::numeric_limits<uint32_t>::max())
+      throw std::overflow_error("x: a window with NaN and infinity has more than 2^32 cells");
     const Dtype whole = width() == 2 ? Dtype::i16 : width() == 4 ? Dtype::i32 : Dtype::i64;
-    BoxMemory keys(box.source_cells() * width());
+    BoxMemory keys(box.source_cells() * width()),
+        own_taps(taps ? 0 : box.dest_cells() * (largest_window(plan) > 256 ? 4 : 1));
+    box.each_source_run([&](int64_t place, int64_t at, int64_t n) {
+      loops.copy(x + place * width(), cells.get() + at * width(), n, least);
+    });
     loops.rank(cells.get(), keys.get(), box.source_cells(), nan == NanRule::propagate);
-    call(box.plan(), whole, keys.get(), nullptr, best_taps.get(), box.piece());
     Arrays a;
+    a.x = keys.get();
+    a.out_index = taps ? best_taps.get() : own_taps.get();
+    chosen_verbs(whole)->choose(box.plan(), a, box.piece());
+    a.index = a.out_index;
     a.g = cells.get();
-    a.index = best_taps.get();
     a.out = best.get();
     verbs()->pick(box.plan(), a, box.piece());
   }
