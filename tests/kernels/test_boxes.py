@@ -262,7 +262,7 @@ def test_threads_change_no_bit():
     runs = {
         "min": lambda: pg.min_pool(x, 3, stride=1, axes=(1, 2)),
         "max, NaN": lambda: pg.max_pool(some, 3, stride=2, axes=(1, 2)),
-        "taps": lambda: pg.min_pool(some, 3, axes=(1, 2), nan="ignore", return_taps=True)[1].inner,
+        "taps": lambda: pg.min_pool(some, 3, axes=(1, 2), nan="ignore", return_taps=True)[1].values,
         "mean, NaN": lambda: pg.avg_pool(some, (9, 11), stride=1, axes=(1, 2), nan="ignore"),
         "integers": lambda: pg.avg_pool(whole, 3, stride=2, padding=1, axes=(1, 2)),
         "refused": lambda: np.array(pg.sum_pool(whole, 5, axes=(1, 2)).astype(np.float32)),

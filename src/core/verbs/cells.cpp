@@ -307,7 +307,7 @@ bool settle(const void* sums, bool wide, void* y, int64_t n, double by, Rounding
 }
 
 template <class T>
-CellLoops loops() {
+constexpr CellLoops loops() {
   CellLoops l{};
   l.copy = copy_cells<T>;
   if constexpr (is_real<T> || sizeof(T) < 8) l.terms = terms<T>;
@@ -323,7 +323,7 @@ CellLoops loops() {
 }
 
 const CellLoops* cell_table(Dtype dtype) {
-  static const CellLoops all[] = {loops<f16>(),      loops<bf16>(),     loops<float>(),
+  static constexpr CellLoops all[] = {loops<f16>(),      loops<bf16>(),     loops<float>(),
                                   loops<double>(),   loops<int8_t>(),   loops<uint8_t>(),
                                   loops<int16_t>(),  loops<uint16_t>(), loops<int32_t>(),
                                   loops<uint32_t>(), loops<int64_t>(),  loops<uint64_t>()};
