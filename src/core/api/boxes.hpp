@@ -259,6 +259,8 @@ class Box {
 
   template <class SpanOf, class F>
   void runs(SpanOf&& span, F&& f) const {
+    for (int a = 0; a < whole_.rank; ++a)
+      if (span(a).length == 0) return;
     int k = whole_.rank;  // axes from k on are complete
     int64_t run = whole_.inner;
     while (k > 0 && span(k - 1).length == span(k - 1).all) run *= span(--k).all;
