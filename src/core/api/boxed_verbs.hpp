@@ -62,7 +62,8 @@ struct BestCall {
 
   void directly(Piece p) const { call(plan, dtype, x, y, taps, p); }
 
-  void call(const Plan& over, Dtype type, const void* from, void* to, void* to_taps, Piece p) const {
+  void call(const Plan& over, Dtype type, const void* from, void* to, void* to_taps,
+            Piece p) const {
     Arrays a;
     a.x = from;
     a.out = to;
@@ -182,7 +183,8 @@ struct MeanCall {
   }
   /// True if a mean that is divided in the core differs from a sum that is divided afterwards.
   bool rounds_in_core() const {
-    return by == Divisor::count && (half() || (dtype == Dtype::f32 && largest_window(plan) > kLongSum));
+    return by == Divisor::count &&
+           (half() || (dtype == Dtype::f32 && largest_window(plan) > kLongSum));
   }
 
   static void fold(Dtype type, const Plan& over, const void* from, void* to, Mean mean, Piece p) {
@@ -213,7 +215,9 @@ struct MeanCall {
     const Axis& last = plan.axis[top];
     int64_t at[kMaxRank], box = 0;
     for (int a = 0; a < top; ++a) at[a] = range[a].j0;
-    const auto length = [](const Axis& axis, int64_t j) { return static_cast<double>(axis.length(j)); };
+    const auto length = [](const Axis& axis, int64_t j) {
+      return static_cast<double>(axis.length(j));
+    };
     const auto span = [&](const Axis& axis, int64_t j) {
       return axis.span ? static_cast<double>(axis.span[j]) : length(axis, j);
     };

@@ -18,7 +18,7 @@ using Signed = std::make_signed_t<Bits<T>>;
 template <class T>
 constexpr Signed<T> kMagnitude = std::numeric_limits<Signed<T>>::max();
 
-/// Lanes of a vector of T as it is in memory.
+/// Count the cells of type T that a vector register holds.
 template <class T>
 constexpr int kPacked = kBytes / static_cast<int>(sizeof(T));
 
@@ -104,7 +104,8 @@ bool copy_cells(const void* x, void* to, int64_t n, bool flip) {
 /// The bits of the infinity that stands for NaN.
 template <class T>
 Signed<T> infinity_of(bool top) {
-  return static_cast<Signed<T>>(kInfinity<T> | (top ? Signed<T>{0} : std::numeric_limits<Signed<T>>::min()));
+  return static_cast<Signed<T>>(
+      kInfinity<T> | (top ? Signed<T>{0} : std::numeric_limits<Signed<T>>::min()));
 }
 
 template <class T>
@@ -260,7 +261,8 @@ template <int L>
 PG_INLINE Vec<double, L> rounded_to_integer(Vec<double, L> v, Rounding rounding) {
   const Vec<double, L> big = all<double, L>(0x1.8p52), one = all<double, L>(1), zero{};
   const Vec<double, L> near = (v + big) - big;
-  const Vec<double, L> below = near - (near > v ? one : zero), above = near + (near < v ? one : zero);
+  const Vec<double, L> below = near - (near > v ? one : zero),
+                       above = near + (near < v ? one : zero);
   switch (rounding) {
     case Rounding::floor: return below;
     case Rounding::ceil: return above;

@@ -1,6 +1,6 @@
-// Loops over cells, one table of functions per element type: what api/boxes.hpp does to the cells of
-// a box before a verb reads them, and to its results. A null entry means that the type lacks the
-// loop.
+// Loops over cells, one table of functions per element type. They change the cells of a box
+// (api/boxes.hpp) before a verb reads them, and its results. A null entry means that the type lacks
+// the loop.
 #pragma once
 #include "plan/dtype.hpp"
 
@@ -9,10 +9,10 @@ namespace poolgrad {
 /// The way in which an integer result is rounded.
 enum class Rounding : int { nearest, floor, ceil, toward_zero };
 
-/// What a copy met.
+/// The cells that a copy met.
 struct NanFound {
-  bool nan;    ///< NaN
-  bool clash;  ///< a number that equals the infinity that stands for NaN
+  bool nan;    ///< some NaN
+  bool clash;  ///< some number that equals the infinity that stands for NaN
 };
 
 /// The number of cells of each window that take part, and how a sum is divided by it.
