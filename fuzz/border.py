@@ -42,6 +42,9 @@ VERBS = (
     "choose",
     "pick",
     "place",
+    "best",
+    "best_taps",
+    "mean",
 )
 VERBS += ("empty", "other")
 REFUSALS = (ValueError, TypeError, MemoryError, OverflowError)
@@ -201,7 +204,13 @@ def call(rng: Rng) -> None:
         _core.argmax(made, pick(rng, (1, max(n, 1), 0, -1, 2**62)), *arrays(rng, (n, t), (m, t), (m, where)))
     elif verb in ("gather", "scatter"):
         indexed(rng, verb, n, m, t, where)
-    elif verb in ("choose", "pick", "place"):
+    elif verb == "best":
+        _core.best(made, int(rng.integers(-1, 8)), *arrays(rng, (n, t), (m, t)))
+    elif verb == "mean":
+        x, like = arrays(rng, (n, t), (m, pick(rng, (t, np.float64, np.int8))))
+        by = pick(rng, (None, None, "span", 1, 2.5, 0.0, float("nan"), *ODD))
+        _core.mean(made, x, by, bool(rng.random() < 0.5), like, int(rng.integers(-1, 5)))
+    elif verb in ("choose", "pick", "place", "best_taps"):
         tapped(rng, verb, made, n, m, t)
     elif verb == "empty":
         _core.empty(pick(rng, ((3, 4), (0, 2**62, 2**62), (1 << 18, 8), [pick(rng, HUGE)], *ODD)), array(rng, 3, t))
@@ -222,8 +231,9 @@ def indexed(rng: Rng, verb: str, n: int, m: int, t: Any, where: Any) -> None:
 def tapped(rng: Rng, verb: str, made: Any, n: int, m: int, t: Any) -> None:
     """Call a verb that takes or returns taps; some taps lie outside, some have another type."""
     kind = pick(rng, (np.uint8, np.uint8, np.uint8, np.uint32))
-    if verb == "choose":
-        _core.choose(made, *arrays(rng, (n, t), (m, t), (m, kind)))
+    if verb in ("choose", "best_taps"):
+        rule = [int(rng.integers(-1, 8))] if verb == "best_taps" else []
+        getattr(_core, verb)(made, *rule, *arrays(rng, (n, t), (m, t), (m, kind)))
         return
     v, taps, out = arrays(rng, (n if verb == "pick" else m, t), (m, kind), (m if verb == "pick" else n, t))
     if isinstance(taps, np.ndarray) and taps.flags.writeable and taps.dtype.kind == "u" and rng.random() < 0.8:

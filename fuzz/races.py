@@ -103,7 +103,23 @@ def choice_case(rng: Rng, make: Maker, name: str) -> Case:
     if name == "whole":
         return make.case(name, lambda: _core.whole(x))
     taps, whole = make.result(w.dest, w.tap), bool(rng.random() < 0.5)
+    if name == "best_taps":
+        rule = int(rng.integers(6))
+        return make.case(name, lambda: _core.best_taps(plan, rule, x, y, taps))
     return make.case(name, lambda: _core.choose(plan, x, y, taps, whole))
+
+
+def boxed_case(rng: Rng, make: Maker, name: str) -> Case:
+    """Return a case of a pool that copies cells before it reads them."""
+    short = [t for t in DTYPES if t in FLOATS or dtype_of(t).itemsize < 8]
+    w, dtype = windows(rng), dtype_of(pick(rng, short))
+    plan, x = w.native(), make.data(w.source, dtype)
+    if name == "best":
+        rule, out = int(rng.integers(6)), make.result(w.dest, dtype) if rng.random() < 0.7 else None
+        return make.case(name, lambda: _core.best(plan, rule, x, out))
+    by, ignore, rounding = pick(rng, (None, "span", 1.0, 7.0)), bool(rng.random() < 0.5), int(rng.integers(4))
+    like = np.empty(0, dtype if dtype.name in FLOATS else pick(rng, (np.float64, dtype)))
+    return make.case(name, lambda: _core.mean(plan, x, by, ignore, like, rounding))
 
 
 def tap_case(rng: Rng, make: Maker, name: str) -> Case:
@@ -141,6 +157,7 @@ def setting_case(rng: Rng, make: Maker, name: str) -> Case:
         "set_num_threads": lambda: _core.set_num_threads(int(pick(rng, (1, 2, 3, 5)))),
         "keep_at_most": lambda: _core.keep_at_most(int(pick(rng, (0, 1 << 20, 1 << 24)))),
         "go_far_from": lambda: _core.go_far_from(-int(rng.integers(2))),
+        "box_at_most": lambda: _core.box_at_most(int(pick(rng, (0, 1, 1 << 12)))),
         "use_bfloat16": lambda: _core.use_bfloat16(np.empty(0, ml_dtypes.bfloat16)),
         "schedule": lambda: _core.schedule(plan, "fold", x, 4),
         "able": lambda: _core.able(plan, "select", x, 1),
@@ -162,11 +179,12 @@ CASES: dict[str, Callable[..., Case]] = {
     "Plan": lambda rng, make, name: plan_case(rng, make),
     **dict.fromkeys(("fold", "spread", "select"), float_case),
     **dict.fromkeys(("near", "route", "recall"), three_case),
-    **dict.fromkeys(("argmax", "choose", "whole"), choice_case),
+    **dict.fromkeys(("argmax", "choose", "best_taps", "whole"), choice_case),
+    **dict.fromkeys(("best", "mean"), boxed_case),
     **dict.fromkeys(("pick", "place"), tap_case),
     **dict.fromkeys(("gather", "scatter"), index_case),
     "empty": empty_case,
-    **dict.fromkeys(("set_num_threads", "keep_at_most", "go_far_from", "use_bfloat16"), setting_case),
+    **dict.fromkeys(("set_num_threads", "keep_at_most", "go_far_from", "box_at_most", "use_bfloat16"), setting_case),
     **dict.fromkeys(("schedule", "able", "schedules_of", "watch"), setting_case),
     **dict.fromkeys(map("foreign.{}".format, TABLE), foreign_case),
     "sequences": raced_python.sequence_case,

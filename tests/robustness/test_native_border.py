@@ -48,6 +48,8 @@ VERBS = {
     "route": lambda x, y: _core.route(plan(), x, None, y, cells(X)),
     "recall": lambda x, y: _core.recall(plan(), x, y, cells(X), cells(Y)),
     "choose": lambda x, y: _core.choose(plan(), x, y, cells(Y, U8)),
+    "best": lambda x, y: _core.best(plan(), 0, x, y),
+    "best_taps": lambda x, y: _core.best_taps(plan(), 1, x, y, cells(Y, U8)),
     "pick": lambda x, y: _core.pick(plan(), x, cells(Y, U8), y),
     "place": lambda x, y: _core.place(plan(), y, cells(Y, U8), x),
 }
@@ -97,6 +99,8 @@ OUTPUTS = {
     "route": lambda out: _core.route(plan(), cells(X), None, cells(Y), out(X)),
     "recall": lambda out: _core.recall(plan(), cells(X), cells(Y), cells(X), out(Y)),
     "choose": lambda out: _core.choose(plan(), cells(X), out(Y), cells(Y, U8)),
+    "best": lambda out: _core.best(plan(), 0, cells(X), out(Y)),
+    "best_taps": lambda out: _core.best_taps(plan(), 1, cells(X), out(Y), cells(Y, U8)),
     "pick": lambda out: _core.pick(plan(), cells(X), cells(Y, U8), out(Y)),
     "place": lambda out: _core.place(plan(), cells(Y), cells(Y, U8), out(X)),
     "gather": lambda out: _core.gather(1, False, cells(X), cells(Y, I64), out(Y)),
@@ -132,6 +136,8 @@ def test_an_output_that_shares_memory_with_an_input_is_refused():
         lambda: _core.gather(1, False, v, cells(Y, I64), back),
         lambda: _core.scatter(1, False, g, cells(Y, I64), out),
         lambda: _core.choose(plan(), x, y, cells(Y, U8)),
+        lambda: _core.best(plan(), 0, x, y),
+        lambda: _core.best_taps(plan(), 0, x, y, cells(Y, U8)),
         lambda: _core.pick(plan(), v, cells(Y, U8), back),
         lambda: _core.place(plan(), g, cells(Y, U8), out),
     ]
@@ -146,6 +152,8 @@ def test_taps_that_share_memory_with_anything_are_refused():
     for call in (
         lambda: _core.choose(plan(), cells(X), memory[:Y], taps),
         lambda: _core.choose(plan(), memory[:X], cells(Y), taps),
+        lambda: _core.best_taps(plan(), 0, cells(X), memory[:Y], taps),
+        lambda: _core.best_taps(plan(), 0, memory[:X], cells(Y), taps),
         lambda: _core.pick(plan(), cells(X), taps, memory[:Y]),
         lambda: _core.place(plan(), cells(Y), taps, memory[:X]),
     ):

@@ -4,6 +4,8 @@
 #pragma once
 #include <algorithm>
 #include <cstring>
+#include <limits>
+#include <stdexcept>
 
 #include "api/boxes.hpp"
 #include "api/tasks.hpp"
@@ -60,7 +62,8 @@ struct BestCall {
 
   void directly(Piece p) const { call(plan, dtype, x, y, taps, p); }
 
-  void call(const Plan& over, Dtype type, const void* from, void* to, void* to_taps, Piece p) const {
+  void call(const Plan& over, Dtype type, const void* from, void* to, void* to_taps,
+            Piece p) const {
     Arrays a;
     a.x = from;
     a.out = to;
@@ -71,21 +74,37 @@ struct BestCall {
 
   void by_boxes(Piece p) const {
     const CellLoops& loops = *chosen_cells(dtype);
-    const int64_t nan_bytes = !minds_nan() ? 0 : taps ? width() : 1;
-    Box box(plan, p, {width() + nan_bytes, width() + (taps ? tap_width() : nan_bytes)});
+    const bool top = nan == NanRule::propagate;
+    Box box(plan, p, {width(), width() + tap_width()});
     box.each([&] {
-      BoxMemory cells(box.source_cells() * width()), best(box.dest_cells() * width()),
-          best_taps(box.dest_cells() * tap_width());
-      bool clean = true;
-      box.each_source_run([&](int64_t place, int64_t at, int64_t n) {
-        clean &= loops.copy(x + place * width(), cells.get() + at * width(), n, least);
+      const int64_t parts = taps ? 1 : box.parts(width()), results = box.dest_cells();
+      BoxMemory best(results * width()), best_taps(results * tap_width()),
+          of_parts(parts > 1 ? parts * results * width() : 0);
+      NanFound found{};
+      box.each_part(parts, [&](int64_t part) {
+        BoxMemory cells(box.source_cells() * width());
+        box.each_source_run([&](int64_t place, int64_t at, int64_t n) {
+          const char* const from = x + place * width();
+          char* const to = cells.get() + at * width();
+          if (!minds_nan()) return static_cast<void>(loops.copy(from, to, n, least));
+          const NanFound here = loops.replace_nan(from, to, n, least, top);
+          found = {found.nan || here.nan, found.clash || here.clash};
+        });
+        char* const to = parts > 1 ? of_parts.get() + part * results * width() : best.get();
+        if (!(found.nan && found.clash))
+          call(box.plan(), dtype, cells.get(), to, best_taps.get(), box.piece());
       });
-      if (clean || !minds_nan())
-        call(box.plan(), dtype, cells.get(), best.get(), best_taps.get(), box.piece());
-      else if (taps) choose_among_nan(box, loops, cells, best, best_taps);
-      else select_among_nan(box, loops, cells, best);
+      const bool clashes = found.nan && found.clash;
+      if (clashes) {
+        choose_among_nan(box, loops, best, best_taps);
+      } else if (parts > 1) {
+        const PartsPlan joined(parts, results);
+        call(joined.plan, dtype, of_parts.get(), best.get(), nullptr, PartsPlan::piece);
+      }
       box.each_dest_run([&](int64_t place, int64_t at, int64_t n) {
-        loops.copy(best.get() + at * width(), y + place * width(), n, least);
+        const char* const from = best.get() + at * width();
+        if (found.nan && !clashes) loops.restore_nan(from, y + place * width(), n, least, top);
+        else loops.copy(from, y + place * width(), n, least);
         if (taps)
           std::memcpy(taps + place * tap_width(), best_taps.get() + at * tap_width(),
                       static_cast<size_t>(n * tap_width()));
@@ -93,27 +112,24 @@ struct BestCall {
     });
   }
 
-  /// Find the maxima of numbers, then the windows that NaN decides: by the maxima of a mask.
-  void select_among_nan(const Box& box, const CellLoops& loops, const BoxMemory& cells,
-                        const BoxMemory& best) const {
-    call(box.plan(), dtype, cells.get(), best.get(), nullptr, box.piece());
-    BoxMemory mask(box.source_cells()), found(box.dest_cells());
-    loops.mark(cells.get(), mask.as<uint8_t>(), box.source_cells(),
-               nan == NanRule::propagate ? 0 : 2);
-    call(box.plan(), Dtype::u8, mask.get(), found.get(), nullptr, box.piece());
-    loops.put_nan(best.get(), found.as<uint8_t>(), box.dest_cells());
-  }
-
-  /// Choose among integer keys that order NaN, then read the cells at the taps.
-  void choose_among_nan(const Box& box, const CellLoops& loops, const BoxMemory& cells,
-                        const BoxMemory& best, const BoxMemory& best_taps) const {
+  /// Choose among integer keys that tell NaN from infinity, then read the cells at the taps.
+  void choose_among_nan(const Box& box, const CellLoops& loops, const BoxMemory& best,
+                        const BoxMemory& best_taps) const {
+    if (largest_window(plan) > std::numeric_limits<uint32_t>::max())
+      throw std::overflow_error("x: a window with NaN and infinity has more than 2^32 cells");
     const Dtype whole = width() == 2 ? Dtype::i16 : width() == 4 ? Dtype::i32 : Dtype::i64;
-    BoxMemory keys(box.source_cells() * width());
+    BoxMemory cells(box.source_cells() * width()), keys(box.source_cells() * width()),
+        own_taps(taps ? 0 : box.dest_cells() * (largest_window(plan) > 256 ? 4 : 1));
+    box.each_source_run([&](int64_t place, int64_t at, int64_t n) {
+      loops.copy(x + place * width(), cells.get() + at * width(), n, least);
+    });
     loops.rank(cells.get(), keys.get(), box.source_cells(), nan == NanRule::propagate);
-    call(box.plan(), whole, keys.get(), nullptr, best_taps.get(), box.piece());
     Arrays a;
+    a.x = keys.get();
+    a.out_index = taps ? best_taps.get() : own_taps.get();
+    chosen_verbs(whole)->choose(box.plan(), a, box.piece());
+    a.index = a.out_index;
     a.g = cells.get();
-    a.index = best_taps.get();
     a.out = best.get();
     verbs()->pick(box.plan(), a, box.piece());
   }
@@ -167,7 +183,8 @@ struct MeanCall {
   }
   /// True if a mean that is divided in the core differs from a sum that is divided afterwards.
   bool rounds_in_core() const {
-    return by == Divisor::count && (half() || (dtype == Dtype::f32 && largest_window(plan) > kLongSum));
+    return by == Divisor::count &&
+           (half() || (dtype == Dtype::f32 && largest_window(plan) > kLongSum));
   }
 
   static void fold(Dtype type, const Plan& over, const void* from, void* to, Mean mean, Piece p) {
@@ -198,7 +215,9 @@ struct MeanCall {
     const Axis& last = plan.axis[top];
     int64_t at[kMaxRank], box = 0;
     for (int a = 0; a < top; ++a) at[a] = range[a].j0;
-    const auto length = [](const Axis& axis, int64_t j) { return static_cast<double>(axis.length(j)); };
+    const auto length = [](const Axis& axis, int64_t j) {
+      return static_cast<double>(axis.length(j));
+    };
     const auto span = [&](const Axis& axis, int64_t j) {
       return axis.span ? static_cast<double>(axis.span[j]) : length(axis, j);
     };
@@ -241,11 +260,20 @@ struct MeanCall {
     Box box(plan, p, {sum, sum});
     bool fits = true;
     box.each([&] {
-      BoxMemory terms(box.source_cells() * sum), sums(box.dest_cells() * sum);
-      box.each_source_run([&](int64_t place, int64_t at, int64_t n) {
-        loops.terms(x + place * width(), terms.get() + at * sum, n, wide(), nullptr, false);
+      const int64_t parts = box.parts(sum), results = box.dest_cells();
+      BoxMemory sums(results * sum), of_parts(parts > 1 ? parts * results * sum : 0);
+      box.each_part(parts, [&](int64_t part) {
+        BoxMemory terms(box.source_cells() * sum);
+        box.each_source_run([&](int64_t place, int64_t at, int64_t n) {
+          loops.terms(x + place * width(), terms.get() + at * sum, n, wide(), nullptr, false);
+        });
+        char* const to = parts > 1 ? of_parts.get() + part * results * sum : sums.get();
+        fold(sum_type(), box.plan(), terms.get(), to, Mean::total, box.piece());
       });
-      fold(sum_type(), box.plan(), terms.get(), sums.get(), Mean::total, box.piece());
+      if (parts > 1) {
+        const PartsPlan joined(parts, results);
+        fold(sum_type(), joined.plan, of_parts.get(), sums.get(), Mean::total, PartsPlan::piece);
+      }
       each_divisor(box.range, box.i0, box.i1,
                    [&](int64_t place, int64_t at, int64_t n, double count, double span) {
                      fits &= ends.settle(sums.get() + at * sum, wide(),
@@ -268,12 +296,19 @@ struct MeanCall {
     const int64_t mark = !ignore_nan ? 0 : bytes ? 1 : 8;
     Box box(plan, p, {sum + mark, sum + mark + width()});
     box.each([&] {
-      BoxMemory terms(box.source_cells() * sum), mask(box.source_cells() * mark),
+      // The terms of one window stay together, because their order settles the bits of a sum. Their
+      // mask may be cut: a large one is made again, in parts.
+      const bool keeps_mask = bytes || box.parts(sum + mark) == 1;
+      BoxMemory terms(box.source_cells() * sum),
+          mask(!ignore_nan   ? 0
+               : keeps_mask ? box.source_cells() * mark
+                            : Box::kRun * mark),
           sums(box.dest_cells() * sum), means(box.dest_cells() * width());
       bool clean = true;
       box.each_source_run([&](int64_t place, int64_t at, int64_t n) {
         clean &= loops.terms(x + place * width(), terms.get() + at * sum, n, wide(),
-                             mark ? mask.get() + at * mark : nullptr, bytes);
+                             ignore_nan ? mask.get() + (keeps_mask ? at * mark : 0) : nullptr,
+                             bytes);
       });
       clean |= !ignore_nan;
       if (rounds_in_core() && clean) {
@@ -296,22 +331,43 @@ struct MeanCall {
                                     divisor(count, span));
                      });
       } else {
-        divide_by_counts(box, loops, {terms, mask, sums, means}, bytes, sum);
+        BoxMemory counts(box.dest_cells() * mark);
+        if (keeps_mask) count(box.plan(), mask, counts.get(), bytes, box.piece());
+        else count_in_parts(box, loops, counts, sum);
+        divide_by_counts(box, loops, {terms, counts, sums, means}, bytes, sum);
       }
     });
   }
 
   struct Buffers {
-    const BoxMemory &terms, &mask, &sums, &means;
+    const BoxMemory &terms, &counts, &sums, &means;
   };
+
+  static void count(const Plan& over, const BoxMemory& mask, char* to, bool bytes, Piece p) {
+    fold(bytes ? Dtype::u8 : Dtype::f64, over, mask.get(), to, Mean::total, p);
+  }
+
+  /// Count the numbers of large windows, in float64.
+  void count_in_parts(Box& box, const CellLoops& loops, const BoxMemory& counts,
+                      int64_t sum) const {
+    const int64_t parts = box.parts(8), results = box.dest_cells();
+    BoxMemory of_parts(parts * results * 8), terms(Box::kRun * sum);
+    box.each_part(parts, [&](int64_t part) {
+      BoxMemory mask(box.source_cells() * 8);
+      box.each_source_run([&](int64_t place, int64_t at, int64_t n) {
+        loops.terms(x + place * width(), terms.get(), n, wide(), mask.get() + at * 8, false);
+      });
+      count(box.plan(), mask, of_parts.get() + part * results * 8, false, box.piece());
+    });
+    const PartsPlan joined(parts, results);
+    count(joined.plan, of_parts, counts.get(), false, PartsPlan::piece);
+  }
 
   /// Divide the sums of a box by the numbers that each window has.
   void divide_by_counts(const Box& box, const CellLoops& loops, const Buffers& b, bool bytes,
                         int64_t sum) const {
     const int64_t mark = bytes ? 1 : 8;
-    BoxMemory counts(box.dest_cells() * mark);
-    fold(bytes ? Dtype::u8 : Dtype::f64, box.plan(), b.mask.get(), counts.get(), Mean::total,
-         box.piece());
+    const BoxMemory& counts = b.counts;
     bool complete = false;
     if (rounds_in_core())
       each_divisor(box.range, box.i0, box.i1,

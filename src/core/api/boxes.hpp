@@ -41,6 +41,28 @@ struct BoxCost {
   int64_t source, dest;
 };
 
+/// The plan that joins the results of parts: each is a cell of the source.
+class PartsPlan {
+ public:
+  PartsPlan(int64_t parts, int64_t results) : stop_(parts) {
+    plan.inner = results;
+    plan.rank = 1;
+    Axis& axis = plan.axis[0];
+    axis.n = axis.widest = parts;
+    axis.m = 1;
+    axis.start = &start_;
+    axis.stop = &stop_;
+    axis.whole = {parts, 1, parts, 0, true};
+  }
+  PartsPlan(const PartsPlan&) = delete;
+  PartsPlan& operator=(const PartsPlan&) = delete;
+  static constexpr Piece piece{0, 1, 0, 1};
+  Plan plan;
+
+ private:
+  int64_t start_ = 0, stop_;
+};
+
 /// A range of an axis: destination cells [j0, j1), which read source cells [s0, s1).
 struct BoxRange {
   int64_t j0, j1, s0, s1;
@@ -48,6 +70,8 @@ struct BoxRange {
 
 class Box {
  public:
+  static constexpr int64_t kRun = 1 << 16;  ///< the most cells of a run
+
   /// Choose the size of the boxes of a piece.
   Box(const Plan& whole, Piece piece, BoxCost cost) : whole_(whole), piece_(piece) {
     const bool long_rows = whole.last().m * whole.inner >= 64;
@@ -96,6 +120,31 @@ class Box {
     return n;
   }
 
+  /// Count the parts into which to cut the windows of this box along the first axis, so that a part
+  /// stays in cache; 1 if it does, or if the box has several cells along that axis. Maxima and
+  /// exact sums of parts may be joined.
+  int64_t parts(int64_t bytes_per_cell) const {
+    const BoxRange r = range[0];
+    const int64_t rows = r.s1 - r.s0, bytes = source_cells() * bytes_per_cell,
+                  most = box_bytes.load(std::memory_order_relaxed);
+    if (r.j1 - r.j0 != 1 || bytes <= most) return 1;
+    return std::min(rows, (bytes + most - 1) / most);
+  }
+  /// Call f(part) for each of these parts; this object is that part meanwhile.
+  template <class F>
+  void each_part(int64_t parts, F&& f) {
+    if (parts == 1) return f(0);
+    const BoxRange all = range[0];
+    for (int64_t k = 0; k < parts; ++k) {
+      range[0].s0 = all.s0 + (all.s1 - all.s0) * k / parts;
+      range[0].s1 = all.s0 + (all.s1 - all.s0) * (k + 1) / parts;
+      bind();
+      f(k);
+    }
+    range[0] = all;
+    bind();
+  }
+
   /// Call f(place in the whole array, place in the box, cells) for the contiguous runs of the
   /// source, or of the destination.
   template <class F>
@@ -111,7 +160,6 @@ class Box {
   BoxRange range[kMaxRank];
 
  private:
-  static constexpr int64_t kRun = 1 << 16;  // cells between checkpoints
 
   struct Span {
     int64_t all, from, length;
@@ -179,8 +227,11 @@ class Box {
       const int64_t m = r.j1 - r.j0;
       plan_.axis[a] = part_of(whole_.axis[a], r);
       for (int64_t j = 0; j < m; ++j) {
-        table[j] = whole_.axis[a].start[r.j0 + j] - r.s0;
-        table[m + j] = whole_.axis[a].stop[r.j0 + j] - r.s0;
+        const int64_t start = whole_.axis[a].start[r.j0 + j], stop = whole_.axis[a].stop[r.j0 + j];
+        table[j] = std::max(start, r.s0) - r.s0;
+        table[m + j] = std::min(stop, r.s1) - r.s0;
+        if (start < r.s0 || stop > r.s1)  // a part of a window
+          plan_.axis[a].span = nullptr, plan_.axis[a].blocks = nullptr;
       }
       plan_.axis[a].start = table;
       plan_.axis[a].stop = table + m;
@@ -208,6 +259,8 @@ class Box {
 
   template <class SpanOf, class F>
   void runs(SpanOf&& span, F&& f) const {
+    for (int a = 0; a < whole_.rank; ++a)
+      if (span(a).length == 0) return;
     int k = whole_.rank;  // axes from k on are complete
     int64_t run = whole_.inner;
     while (k > 0 && span(k - 1).length == span(k - 1).all) run *= span(--k).all;

@@ -16,7 +16,7 @@ inline VerbTable chosen_verbs = nullptr;
 inline CellTable chosen_cells = nullptr;
 
 /// The scratch memory of a box (boxes.hpp) in bytes, so that it stays in cache. Tests set it.
-constexpr int64_t kBoxBytes = 384 << 10;
+constexpr int64_t kBoxBytes = 768 << 10;
 inline std::atomic<int64_t> box_bytes{kBoxBytes};
 
 /// A second thread costs more than it saves below this many bytes, even if it is awake.
@@ -107,7 +107,7 @@ class NanScan {
     const Axis& axis = plan_.axis[0];
     const int64_t least = plan_.inner >= 64 ? 1 : 64, per = axis.n / axis.m + 1,
                   row = slab_ * width_ + 1;
-    const int64_t bytes = 2 * box_bytes.load(std::memory_order_relaxed);
+    const int64_t bytes = box_bytes.load(std::memory_order_relaxed);
     const int64_t items = std::max(bytes / (row * axis.n + 1) / least * least, least);
     const int64_t rows = std::max(bytes / (row * per * items), 8 * axis.widest + 1);
     for (int64_t i = p.i0; i < p.i1; i += items)

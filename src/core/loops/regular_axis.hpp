@@ -19,17 +19,22 @@ struct RegularAxis {
       : axis(a), stride(a.step), period(a.period), cells_per_phase((a.m + period - 1) / period) {
     if (axis.hi - axis.lo <= period || stride > 3) return;
     const auto inside = [&](int64_t c) { return c < 0 ? 0 : c > axis.n ? axis.n : c; };
+    const auto is_cut = [&](int64_t j) { return axis.span && axis.span[j] != axis.length(j); };
     for (int64_t p = 0; p < period; ++p) {
-      const int64_t length = width(p);
-      for (int64_t j = p, from = first(p); j < axis.m; j += period, from += stride) {
-        const int64_t to = from + length;
-        if (axis.start[j] != inside(from) || axis.stop[j] != inside(to)) return;
-        const bool is_cut = axis.span && axis.span[j] != axis.length(j),
-                   sticks_out = from < 0 || to > axis.n;
-        cuts |= is_cut;
-        cuts_elsewhere |= is_cut != sticks_out;
-        pad_left = -from > pad_left ? -from : pad_left;
-      }
+      const int64_t length = width(p), begin = first(p);
+      const auto fits_pattern = [&](int64_t from, int64_t to) {
+        for (int64_t j = from; j < to; j += period) {
+          const int64_t at = begin + (j - p) / period * stride, end = at + length;
+          if (axis.start[j] != inside(at) || axis.stop[j] != inside(end)) return false;
+          cuts |= is_cut(j);
+          cuts_elsewhere |= is_cut(j) != (at < 0 || end > axis.n);
+          pad_left = -at > pad_left ? -at : pad_left;
+        }
+        return true;
+      };
+      // Windows in [lo, hi) repeat, so one of them tells for all.
+      const int64_t after = sample(p) + (axis.hi - sample(p) + period - 1) / period * period;
+      if (!fits_pattern(p, sample(p) + 1) || !fits_pattern(after, axis.m)) return;
     }
     pad_left = (pad_left + lanes * stride - 1) / (lanes * stride) *
                (lanes * stride);  // align rows with vectors

@@ -91,8 +91,11 @@ class RowRing {
         counts_(plan.last().count ? source_rows_ : 0),
         rows_(most_),
         ring_(slot_count_ * size) {
-    for (int64_t h = 0; h < plan.axis[0].n; ++h)
-      slot_of_[h] = h * source_rows_ % slot_count_ * size;
+    const int64_t step = slot_count_ ? source_rows_ % slot_count_ : 0;
+    for (int64_t h = 0, slot = 0; h < plan.axis[0].n; ++h) {
+      slot_of_[h] = slot * size;
+      slot += step < slot_count_ - slot ? step : step - slot_count_;
+    }
     Plan below = plan;
     --below.rank;
     for (int a = 0; a < below.rank; ++a) below.axis[a] = plan.axis[a + 1];

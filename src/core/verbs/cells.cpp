@@ -3,6 +3,7 @@
 #include "verbs/cells.hpp"
 
 #include "runtime/threads.hpp"
+#include "simd/byte_mask.hpp"
 #include "simd/ops.hpp"
 
 namespace poolgrad {
@@ -17,7 +18,7 @@ using Signed = std::make_signed_t<Bits<T>>;
 template <class T>
 constexpr Signed<T> kMagnitude = std::numeric_limits<Signed<T>>::max();
 
-/// Lanes of a vector of T as it is in memory.
+/// Count the cells of type T that a vector register holds.
 template <class T>
 constexpr int kPacked = kBytes / static_cast<int>(sizeof(T));
 
@@ -100,33 +101,47 @@ bool copy_cells(const void* x, void* to, int64_t n, bool flip) {
   else return copy_bytes(x, to, n * static_cast<int64_t>(sizeof(T)), flip), true;
 }
 
+/// The bits of the infinity that stands for NaN.
 template <class T>
-void mark_nan(const void* x, uint8_t* mask, int64_t n, uint8_t number) {
+Signed<T> infinity_of(bool top) {
+  return static_cast<Signed<T>>(
+      kInfinity<T> | (top ? Signed<T>{0} : std::numeric_limits<Signed<T>>::min()));
+}
+
+template <class T>
+NanFound replace_nan(const void* x, void* to, int64_t n, bool flip, bool top) {
   using I = Signed<T>;
+  constexpr int V = kPacked<T>;
+  const I sign = flip ? std::numeric_limits<I>::min() : I{0}, infinity = infinity_of<T>(top);
+  Vec<I, V> nans{}, clashes{};
+  NanFound found{};
+  each_vector<V>(n, [&](auto lane, int64_t c) PG_LAMBDA {
+    constexpr int L = decltype(lane)::count;
+    const Vec<I, L> v = read<L, I>(x, c), nan = is_nan<T, L>(v), flipped = v ^ all<I, L>(sign),
+                    clash = flipped == all<I, L>(infinity);
+    write<L, I>(to, c, nan ? all<I, L>(infinity) : flipped);
+    if constexpr (L == V) nans |= nan, clashes |= clash;
+    else found.nan |= nan[0] != 0, found.clash |= clash[0] != 0;
+  });
+  return {found.nan || some<I, V>(nans), found.clash || some<I, V>(clashes)};
+}
+
+template <class T>
+void restore_nan(const void* x, void* to, int64_t n, bool flip, bool top) {
+  using I = Signed<T>;
+  const I sign = flip ? std::numeric_limits<I>::min() : I{0}, infinity = infinity_of<T>(top),
+          nan = static_cast<I>(kInfinity<T> | kInfinity<T> >> 1);  // np.nan
   each_vector<kPacked<T>>(n, [&](auto lane, int64_t c) PG_LAMBDA {
     constexpr int L = decltype(lane)::count;
-    const Vec<I, L> nan = is_nan<T, L>(read<L, I>(x, c));
-    const Vec<uint8_t, L> bytes = convert<uint8_t, L, Bits<T>>(bitcast<Vec<Bits<T>, L>>(nan));
-    write<L, uint8_t>(mask, c,
-                      (bytes & all<uint8_t, L>(1)) | (~bytes & all<uint8_t, L>(number)));
+    const Vec<I, L> v = read<L, I>(x, c);
+    write<L, I>(to, c, v == all<I, L>(infinity) ? all<I, L>(nan) : v ^ all<I, L>(sign));
   });
 }
 
 template <class T>
-void put_nan(void* y, const uint8_t* mask, int64_t n) {
-  using U = Bits<T>;
-  constexpr U nan = static_cast<U>(infinity_bits<T>() | infinity_bits<T>() >> 1);  // np.nan: the quiet bit is set
-  each_vector<kPacked<T>>(n, [&](auto lane, int64_t c) PG_LAMBDA {
-    constexpr int L = decltype(lane)::count;
-    const Vec<U, L> here = convert<U, L, uint8_t>(read<L, uint8_t>(mask, c));
-    write<L, U>(y, c, here == all<U, L>(1) ? all<U, L>(nan) : read<L, U>(y, c));
-  });
-}
-
-template <class T>
-void rank_cells(const void* x, void* keys, int64_t n, bool nan_wins) {
+void rank_cells(const void* x, void* keys, int64_t n, bool top) {
   using I = Signed<T>;
-  const I other = nan_wins ? kMagnitude<T> : std::numeric_limits<I>::min();
+  const I other = top ? kMagnitude<T> : std::numeric_limits<I>::min();
   each_vector<kPacked<T>>(n, [&](auto lane, int64_t c) PG_LAMBDA {
     constexpr int L = decltype(lane)::count;
     const Vec<I, L> v = read<L, I>(x, c), magnitude = v & all<I, L>(kMagnitude<T>), zero{};
@@ -184,7 +199,6 @@ bool terms(const void* x, void* to, int64_t n, bool wide, void* mask, bool bytes
     return true;
   } else {
     using W = Wide<T>;
-    using U = Bits<W>;
     const auto run = [&](auto mark) {
       if constexpr (is_half<T>)
         if (!wide) return float_terms<T, T>(x, to, n, mark);
@@ -194,8 +208,7 @@ bool terms(const void* x, void* to, int64_t n, bool wide, void* mask, bool bytes
     if (bytes)
       return run([mask](auto lane, int64_t c, auto number) PG_LAMBDA {
         constexpr int L = decltype(lane)::count;
-        write<L, uint8_t>(mask, c,
-                          convert<uint8_t, L, U>(bitcast<Vec<U, L>>(number)) & all<uint8_t, L>(1));
+        write<L, uint8_t>(mask, c, byte_mask<Signed<W>, L>(number));
         return true;
       });
     return run([mask](auto lane, int64_t c, auto number) PG_LAMBDA {
@@ -248,7 +261,8 @@ template <int L>
 PG_INLINE Vec<double, L> rounded_to_integer(Vec<double, L> v, Rounding rounding) {
   const Vec<double, L> big = all<double, L>(0x1.8p52), one = all<double, L>(1), zero{};
   const Vec<double, L> near = (v + big) - big;
-  const Vec<double, L> below = near - (near > v ? one : zero), above = near + (near < v ? one : zero);
+  const Vec<double, L> below = near - (near > v ? one : zero),
+                       above = near + (near < v ? one : zero);
   switch (rounding) {
     case Rounding::floor: return below;
     case Rounding::ceil: return above;
@@ -295,14 +309,14 @@ bool settle(const void* sums, bool wide, void* y, int64_t n, double by, Rounding
 }
 
 template <class T>
-CellLoops loops() {
+constexpr CellLoops loops() {
   CellLoops l{};
   l.copy = copy_cells<T>;
   if constexpr (is_real<T> || sizeof(T) < 8) l.terms = terms<T>;
   if constexpr (!is_half<T>) l.settle = settle<T>;
   if constexpr (is_real<T>) {
-    l.mark = mark_nan<T>;
-    l.put_nan = put_nan<T>;
+    l.replace_nan = replace_nan<T>;
+    l.restore_nan = restore_nan<T>;
     l.rank = rank_cells<T>;
     l.divide = divide<T>;
     l.divide_each = divide_each<T>;
@@ -311,7 +325,7 @@ CellLoops loops() {
 }
 
 const CellLoops* cell_table(Dtype dtype) {
-  static const CellLoops all[] = {loops<f16>(),      loops<bf16>(),     loops<float>(),
+  static constexpr CellLoops all[] = {loops<f16>(),      loops<bf16>(),     loops<float>(),
                                   loops<double>(),   loops<int8_t>(),   loops<uint8_t>(),
                                   loops<int16_t>(),  loops<uint16_t>(), loops<int32_t>(),
                                   loops<uint32_t>(), loops<int64_t>(),  loops<uint64_t>()};

@@ -1,6 +1,6 @@
-// Loops over cells, one table of functions per element type: what api/boxes.hpp does to the cells of
-// a box before a verb reads them, and to its results. A null entry means that the type lacks the
-// loop.
+// Loops over cells, one table of functions per element type. They change the cells of a box
+// (api/boxes.hpp) before a verb reads them, and its results. A null entry means that the type lacks
+// the loop.
 #pragma once
 #include "plan/dtype.hpp"
 
@@ -8,6 +8,12 @@ namespace poolgrad {
 
 /// The way in which an integer result is rounded.
 enum class Rounding : int { nearest, floor, ceil, toward_zero };
+
+/// The cells that a copy met.
+struct NanFound {
+  bool nan;    ///< some NaN
+  bool clash;  ///< some number that equals the infinity that stands for NaN
+};
 
 /// The number of cells of each window that take part, and how a sum is divided by it.
 struct Counts {
@@ -26,13 +32,13 @@ struct CellLoops {
 
   // ---- floats
 
-  /// Set mask to 1 where x is NaN, else to `number`.
-  void (*mark)(const void* x, uint8_t* mask, int64_t n, uint8_t number);
-  /// Set y to NaN where the mask is 1.
-  void (*put_nan)(void* y, const uint8_t* mask, int64_t n);
+  /// Do the same; NaN becomes the largest value, plus infinity (`top`), or the least.
+  NanFound (*replace_nan)(const void* x, void* to, int64_t n, bool flip, bool top);
+  /// Copy n results, perhaps flipped; that infinity becomes NaN.
+  void (*restore_nan)(const void* x, void* to, int64_t n, bool flip, bool top);
   /// Set keys, integers as wide as T, in the order of x: both zeros are equal, NaN is the largest
-  /// (`nan_wins`) or the least.
-  void (*rank)(const void* x, void* keys, int64_t n, bool nan_wins);
+  /// (`top`) or the least.
+  void (*rank)(const void* x, void* keys, int64_t n, bool top);
 
   // ---- sums
 
