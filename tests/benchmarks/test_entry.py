@@ -55,7 +55,9 @@ def test_cells_have_names_of_their_own(group):
 def test_a_short_race_writes_both_reports(tmp_path, capsys):
     only = ["avg_pool(x, 2), 256x256 uint8", "max_pool(a, 5), ", "global_sum_pool(x), 4000 uint8", "nan='ignore'"]
     words = [word for name in only for word in ("--only", name)]
-    assert main(["entry", "--quick", "--group", "numpy", "--seconds-per-cell", "0.02", "-o", str(tmp_path), *words]) == 0
+    assert (
+        main(["entry", "--quick", "--group", "numpy", "--seconds-per-cell", "0.02", "-o", str(tmp_path), *words]) == 0
+    )
     report = json.loads((tmp_path / "entry.json").read_text())
     assert len(report["cells"]) == 4
     assert report["machine"]["cpu"]
