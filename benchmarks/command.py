@@ -11,12 +11,15 @@ from typing import TypeVar
 from poolgrad import _core
 
 from . import cells, channels_first, cores, guard, layouts, markdown, planes, plot, readme
+from .entry import contest, jax_calls, numpy_calls, torch_calls
+from .entry import text as entry_text
 from .peers import MODULES, available
 from .run import Progress, run
 from .summary import disturbance, lines
 from .targets import WHAT, Targets
 
-VERBS = ("run", "guard", "readme", "render", "cores", "layouts", "channels-first")
+VERBS = ("run", "entry", "guard", "readme", "render", "cores", "layouts", "channels-first")
+ENTRIES = {"numpy": numpy_calls, "torch": torch_calls, "jax": jax_calls}
 OUTPUT = Path("bench-out")
 
 
@@ -110,6 +113,13 @@ def _channels_first_parser(parser: argparse.ArgumentParser) -> None:
     _measuring(parser, 0.5, "channels-first.json")
 
 
+def _entry_parser(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--group", action="append", default=[], choices=list(ENTRIES), help="race these entry points")
+    parser.add_argument("--list", action="store_true", help="print the cells and stop")
+    _filters(parser)
+    _measuring(parser, 0.5, "entry.json")
+
+
 def _grid(parser: argparse.ArgumentParser) -> None:
     _filters(parser)
     parser.add_argument(
@@ -135,6 +145,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     verbs = parser.add_subparsers(dest="verb", required=True)
     _run_parser(verbs.add_parser("run", help="race (the default)"))
+    _entry_parser(
+        verbs.add_parser("entry", help="race pg.*, poolgrad.torch and poolgrad.jax against what they replace")
+    )
     guarding = verbs.add_parser("guard", help="fail if a call is slower than a NumPy loop in the same run")
     guarding.add_argument("--only", default="", metavar="TEXT")
     guarding.add_argument("--seconds", type=float, default=0.05, help="per cell")
@@ -173,7 +186,8 @@ def main(argv: list[str] | None = None) -> int:
         if args.verb == "render":
             _write(json.loads(args.report.read_text()), args.report.parent)
             return 0
-        return {"run": _race, "cores": _cores, "layouts": _layouts, "channels-first": _channels_first}[args.verb](args)
+        races = {"run": _race, "entry": _entry, "cores": _cores, "layouts": _layouts}
+        return (races | {"channels-first": _channels_first})[args.verb](args)
     except (ValueError, OSError) as error:
         print(f"python -m benchmarks: {error}", file=sys.stderr)
         return 2
@@ -198,6 +212,25 @@ def _race(args: argparse.Namespace) -> int:
         progress.close()
     _write(report, args.output)
     return 0
+
+
+def _entry(args: argparse.Namespace) -> int:
+    if args.threads:
+        channels_first.use_threads(args.threads)
+    found = contest.Found()
+    wanted = [cell for group in args.group or ENTRIES for cell in ENTRIES[group].cells(found, args.quick)]
+    chosen = _some([c for c in wanted if not args.only or any(word in f"{c.group} {c.name}" for word in args.only)])
+    if args.list:
+        print("\n".join(f"{cell.group} {cell.name}" for cell in chosen))
+        return 0
+    report = contest.compete(
+        chosen, args.seconds_per_cell, found, lambda record: print(entry_text.one_line(record), flush=True)
+    )
+    report["settings"]["quick"] = args.quick
+    text = entry_text.markdown(report)
+    args.output.mkdir(parents=True, exist_ok=True)
+    (args.output / "entry.md").write_text(text)
+    return _tell(text, report, args.output / "entry.json")
 
 
 def _cores(args: argparse.Namespace) -> int:

@@ -46,7 +46,8 @@ VERBS = (
     "best_taps",
     "mean",
 )
-VERBS += ("empty", "other")
+WINDOWS = ("windows", "slide", "between", "proper", "share", "placed", "draw", "choose_planes", "place_planes")
+VERBS += ("empty", "other", *WINDOWS)
 REFUSALS = (ValueError, TypeError, MemoryError, OverflowError)
 HUGE = (2**31, 2**32 - 1, 2**40, 2**58, 2**61, 2**62, 2**63 - 1, -1, -(2**63))
 ODD: tuple[Any, ...] = (
@@ -212,6 +213,8 @@ def call(rng: Rng) -> None:
         _core.mean(made, x, by, bool(rng.random() < 0.5), like, int(rng.integers(-1, 5)))
     elif verb in ("choose", "pick", "place", "best_taps"):
         tapped(rng, verb, made, n, m, t)
+    elif verb in WINDOWS:
+        windows(rng, verb, t)
     elif verb == "empty":
         _core.empty(pick(rng, ((3, 4), (0, 2**62, 2**62), (1 << 18, 8), [pick(rng, HUGE)], *ODD)), array(rng, 3, t))
     else:
@@ -239,6 +242,40 @@ def tapped(rng: Rng, verb: str, made: Any, n: int, m: int, t: Any) -> None:
     if isinstance(taps, np.ndarray) and taps.flags.writeable and taps.dtype.kind == "u" and rng.random() < 0.8:
         taps[...] = rng.integers(0, int(pick(rng, (1, 2, 4, 9))), taps.shape)
     getattr(_core, verb)(made, v, taps, out if rng.random() < 0.7 else None)
+
+
+def windows(rng: Rng, name: str, t: Any) -> None:
+    """Call a function that makes windows, or that pools planes with windows of their own."""
+    n, k, m = int(rng.integers(1, 20)), int(rng.integers(1, 5)), int(rng.integers(1, 9))
+
+    def some(value: Any) -> Any:
+        return pick(rng, (*ODD, -1, -(2**63), 0)) if rarely(rng) else value
+
+    borders = np.sort(rng.integers(0, n + 1, m + 1))
+    if name == "windows":
+        _core.windows(some(n), some(borders[:-1].copy()), some(borders[1:].copy()), some(None), some(k))
+    elif name == "slide":
+        _core.slide(
+            *map(some, (n, k, int(rng.integers(0, 9)), pick(rng, (1, 2, 2**62)), pick(rng, (0, 3, *HUGE)), 2, m))
+        )
+    elif name == "between":
+        _core.between(some(n), some(borders), bool(rng.random() < 0.5))
+    elif name == "proper":
+        _core.proper(some(n), some(borders))
+    elif name == "share":
+        _core.share(some(n), some(m))
+    elif name == "placed":
+        _core.placed(some(n), some(k), some(m), some(float(rng.random())))
+    elif name == "draw":
+        sizes = [some(n), some(m)], [some(min(n, m)), some(1)]
+        _core.draw(*map(some, sizes), rng.random() < 0.5, rng.random() < 0.5, some(2**64 - 1), some(5))
+    else:
+        n, planes = n + k, int(rng.integers(1, 4))
+        starts = np.sort(rng.integers(0, n - k + 1 + rarely(rng), (planes, m)), axis=1).reshape(-1)
+        kind = pick(rng, (np.uint8, np.uint8, np.uint32))
+        wanted = [(planes * n, t), (planes * m, t), (planes * m, kind)]
+        held = arrays(rng, *(wanted if name == "choose_planes" else [wanted[1], wanted[2], wanted[0]]))
+        getattr(_core, name)(some((n,)), some((m,)), some((k,)), some(starts), *held)
 
 
 def others(rng: Rng) -> None:

@@ -6,7 +6,7 @@ from importlib import import_module
 
 from .base import Peer, Run
 
-MODULES = ("ours", "tensorflow", "torch", "jax", "onednn", "onnxruntime", "scipy", "skimage", "xarray")
+MODULES = ("ours", "tensorflow", "torch", "jax", "onednn", "onnxruntime", "openvino", "scipy", "skimage", "xarray")
 
 __all__ = ["MODULES", "Peer", "Run", "available"]
 

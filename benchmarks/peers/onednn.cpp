@@ -41,12 +41,21 @@ class Pool {
     const memory::desc y(dims(s.y, s.spatial + 2), type_of(s.dtype), tag_of(s));
     const auto stride = dims(s.stride, s.spatial), window = dims(s.window, s.spatial);
     const auto before = dims(s.before, s.spatial), after = dims(s.after, s.spatial);
+#if DNNL_VERSION_MAJOR >= 3
+    const memory::dims dense(static_cast<size_t>(s.spatial), 0);
+    const dnnl::pooling_forward::primitive_desc forward(engine_, prop, algo, x, y, stride, window, dense, before, after);
+#else
     const dnnl::pooling_forward::primitive_desc forward({prop, algo, x, y, stride, window, before, after}, engine_);
+#endif
     forward_ = dnnl::pooling_forward(forward);
     x_ = memory(x, engine_, nullptr), y_ = memory(y, engine_, nullptr);
     if (!s.training) return;
     if (s.maximal) workspace_ = memory(forward.workspace_desc(), engine_);
+#if DNNL_VERSION_MAJOR >= 3
+    const dnnl::pooling_backward::primitive_desc backward(engine_, algo, x, y, stride, window, dense, before, after, forward);
+#else
     const dnnl::pooling_backward::primitive_desc backward({algo, x, y, stride, window, before, after}, engine_, forward);
+#endif
     backward_ = dnnl::pooling_backward(backward);
   }
 

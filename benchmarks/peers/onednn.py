@@ -1,4 +1,7 @@
-"""oneDNN: primitives made in advance, results in existing arrays; built with the system compiler."""
+"""oneDNN: primitives made in advance, results in existing arrays; built with the system compiler.
+
+The newest library is that of the package `onednn-devel`, which lies in the environment's `include` and `lib`; else the system's is used.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import atexit
 import ctypes
 import shutil
 import subprocess
+import sys
 import tempfile
 import weakref
 from collections.abc import Callable
@@ -23,18 +27,36 @@ TYPES = {"float32": 0, "bfloat16": 1, "float16": 2, "uint8": 3, "int8": 4}
 
 
 def build() -> Any:
-    """Compile the library into a separate directory; raise if the compiler or libdnnl-dev is missing."""
+    """Compile the library into a separate directory; raise if the compiler or oneDNN is missing."""
     compiler = shutil.which("g++") or shutil.which("clang++")
     if compiler is None:
         raise FileNotFoundError("no C++ compiler")
     folder = tempfile.mkdtemp(prefix="poolgrad-onednn-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    target = Path(folder, "libpool.so")
-    command = [compiler, "-std=c++17", "-O1", "-shared", "-fPIC", str(SOURCE), "-o", str(target), "-ldnnl"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise FileNotFoundError("cannot build against libdnnl-dev: " + done.stderr.strip().split("\n")[0])
-    library = ctypes.CDLL(str(target))
+    failures = []
+    for number, places in enumerate((_environment(), ())):
+        target = Path(folder, f"libpool{number}.so")
+        command = [compiler, "-std=c++17", "-O1", "-shared", "-fPIC", *places, str(SOURCE), "-o", str(target), "-ldnnl"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            failures.append(done.stderr.strip().split("\n")[0])
+            continue
+        try:
+            return _declared(ctypes.CDLL(str(target)))
+        except OSError as error:
+            failures.append(str(error))
+    raise FileNotFoundError("cannot build against onednn-devel or libdnnl-dev: " + "; ".join(failures))
+
+
+def _environment() -> tuple[str, ...]:
+    """Return the compiler's options for the headers and libraries of this environment, which the libraries need, too."""
+    include, lib = Path(sys.prefix, "include"), Path(sys.prefix, "lib")
+    if not (lib / "libdnnl.so").exists():
+        return ()
+    return f"-I{include}", f"-L{lib}", f"-Wl,-rpath,{lib}", "-Wl,--disable-new-dtags"
+
+
+def _declared(library: Any) -> Any:
     library.pool_make.restype = ctypes.c_void_p
     library.pool_failure.restype = library.pool_version.restype = ctypes.c_char_p
     library.pool_forward.argtypes = library.pool_backward.argtypes = [ctypes.c_void_p] * 3

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import python
 
+import poolgrad as pg
 from poolgrad import raw_ops
 from poolgrad._windows.fractional import draw
 from poolgrad.reference import Philox, sequence
@@ -246,3 +247,8 @@ def test_gradients_follow_each_new_sequence(axes, overlapping, data):
             stop = min(rows[i + 1] + overlapping, h)
             wanted[rows[i] : stop] += g[0, i, 0, 0] / (stop - rows[i])
         np.testing.assert_allclose(dx.ravel(), wanted, rtol=1e-12)
+
+
+def test_lengths_need_not_fit_one_array():
+    rows, cols = pg.fractional_windows((10**12, 10**12), size=3, seed=1)
+    assert (rows.stop[-1], cols.stop[-1]) == (10**12, 10**12)

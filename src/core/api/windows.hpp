@@ -169,11 +169,14 @@ nb::object placed_windows(int64_t n, int64_t k, int64_t m, double u) {
 /// (borders, tables) of each.
 nb::object draw_windows(nb::handle lengths, nb::handle sizes, bool pseudo_random, bool overlapping,
                         uint64_t seed, uint64_t seed2) {
-  const std::vector<int64_t> n = any_shape(lengths, "lengths"), m = any_shape(sizes, "sizes");
+  std::vector<int64_t> n, m;
+  for (nb::handle length : lengths) n.push_back(integer(length, "lengths"));
+  for (nb::handle size : sizes) m.push_back(integer(size, "sizes"));
   if (n.size() != m.size()) throw nb::value_error("sizes: not as many as lengths");
   Philox source(seed, seed2);
   nb::list drawn;
   for (size_t a = 0; a < n.size(); ++a) {
+    check_sizes(n[a], m[a], 1);
     if (m[a] < 1 || m[a] > n[a]) throw nb::value_error("sizes: wanted 1 to the length");
     const nb::object borders = new_table(m[a] + 1);
     const AxisTables made(n[a], m[a], 1, false);

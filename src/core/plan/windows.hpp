@@ -55,7 +55,7 @@ inline WindowFault count_and_check(const WindowTables& t) {
 inline int64_t fill_sliding(const WindowTables& t, int64_t k, int64_t s, int64_t before,
                             int64_t after) {
   using detail::Wide;
-  const Wide reach = Wide{t.step} * (k - 1) + 1, end = Wide{t.n} + after;
+  const Wide reach = Wide{t.step} * (Wide{k} - 1) + 1, end = Wide{t.n} + after;
   StepBudget& steps = step_budget();
   int64_t empty = -1;
   for (int64_t j = 0; j < t.m; ++j) {

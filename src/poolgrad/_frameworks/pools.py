@@ -134,13 +134,14 @@ def _parts(backend: Backend, recipe: PoolCall, windows: Any, seed: Any) -> tuple
     )
 
 
-def _pooled(backend: Backend, op: str, x: Any, given: Mapping[str, Any]) -> Any:
+def pool_over(backend: Backend, op: str, x: Any, given: Mapping[str, Any], windows: Any = None) -> Any:
+    """Pool x with all arguments of the NumPy pool of that name; over these windows, if they were drawn before."""
     x, shape, dtype = backend.describe(op, x)
     seed = backend.seed(op, given["seed"]) if op in spec.FRACTIONAL else None
     recipe = understand_call(op, shape, dtype, given if seed is None else {**given, "seed": 0})
     rule = recipe.rule
     backend.accept(op, x, rule.frame)
-    windows = _windows(backend, recipe, seed)
+    windows = _windows(backend, recipe, seed) if windows is None else windows
     extra: tuple[Any, ...] = ()
     if rule.ties != "none":
         y, chosen = backend.select(rule, x, windows)
@@ -178,7 +179,7 @@ def _lp(backend: Backend, x: Any, given: dict[str, Any]) -> Any:
     p = check_power("lp_pool", given.pop("p"), dtype)
     half = dtype.itemsize < 4
     wide = backend.cast(x, np.float32) if half else x
-    total = _pooled(backend, "lp_pool", abs(wide) ** p, {**given, "nan": "propagate"})
+    total = pool_over(backend, "lp_pool", abs(wide) ** p, {**given, "nan": "propagate"})
     empty = backend.cast(backend.constant_of(total) == 0, np.float32 if half else dtype)
     y = (total + empty) ** (1 / p) * (1 - empty)
     return backend.cast(y, dtype) if half else y
@@ -234,7 +235,7 @@ def pool(backend: Backend, op: str) -> Pool:
         x = given.pop("x")
         if op == "lp_pool":
             return _lp(backend, x, given)
-        return _pooled(backend, op, x, given)
+        return pool_over(backend, op, x, given)
 
     run.__name__ = run.__qualname__ = op
     run.__doc__ = adapted_doc(op, inspect.getdoc(original) or "")

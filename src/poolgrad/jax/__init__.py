@@ -8,8 +8,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial, wraps
 from typing import Any
 
 import jax
@@ -19,9 +20,11 @@ import numpy as np
 from .._common.arrays import as_array
 from .._common.errors import ArgumentErrors, short_repr
 from .._common.integers import integer_cast
-from .._frameworks import types
-from .._frameworks.pools import Chosen, pool
+from .._frameworks import spec, types
+from .._frameworks.pools import Chosen, pool, pool_over
 from .._frameworks.spec import Frame, PoolSpec
+from .._pooling.fractional import drawing_over, seeds_of
+from .._windows.plan_cache import trim
 from . import primitives
 
 
@@ -130,17 +133,112 @@ jax.tree_util.register_pytree_node(
     Taps, lambda taps: ((taps.values, taps.windows), taps.rule), lambda rule, arrays: Taps(arrays[0], arrays[1], rule)
 )
 
-max_pool: types.MaxPool[jax.Array, Taps] = pool(_BACKEND, "max_pool")
-min_pool: types.MaxPool[jax.Array, Taps] = pool(_BACKEND, "min_pool")
-avg_pool: types.AvgPool[jax.Array] = pool(_BACKEND, "avg_pool")
-sum_pool: types.SumPool[jax.Array] = pool(_BACKEND, "sum_pool")
+_PLAIN = frozenset({int, str, bool, type(None)})
+_NUMBERS = _PLAIN | {float}
+_MOST = 256  # compiled calls that a pool keeps
+
+
+def _quick(op: str) -> Any:
+    """Return the pool of that name. It compiles a call on a concrete array of floats once, and finds it again by its arguments.
+
+    Arguments are checked while the call is compiled: once per shape. Calls that round, or return windows, are not compiled as a whole.
+    """
+    run = pool(_BACKEND, op)
+    known: dict[Any, Any] = {}
+
+    @wraps(run)
+    def quick(*args: Any, **words: Any) -> Any:
+        if len(args) < 1 or not _concrete_floats(args[0]) or "dtype" in words or "return_windows" in words:
+            return run(*args, **words)
+        values = (*args[1:], *words.values())
+        inner = tuple([tuple(map(type, value)) for value in values if type(value) is tuple])
+        key = values, tuple(map(type, values)), inner, tuple(words)
+        try:
+            made = known.get(key)
+        except TypeError:  # an argument that is no key
+            return run(*args, **words)
+        if made is None:
+            if not all(type(value) in _PLAIN or type(value) is tuple for value in values) or not all(
+                map(_PLAIN.issuperset, inner)
+            ):
+                return run(*args, **words)
+            rest = args[1:]  # without the array, which the call must not keep
+            made = jax.jit(lambda x: run(x, *rest, **words))
+            found = made(args[0])
+            known[key] = made
+            trim(known, _MOST)
+            return found
+        return made(args[0])
+
+    return quick
+
+
+def _quick_fractional(op: str) -> Any:
+    """Return the fractional pool of that name. It compiles a call with a known seed once; the windows are an argument of the program."""
+    run = pool(_BACKEND, op)
+    signature = inspect.signature(run)
+    known: dict[Any, Any] = {}
+
+    @wraps(run)
+    def quick(*args: Any, **words: Any) -> Any:
+        seed = words.get("seed")
+        if not args or not _concrete_floats(args[0]) or {"dtype", "return_windows"} & words.keys():
+            return run(*args, **words)
+        if type(seed) is not int and not (type(seed) is tuple and set(map(type, seed)) == {int}):
+            return run(*args, **words)
+        values = (*args[1:], *(value for name, value in words.items() if name != "seed"))
+        inner = tuple([tuple(map(type, value)) for value in values if type(value) is tuple])
+        key = args[0].shape, values, tuple(map(type, values)), inner, tuple(words)
+        try:
+            made = known.get(key)
+        except TypeError:  # an argument that is no key
+            return run(*args, **words)
+        if made is None:
+            found = run(*args, **words)
+            if all(type(v) in _NUMBERS or type(v) is tuple for v in values) and all(map(_NUMBERS.issuperset, inner)):
+                known[key] = _drawing(op, signature, args, words)
+                trim(known, _MOST)
+            return found
+        drawing, program = made
+        return program(args[0], spec.boundaries(drawing.draw(seeds_of(ArgumentErrors(op), seed))))
+
+    return quick
+
+
+def _drawing(op: str, signature: inspect.Signature, args: Any, words: Any) -> tuple[Any, Any]:
+    """Return the checked arguments about random windows, and the program that pools an array over windows."""
+    bound = signature.bind(*args, **{**words, "seed": 0})
+    bound.apply_defaults()
+    given = dict(bound.arguments)
+    shape = tuple(given.pop("x").shape)
+    how = given["pseudo_random"], given["overlapping"]
+    _, drawing = drawing_over(
+        ArgumentErrors(op), shape, given["ratio"], given["size"], how, given["axes"], given["layout"]
+    )
+    return drawing, jax.jit(lambda x, windows: pool_over(_BACKEND, op, x, given, windows))
+
+
+def _concrete_floats(x: Any) -> bool:
+    """Return True for an array of floats on the CPU that no transform traces."""
+    return isinstance(x, jax.Array) and not isinstance(x, jax.core.Tracer) and x.dtype.kind not in "iub" and _only_cpu()
+
+
+@lru_cache(1)
+def _only_cpu() -> bool:
+    return jax.default_backend() == "cpu"
+
+
+max_pool: types.MaxPool[jax.Array, Taps] = _quick("max_pool")
+min_pool: types.MaxPool[jax.Array, Taps] = _quick("min_pool")
+avg_pool: types.AvgPool[jax.Array] = _quick("avg_pool")
+sum_pool: types.SumPool[jax.Array] = _quick("sum_pool")
 lp_pool: types.LpPool[jax.Array] = pool(_BACKEND, "lp_pool")
-fractional_max_pool: types.FractionalMaxPool[jax.Array, Taps] = pool(_BACKEND, "fractional_max_pool")
-fractional_avg_pool: types.FractionalAvgPool[jax.Array] = pool(_BACKEND, "fractional_avg_pool")
-adaptive_max_pool: types.AdaptiveMaxPool[jax.Array, Taps] = pool(_BACKEND, "adaptive_max_pool")
-adaptive_avg_pool: types.AdaptiveAvgPool[jax.Array] = pool(_BACKEND, "adaptive_avg_pool")
-global_max_pool: types.GlobalMaxPool[jax.Array] = pool(_BACKEND, "global_max_pool")
-global_min_pool: types.GlobalMaxPool[jax.Array] = pool(_BACKEND, "global_min_pool")
-global_avg_pool: types.GlobalAvgPool[jax.Array] = pool(_BACKEND, "global_avg_pool")
-global_sum_pool: types.GlobalSumPool[jax.Array] = pool(_BACKEND, "global_sum_pool")
+fractional_max_pool: types.FractionalMaxPool[jax.Array, Taps] = _quick_fractional("fractional_max_pool")
+fractional_avg_pool: types.FractionalAvgPool[jax.Array] = _quick_fractional("fractional_avg_pool")
+adaptive_max_pool: types.AdaptiveMaxPool[jax.Array, Taps] = _quick("adaptive_max_pool")
+adaptive_avg_pool: types.AdaptiveAvgPool[jax.Array] = _quick("adaptive_avg_pool")
+global_max_pool: types.GlobalMaxPool[jax.Array] = _quick("global_max_pool")
+global_min_pool: types.GlobalMaxPool[jax.Array] = _quick("global_min_pool")
+global_avg_pool: types.GlobalAvgPool[jax.Array] = _quick("global_avg_pool")
+global_sum_pool: types.GlobalSumPool[jax.Array] = _quick("global_sum_pool")
 unpool: types.Unpool[jax.Array, Taps] = pool(_BACKEND, "unpool")

@@ -125,13 +125,12 @@ class Average(NamedTuple):
 def average(operator: Any, dtype: torch.dtype) -> Average | None:
     """Return the kernels of a mean and of its transpose; None for numbers or windows that need more than one call of the core."""
     made, by = operator.plan, operator.divisor
-    if dtype not in (torch.float32, torch.float64) or _dilated(made):
+    half = dtype in (torch.float16, torch.bfloat16)
+    if not dtype.is_floating_point or _dilated(made) or (half and by is not None):  # halves are divided in a wider type
         return None
     if by is None:
-        whole, parts = (
-            partial(native.spread_whole, made, Share.RECIPROCAL),
-            partial(native.spread, made, Share.RECIPROCAL, False),
-        )
+        share = Share.QUOTIENT if half else Share.RECIPROCAL
+        whole, parts = partial(native.spread_whole, made, share), partial(native.spread, made, share, False)
         return Average(partial(native.fold, made, Mean.ONCE), whole if made.whole else parts)
     number = np.dtype(str(dtype).removeprefix("torch."))
     total, spread = partial(native.fold, made, Mean.TOTAL), partial(native.spread, made, Share.WHOLE, False)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import torch
 from torch.autograd import forward_ad
@@ -18,7 +19,7 @@ from .._windows.axis import Axis
 from .._windows.plan_cache import SHORT, entries
 from . import _custom_ops, _kernels
 from ._autograd import Apply, Choose, run
-from ._tensors import Sizes, Tensor, TorchWindows, Windows, plan, plan_of, readable, rows_of, tensor, unwatched, view
+from ._tensors import Sizes, Tensor, TorchWindows, Windows, orders, plan, plan_of, readable, rows_of, unwatched
 
 _is_grad_enabled = torch.is_grad_enabled
 _FEW = 4096  # cells that NumPy copies faster than torch
@@ -67,9 +68,9 @@ class CorePool(Pool):
             self.axes = windows
         else:
             self.windows = windows
-        self.array, self.tensor = partial(view, geometry=geometry), partial(tensor, geometry=geometry)
-        if not geometry.last and dtype is not torch.bfloat16:  # no axis moves, and NumPy has the dtype
-            self.array, self.tensor = _array, torch.from_numpy
+        self.array, self.tensor = _array, torch.from_numpy
+        if geometry.last or dtype is torch.bfloat16:  # axes move, or NumPy lacks the dtype
+            self.array, self.tensor = partial(_moved_array, geometry), partial(_moved_tensor, geometry)
 
     def plain(self, x: Tensor) -> Any:
         """Pool a tensor that `readable` accepts; record the pool in torch's graph only if a derivative is wanted."""
@@ -141,6 +142,24 @@ def _array(x: Tensor) -> Any:
     if x.is_contiguous():
         return x.numpy()
     return np.ascontiguousarray(x.numpy()) if x.numel() < _FEW else x.contiguous().numpy()
+
+
+def _moved_array(geometry: TorchWindows, x: Tensor) -> Any:
+    """View a tensor as the array that the core reads, with the channels where the windows have them."""
+    x = x.permute(orders(x.ndim, geometry.rank)[0]) if geometry.last else x
+    if x.dtype is not _HALF:
+        return _array(x)
+    return _array(x.view(torch.int16)).view(ml_dtypes.bfloat16)  # which NumPy knows by its bits alone
+
+
+def _moved_tensor(geometry: TorchWindows, array: Any) -> Tensor:
+    """Return an array of the core as a tensor, its axes in the caller's order."""
+    half = array.dtype == ml_dtypes.bfloat16
+    made = torch.from_numpy(array.view(np.int16)).view(_HALF) if half else torch.from_numpy(array)
+    return made.permute(orders(made.ndim, geometry.rank)[1]) if geometry.last else made
+
+
+_HALF = torch.bfloat16
 
 
 class Best(CorePool):

@@ -78,7 +78,7 @@ _FORMATS = {(2, 4): torch.channels_last, (3, 5): torch.channels_last_3d}
 
 def view(x: Tensor, geometry: TorchWindows) -> Any:
     """View the memory of x as an array; copy only if x has another layout than the windows."""
-    laid = (x.permute(_orders(x.ndim, geometry.rank)[0]) if geometry.last else x).contiguous()
+    laid = (x.permute(orders(x.ndim, geometry.rank)[0]) if geometry.last else x).contiguous()
     half = laid.dtype == torch.bfloat16  # which NumPy knows by its bits alone
     array = laid.view(torch.uint16).numpy(force=True).view(ml_dtypes.bfloat16) if half else laid.numpy(force=True)
     return array.reshape(-1).reshape(array.shape)  # torch may give an axis of one cell any stride
@@ -91,11 +91,11 @@ def tensor(array: Any, geometry: TorchWindows) -> Tensor:
         made = torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16)
     else:
         made = torch.from_numpy(array)
-    return made.permute(_orders(made.ndim, geometry.rank)[1]) if geometry.last else made
+    return made.permute(orders(made.ndim, geometry.rank)[1]) if geometry.last else made
 
 
 @lru_cache(64)
-def _orders(ndim: int, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def orders(ndim: int, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the axes with the channels moved behind the pooled ones, and with them moved back."""
     axes, at = list(range(ndim)), ndim - rank - 1
     return (*axes[:at], *axes[at + 1 :], at), (*axes[:at], ndim - 1, *axes[at:-1])
@@ -145,7 +145,7 @@ def blank(like: Tensor, shape: Sizes, geometry: TorchWindows, dtype: Any = None)
     """Return an uninitialised tensor of that shape in the layout of the windows."""
     if not geometry.last:
         return like.new_empty(shape, dtype=dtype or like.dtype)
-    there, back = _orders(len(shape), geometry.rank)
+    there, back = orders(len(shape), geometry.rank)
     return like.new_empty([shape[d] for d in there], dtype=dtype or like.dtype).permute(back)
 
 
@@ -157,7 +157,7 @@ def plan(source: Sizes, geometry: TorchWindows, windows: Tensor | None) -> pg.Pl
 
 
 def _in_memory(source: Sizes, geometry: TorchWindows) -> tuple[int, ...]:
-    return tuple(source[d] for d in _orders(len(source), geometry.rank)[0]) if geometry.last else tuple(source)
+    return tuple(source[d] for d in orders(len(source), geometry.rank)[0]) if geometry.last else tuple(source)
 
 
 def axes_in_memory(ndim: int, geometry: TorchWindows) -> tuple[int, ...]:
