@@ -92,7 +92,7 @@ def forward(page: Any) -> None:
 
 def picture(page: Any) -> None:
     """A picture through FractionalMaxPool and back."""
-    hands.turn(page, "a picture and back")
+    hands.turn(page, "Your picture")
     page.locator(".bigmap canvas[tabindex]").first.hover(position={"x": 121, "y": 121})
 
 

@@ -81,7 +81,7 @@ def test_300_blocks_with_results_pan_in_less_than_16_ms_a_frame(quick):
 
 
 def test_an_image_through_fractional_pooling_and_back_is_redrawn_within_100_ms_of_an_edit(quick):
-    turn(quick, "a picture and back")
+    turn(quick, "Your picture")
     ops = {n["op"]: n["id"] for n in quick.evaluate("() => studio.store.page.nodes")}
     assert quick.evaluate("id => studio.store.tensors.get(`${id}.output`).shape", ops["FractionalMaxPoolGrad"]) == [
         1,

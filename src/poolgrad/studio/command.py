@@ -20,7 +20,7 @@ from .._common.errors import short_repr
 from ..graph import service
 from .server import Server, serve
 
-_TABS = 4  # examples of the first screen; the page lists all
+_TABS = 8  # examples of the first screen; the page lists all
 
 EXAMPLES = """
 poolgrad studio
@@ -40,7 +40,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 def opening(file: str | None) -> dict[str, Any]:
     """Return the first document: a file, or some examples with a tab each."""
     if file is None:
-        return {"graph": _together(service.examples()[:_TABS]), "notes": [], "name": ""}
+        return {"graph": together(service.examples()[:_TABS]), "notes": [], "name": ""}
     path = Path(file)
     try:
         data = path.read_bytes()
@@ -57,7 +57,7 @@ def opening(file: str | None) -> dict[str, Any]:
     return {**service.import_({path.name: data, **beside}), "name": path.name}
 
 
-def _together(examples: list[dict[str, Any]]) -> dict[str, Any]:
+def together(examples: list[dict[str, Any]]) -> dict[str, Any]:
     """Return all examples as pages of one document; each page has the name of its example."""
     graph: dict[str, Any] = {**service.new_graph(), "pages": [], "data": {}}
     for example in examples:

@@ -2,6 +2,7 @@
 
 import { api } from 'poolgrad/api';
 import { Autosave } from 'poolgrad/autosave';
+import { CellEditor } from 'poolgrad/celledit';
 import { el, isField } from 'poolgrad/dom';
 import { Files } from 'poolgrad/files';
 import { Flow } from 'poolgrad/flow';
@@ -21,11 +22,14 @@ import { unpack } from 'poolgrad/results';
 import { Runner } from 'poolgrad/runner';
 import { Store } from 'poolgrad/store';
 import { themeButton } from 'poolgrad/theme';
+import { Tour } from 'poolgrad/tour';
+import { ravel } from 'poolgrad/tensor';
 import { Wiring } from 'poolgrad/wiring';
 
 class Studio {
   /** @param {HTMLElement} root @param {any} ops @param {any} start the first documents */
   constructor(root, ops, start) {
+    this.seen = new Set(); // pages that were shown, by name
     this.store = Object.assign(new Store(), { ops: blocksOf(ops), phrases: ops.phrases });
     this.status = el('span.status', { role: 'status', 'aria-label': 'Status' });
     const say = (text, bad = false) => this.say(text, bad);
@@ -50,6 +54,10 @@ class Studio {
     this.inspector.element.addEventListener('keydown', (event) => { if (event.key === 'Escape') this.flow.blocks.get(this.inspector.node)?.element.focus(); });
     this.flow.element.addEventListener('drop', (event) => this.drop(event));
     this.help = help();
+    this.notices = el('div.notices');
+    this.tour = new Tour(this.notices);
+    const cells = new CellEditor(this.store, say);
+    for (const place of [this.inspector.body, this.flow.element]) cells.listen(place);
     this.inspector.element.prepend(grip(root, () => this.flow.look({})));
     // Problems come before the canvas, so that few presses of Tab lead to a repair.
     root.append(this.help.element, this.header(), this.panel.element, this.palette.element, this.middle(), this.inspector.element);
@@ -60,13 +68,14 @@ class Studio {
   }
 
   header() {
+    this.tagline = el('span.tagline');
     const auto = el('input', { type: 'checkbox', id: 'auto', checked: true, onchange: () => { this.runner.auto = auto.checked; if (auto.checked) this.runner.changed(); } });
     return el('header.top', {},
-      el('div.brand', {}, el('h1', {}, 'pool', el('em', { text: 'grad' }), el('span', { text: ' studio' })), el('span.tagline', { text: 'Point at any number of a pooling to see where it came from.' })),
+      el('div.brand', {}, el('h1', {}, 'pool', el('em', { text: 'grad' }), el('span', { text: ' studio' })), this.tagline),
       el('div.tools', {},
         el('button.blocks-button', { 'aria-label': 'Blocks', onclick: () => this.palette.focus() }, '☰', el('span', { text: ' Blocks' })),
         el('label.auto', { for: 'auto', title: 'Run whenever something changes' }, auto, 'auto-run'),
-        themeButton(() => this.redraw()), this.help.button,
+        themeButton(() => this.redraw()), this.help.button, this.tour.button,
         this.files.examples.element,
         el('button', { text: 'Open', title: 'JSON, enuSpace page, array or picture', onclick: () => this.files.open() }),
         this.files.exports.element,
@@ -82,7 +91,6 @@ class Studio {
       el('button', { text: '+', 'aria-label': 'Zoom in', onclick: () => this.flow.zoomBy(1.2) }),
       el('button', { text: 'Fit', 'aria-label': 'Fit page', title: 'f', onclick: () => this.flow.fit() }),
       el('button', { text: 'Tidy', title: 'All blocks in columns', onclick: () => this.tidy() }));
-    this.notices = el('div.notices');
     return el('main.stage', {}, this.flow.element, zoom, this.notices, this.status);
   }
 
@@ -93,7 +101,22 @@ class Studio {
     this.store.open(doc);
     this.store.past = []; // nothing was before the first document
     if (start.name) this.say([`Opened ${start.name}.`, ...(start.notes ?? [])].join(' '));
-    this.store.on('run', () => this.firstFit());
+    this.store.on('run', () => { this.firstFit(); this.arrive(); });
+    this.store.on('page', () => this.arrive());
+  }
+
+  /** Say what the page teaches, and pin the cell that it is about, when it is first seen. */
+  arrive() {
+    const { page, tensors } = this.store;
+    const about = typeof page.about === 'string' ? page.about : 'Point at any number of a pooling to see where it came from.';
+    if (this.tagline.textContent !== about) Object.assign(this.tagline, { textContent: about, title: about });
+    const tensor = this.store.run?.page === page.name ? tensors?.get(page.show?.cell) : null;
+    if (this.seen.has(page.name) || !tensor?.values || !Array.isArray(page.show?.at)) return;
+    this.seen.add(page.name);
+    const flat = ravel(page.show.at, tensor.shape);
+    if (this.store.selection.size || !(flat >= 0 && flat < tensor.values.length)) return;
+    this.store.select([tensor.node]);
+    this.pointing.hold(tensor.key, flat, tensor.node);
   }
 
   /** Results make blocks taller: the first picture of a page shows all of them. */
