@@ -227,9 +227,16 @@ def _joined(view: _View, node: str, param: Param, op: Op) -> Repair | None:
     name = view.fresh("x")
     sizes = (1, *[4] * op.spatial, 1)
     dtype = "float32" if "float32" in op.dtypes else op.dtypes[0]
-    words = {"val": f"arange(1,{math.prod(sizes) + 1})", "shape": literals.bracketed(sizes), "dtype": text.enumerator(dtype)}
+    words = {
+        "val": f"arange(1,{math.prod(sizes) + 1})",
+        "shape": literals.bracketed(sizes),
+        "dtype": text.enumerator(dtype),
+    }
     made = {"id": name, "op": "Const", "text": words, **_place(view.page, node, -276, 0)}
-    return Repair("Insert a Const and connect it", ({"do": "add_node", "node": made}, *_wired(view, node, param.name, f"{name}.output")))
+    return Repair(
+        "Insert a Const and connect it",
+        ({"do": "add_node", "node": made}, *_wired(view, node, param.name, f"{name}.output")),
+    )
 
 
 def _measured(view: _View, node: str, param: Param, op: Op) -> Repair | None:

@@ -315,11 +315,12 @@ def _arrange(page: Page, fresh: list[Node]) -> None:
 
 
 def examples() -> list[Json]:
-    """Return the example pages of the package."""
+    """Return the example pages of the package: the title, a short key for the command line, and the graph of each."""
     folder = files("poolgrad").joinpath("data", "examples")
     found = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".json")), key=lambda entry: entry.name)
-    graphs = [Graph.from_json(entry.read_text("utf-8")) for entry in found]
-    return [{"name": graph.pages[0].name, "graph": graph.to_dict()} for graph in graphs]
+    graphs = {entry.name: Graph.from_json(entry.read_text("utf-8")) for entry in found}
+    return [{"name": graph.pages[0].name, "key": name.removesuffix(".json").partition("-")[2], "graph": graph.to_dict()}
+            for name, graph in graphs.items()]  # fmt: skip
 
 
 def export(graph: Json | Graph, page: str | None = None, kind: str = "json", cache: Cache | None = None,

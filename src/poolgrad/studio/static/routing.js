@@ -12,13 +12,15 @@ const APART = 6; // pixels between wires that run side by side
 const ROUND = 10; // radius of a corner
 const MOST_LANES = 24; // ways around that are tried
 
-/** A point of the plain curve. @param {number[]} a @param {number[]} b @param {number} t */
-function along([x1, y1], [x2, y2], t) {
+/** A point of the plain curve. @param {number[]} start @param {number[]} end @param {number} t */
+function along(start, end, t) {
+  const [[x1, y1], [x2, y2]] = [start, end];
   const bend = Math.max(40, Math.min(Math.abs(x2 - x1) / 2, 130) + (x2 < x1 ? 40 : 0));
   const s = 1 - t;
   return [s * s * s * x1 + 3 * s * s * t * (x1 + bend) + 3 * s * t * t * (x2 - bend) + t * t * t * x2, s * s * s * y1 + 3 * s * s * t * y1 + 3 * s * t * t * y2 + t * t * t * y2];
 }
 
+/** @param {number[]} place @param {Box} box */
 const inside = ([x, y], box, margin = 0) => x > box.x - margin && x < box.x + box.w + margin && y > box.y - margin && y < box.y + box.h + margin;
 
 /** Return true if a level or upright line touches a box. */
