@@ -21,5 +21,5 @@ export function turned(words, text, by) {
 export function stepsOf(pin) {
   const words = pin.words;
   if (words?.length) return (/** @type {string} */ text, /** @type {number} */ by) => turned(words, text, by);
-  return pin.type === 'ints' && !pin.name.includes('shape') ? stepped : null;
+  return pin.type === 'ints' && !/shape|sequence/.test(pin.name) ? stepped : null;
 }
