@@ -1,4 +1,4 @@
-// Where wires run: a plain curve if it is free, else around the blocks in its way.
+// Lead wires: a plain curve if it is free, else around the blocks in its way.
 
 import { curve } from 'poolgrad/geometry';
 
