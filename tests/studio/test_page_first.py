@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hands import in_block, place, reason, select, sentence, settled, turn, wire, write
 
+from poolgrad.cli import main
 from poolgrad.graph import service
 from poolgrad.studio.command import opening
 from poolgrad.studio.server import serve
@@ -247,3 +248,23 @@ def test_pictures_of_any_kind_are_read_and_large_ones_offered_smaller(page):
         "() => { const n = studio.store.page.nodes[0].id; return [...studio.store.tensors.get(`${n}.output`).values.slice(0, 3)]; }"
     )
     assert top == pytest.approx([1, 0.5, 0.5], abs=0.01), "transparent cells are laid on white"
+
+
+def test_the_examples_are_written_as_one_file_that_needs_no_server(watch, tmp_path):
+    target = tmp_path / "studio.html"
+    assert main(["studio", "--write", str(target)]) == 0
+    watch.context.set_offline(True)
+    page = watch.context.new_page()
+    watch.follow(page)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url.partition(":")[0]))
+    page.goto(target.as_uri())
+    assert reason(page) == "0 because 11 < 15"
+    page.get_by_label("Page Overlapping windows", exact=True).click()
+    assert reason(page) == WANTED["Overlapping windows"][0]
+    page.get_by_label("Next window").click()
+    assert reason(page) == "1 goes to the largest cell"
+    page.get_by_label("Page Overlapping windows", exact=True).press("ArrowRight")
+    assert reason(page) == WANTED["What does SAME padding do?"][0]
+    assert set(asked) <= {"file", "data"}
+    watch.context.set_offline(False)

@@ -277,7 +277,10 @@ export class Inspector {
   spoken({ text, tensor, flat }, found) {
     if (tensor === undefined || (tensor === found.tensor && flat === found.flat)) return text;
     const light = (/** @type {boolean} */ on) => { for (const cell of this.maps.get(tensor)?.cells?.values() ?? []) cell.classList.toggle('named', on && Number(cell.dataset.flat) === flat); };
-    return el('button.link', { text, title: cellName(this.store.tensors.get(tensor), flat), 'data-cell-of': tensor, 'data-at': flat, onclick: () => this.pointing.pin(tensor, flat, found.node),
+    const pin = () => this.pointing.pin(tensor, flat, found.node);
+    // A span: a button would break the line before a full stop.
+    return el('span.link', { text, role: 'button', tabindex: 0, title: cellName(this.store.tensors.get(tensor), flat), onclick: pin,
+      onkeydown: (event) => { if (event.key === 'Enter' || event.key === ' ') { event.preventDefault(); pin(); } },
       onpointerenter: () => light(true), onpointerleave: () => light(false), onfocus: () => light(true), onblur: () => light(false) });
   }
 }

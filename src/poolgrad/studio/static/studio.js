@@ -1,6 +1,7 @@
 // Put the parts of the studio together.
 
 import { api } from 'poolgrad/api';
+import { Arrival } from 'poolgrad/arrival';
 import { Autosave } from 'poolgrad/autosave';
 import { CellEditor } from 'poolgrad/celledit';
 import { el, isField } from 'poolgrad/dom';
@@ -23,13 +24,11 @@ import { Runner } from 'poolgrad/runner';
 import { Store } from 'poolgrad/store';
 import { themeButton } from 'poolgrad/theme';
 import { Tour } from 'poolgrad/tour';
-import { ravel } from 'poolgrad/tensor';
 import { Wiring } from 'poolgrad/wiring';
 
 class Studio {
   /** @param {HTMLElement} root @param {any} ops @param {any} start the first documents */
   constructor(root, ops, start) {
-    this.seen = new Set(); // pages that were shown, by name
     this.store = Object.assign(new Store(), { ops: blocksOf(ops), phrases: ops.phrases });
     this.status = el('span.status', { role: 'status', 'aria-label': 'Status' });
     const say = (text, bad = false) => this.say(text, bad);
@@ -101,22 +100,8 @@ class Studio {
     this.store.open(doc);
     this.store.past = []; // nothing was before the first document
     if (start.name) this.say([`Opened ${start.name}.`, ...(start.notes ?? [])].join(' '));
-    this.store.on('run', () => { this.firstFit(); this.arrive(); });
-    this.store.on('page', () => this.arrive());
-  }
-
-  /** Say what the page teaches, and pin the cell that it is about, when it is first seen. */
-  arrive() {
-    const { page, tensors } = this.store;
-    const about = typeof page.about === 'string' ? page.about : 'Point at any number of a pooling to see where it came from.';
-    if (this.tagline.textContent !== about) Object.assign(this.tagline, { textContent: about, title: about });
-    const tensor = this.store.run?.page === page.name ? tensors?.get(page.show?.cell) : null;
-    if (this.seen.has(page.name) || !tensor?.values || !Array.isArray(page.show?.at)) return;
-    this.seen.add(page.name);
-    const flat = ravel(page.show.at, tensor.shape);
-    if (this.store.selection.size || !(flat >= 0 && flat < tensor.values.length)) return;
-    this.store.select([tensor.node]);
-    this.pointing.hold(tensor.key, flat, tensor.node);
+    this.store.on('run', () => this.firstFit());
+    new Arrival(this.store, this.pointing, this.tagline);
   }
 
   /** Results make blocks taller: the first picture of a page shows all of them. */
