@@ -38,6 +38,7 @@ test:
 	$(MAKE) lint
 	if test -e .venv/frameworks; then $(BIN)/python -m poolgrad.jax build; fi
 	$(BIN)/python tools/browser.py  # for tests/studio, which are skipped without one
+	$(BIN)/python tools/typescript.py  # for the types of the studio's modules, which are skipped without it
 	@failed=; \
 	$(PYTEST) -n $(JOBS) --dist loadfile -m "not clock" || failed="$$failed side-by-side"; \
 	$(PYTEST) -m clock $$(grep -rl --include='test_*.py' 'mark\.clock' tests) || failed="$$failed alone"; \

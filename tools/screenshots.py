@@ -1,4 +1,4 @@
-"""Draws docs/studio/*.png: the journeys through the studio, light and dark, at 1280x800.
+"""Draws docs/studio/*.png: the journeys through the studio, light and dark, at 1280x800; the first screen at four more sizes.
 
     python tools/screenshots.py [journey ...]
 
@@ -51,8 +51,18 @@ def two_problems(page: Any) -> None:
 
 
 def why_zero(page: Any) -> None:
-    """Why one gradient cell is zero."""
-    page.get_by_label("dx[0,0,0,1,0] = 0", exact=True).click()
+    """Why one gradient cell is zero: the first screen."""
+
+
+def steps(page: Any) -> None:
+    """Three windows have dropped their gradients."""
+    for _ in range(3):
+        page.get_by_label("Next window").click()
+
+
+def tour(page: Any) -> None:
+    """The first step of the tour."""
+    page.get_by_role("button", name="Tour", exact=True).click()
 
 
 def python(page: Any) -> None:
@@ -64,7 +74,7 @@ def python(page: Any) -> None:
 
 def typing(page: Any) -> None:
     """An error at its character, while it is typed."""
-    page.get_by_label("y ksize", exact=True).fill("1,2,x,2,1")
+    page.get_by_label("y ksize", exact=True).fill("1,2,x,1")
     page.locator(".mark i").wait_for()
 
 
@@ -74,7 +84,7 @@ def alone(page: Any) -> None:
         target = hands.export(page, "HTML", Path(folder))
         page.context.set_offline(True)
         page.goto(target.as_uri())
-        page.get_by_label(CELL, exact=True).hover()
+        page.get_by_label("dx[0,3,3,0] = 40", exact=True).hover()
 
 
 def keyboard(page: Any) -> None:
@@ -92,14 +102,14 @@ def forward(page: Any) -> None:
 
 def picture(page: Any) -> None:
     """A picture through FractionalMaxPool and back."""
-    hands.turn(page, "a picture and back")
+    hands.turn(page, "Your picture")
     page.locator(".bigmap canvas[tabindex]").first.hover(position={"x": 121, "y": 121})
 
 
 def pixels(chromium: Any, shot: bytes) -> Array:
-    """The colours of a screenshot, (800, 1280, 3); the browser that made it also reads it."""
+    """The colours of a screenshot, (height, width, 3); the browser that made it also reads it."""
     reader = chromium.new_page()
-    text = reader.evaluate(
+    height, width, text = reader.evaluate(
         """async (data) => {
           const bytes = Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
           const image = await createImageBitmap(new Blob([bytes]));
@@ -108,12 +118,12 @@ def pixels(chromium: Any, shot: bytes) -> Array:
           const raw = pen.getImageData(0, 0, image.width, image.height).data;
           let text = '';
           for (let i = 0; i < raw.length; i += 30000) text += String.fromCharCode(...raw.subarray(i, i + 30000));
-          return btoa(text);
+          return [image.height, image.width, btoa(text)];
         }""",
         base64.b64encode(shot).decode(),
     )
     reader.close()
-    return np.frombuffer(base64.b64decode(text), np.uint8).reshape(800, 1280, 4)[..., :3]
+    return np.frombuffer(base64.b64decode(text), np.uint8).reshape(height, width, 4)[..., :3]
 
 
 def smaller(picture: Array) -> bytes:
@@ -153,7 +163,14 @@ JOURNEYS: dict[str, Callable[[Any], None]] = {
     "7-palette": keyboard,
     "8-picture": picture,
     "9-forward": forward,
+    "10-steps": steps,
+    "11-tour": tour,
+    "12-wide": why_zero,
+    "12-small": why_zero,
+    "12-tablet": why_zero,
+    "12-phone": why_zero,
 }
+SIZES = {"12-wide": (1600, 1000), "12-small": (1024, 768), "12-tablet": (768, 1024), "12-phone": (390, 844)}
 
 
 def main() -> int:
@@ -171,7 +188,9 @@ def main() -> int:
         chromium = tool.chromium.launch(executable_path=browser.find(), args=["--no-sandbox"])
         for name in wanted:
             for scheme in ("light", "dark"):
-                context = chromium.new_context(viewport={"width": 1280, "height": 800}, color_scheme=scheme)
+                width, height = SIZES.get(name, (1280, 800))
+                context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+                context.add_init_script("localStorage.setItem('poolgrad tour', 'seen')")
                 page = context.new_page()
                 page.goto(address)
                 page.get_by_label("Status").get_by_text("ran").wait_for()

@@ -96,7 +96,9 @@ def test_a_heading_gives_the_reason_and_a_formula_the_numbers() -> None:
 
 def test_nan_cells_that_a_maximum_passes_over_are_counted() -> None:
     x = np.array([1.0, np.nan, 5.0], F32).reshape(1, 1, 3, 1)
-    why = pg.explain("MaxPoolWithArgmax", cell=(0,) * 4, input=x, ksize=[1, 1, 3, 1], strides=[1, 1, 3, 1], padding="VALID")
+    why = pg.explain(
+        "MaxPoolWithArgmax", cell=(0,) * 4, input=x, ksize=[1, 1, 3, 1], strides=[1, 1, 3, 1], padding="VALID"
+    )
     assert "NaN cells that were passed over: 1." in str(why)
 
 
@@ -286,7 +288,9 @@ def test_the_page_says_the_same_about_every_cell_of_every_op(tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     for case, (_, wanted), said in zip(CASES, found, answer["said"], strict=True):
-        page = [[[SentencePart(**part | {"cell": tuple(part["cell"])}) for part in form] for form in cell] for cell in said]
+        page = [
+            [[SentencePart(**part | {"cell": tuple(part["cell"])}) for part in form] for form in cell] for cell in said
+        ]
         assert page == wanted, case.op
     assert sum(len(wanted) for _, wanted in found) > 2000
     assert answer["numbers"] == [number(v) for v in reals]

@@ -11,7 +11,7 @@ from support import PACKAGE, ROOT, python
 from poolgrad.cli import main
 from poolgrad.graph import Graph, Scope, ops
 
-EXAMPLES = {path.stem[2:]: str(path) for path in (PACKAGE / "data" / "examples").glob("*.json")}
+EXAMPLES = {path.stem.partition("-")[2]: str(path) for path in (PACKAGE / "data" / "examples").glob("*.json")}
 GOOD, BAD = EXAMPLES["seed-003-repaired"], EXAMPLES["seed-004-as-pictured"]
 Capture = pytest.CaptureFixture[str]
 
@@ -97,7 +97,9 @@ def test_the_pages_that_come_with_the_package_go_by_their_names(tmp_path: Path, 
     assert main(["export", "example:seed 003 repaired", "-o", str(tmp_path / "page.json")]) == 0
     assert (tmp_path / "page.json").read_text("utf-8") == Path(GOOD).read_text("utf-8")
     capsys.readouterr()
-    assert "wanted one of seed-003-repaired" in refused(capsys, "check", "example:none")
+    assert main(["check", "example:a-picture-and-back"]) == main(["check", "example:picture"]) == 0
+    capsys.readouterr()
+    assert "wanted one of why-zero, ties, overlap," in refused(capsys, "check", "example:none")
 
 
 def test_what_is_wrong_is_one_line_and_exit_code_2(tmp_path: Path, capsys: Capture) -> None:

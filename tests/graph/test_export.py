@@ -213,8 +213,10 @@ def test_html_is_one_file_that_names_no_other_place() -> None:
     assert all(a.startswith("http://www.w3.org/") for a in addresses), addresses
     content = re.search(r'id="poolgrad-data">(.*?)</script>', made, re.DOTALL).group(1)  # type: ignore[union-attr]
     data = json.loads(content)
-    assert set(data) == {"graph", "page", "ops", "check", "run"}
-    assert cells(data["run"]["nodes"]["y"]["outputs"]["output"]).ravel().tolist() == [15, 16, 31, 32]
+    assert set(data) == {"ops", "pages"}
+    (only,) = data["pages"]
+    assert set(only) == {"graph", "run"}
+    assert cells(only["run"]["nodes"]["y"]["outputs"]["output"]).ravel().tolist() == [15, 16, 31, 32]
 
 
 def test_a_notebook_gets_a_frame_with_a_table_for_where_frames_are_not_shown() -> None:
@@ -309,3 +311,24 @@ def test_data_that_a_quoted_text_names_is_exported_too(tmp_path: Path) -> None:
     done = python(str(script))
     assert done.returncode == 0, done.stderr
     assert "uint8 [1, 2, 3, 1]" in done.stdout
+
+
+# ---- one page alone
+
+
+def test_an_export_holds_one_page_and_the_files_that_its_blocks_name() -> None:
+    made = {
+        name: service.embed(f"{name}.png", png.encode(np.full((2, 2), i, np.uint8))) for i, name in enumerate("abc")
+    }
+    graph = service.new_graph()
+    graph["pages"] = [{"name": name, "nodes": [{"id": "x", **made[name]["node"]}]} for name in "ab"]
+    graph["data"] = {key: entry for one in made.values() for key, entry in one["data"].items()}
+    for kind in ("json", "html", "python"):
+        content = service.export(graph, "b", kind)[0].decode()
+        assert next(iter(made["b"]["data"])) in content, kind
+        assert not any(next(iter(made[name]["data"])) in content for name in "ac"), kind
+    alone = Graph.from_json(graph).only("b")
+    assert [page.name for page in alone.pages] == ["b"]
+    assert list(alone.data) == list(made["b"]["data"])
+    with pytest.raises(GraphError, match="page: got 'z'"):
+        Graph.from_json(graph).only("z")

@@ -339,7 +339,7 @@ def test_tensors_are_sliced_and_saved_by_their_ref() -> None:
 
 
 def test_a_picture_of_64_by_64_goes_through_and_back_quickly() -> None:
-    graph = next(e["graph"] for e in service.examples() if "picture and back" in e["name"])
+    graph = next(e["graph"] for e in service.examples() if e["key"] == "picture")
     cache = service.Cache()
     took = []
     for i in range(10):
@@ -372,3 +372,52 @@ def test_decoded_files_are_kept_while_there_is_room_the_newest_always(monkeypatc
     large = decoded(4, 60)
     assert decoded(4, 60) is large
     assert len(embedded_files._KEPT) == 1
+
+
+def test_numbers_that_are_ignored_and_deviations_below_zero_are_said() -> None:
+    graph = service.new_graph()
+    attrs = "explicit_paddings_ = 0,0,1,1,1,1,0,0;"
+    graph["pages"][0] |= {
+        "nodes": [
+            {"id": "x", "op": "Const", "text": {"val": "arange(1,17)", "shape": "1,4,4,1"}},
+            {"id": "y", "op": "MaxPool", "text": {"ksize": "1,2,2,1", "strides": "1,2,2,1", "padding": "SAME", "attrs": attrs}},
+            {"id": "r", "op": "Random", "text": {"shape": "2,2", "dist": "normal(1,-1)"}},
+        ],
+        "wires": [["x.output", "y.input"]],
+    }  # fmt: skip
+    ran = service.run(graph)
+    assert [(w["node"], w["pin"], w["got"]) for w in ran["warnings"]] == [
+        ("y", "attrs", "explicit_paddings with padding SAME")
+    ]
+    assert [(p["node"], p["pin"], p["expected"]) for p in ran["problems"]] == [
+        ("r", "dist", "a deviation of at least 0")
+    ]
+
+
+def test_sums_of_cells_that_are_not_finite_are_not_compared() -> None:
+    s = Scope.new_root_scope()
+    x = ops.Const(s.with_op_name("x"), "1,2,3,4", shape="1,2,2,1")
+    g = ops.Const(s.with_op_name("g"), "nan", shape="1,1,1,1")
+    y = ops.MaxPool(s.with_op_name("y"), x, "1,2,2,1", "1,2,2,1", "VALID")
+    ops.MaxPoolGrad(s.with_op_name("dx"), x, y, g, "1,2,2,1", "1,2,2,1", "VALID")
+    found = service.run(s.graph)["nodes"]["dx"]["conservation"]
+    assert found["comparable"] is False
+    assert "≠" not in found["sentence"]
+    assert "not finite" in found["sentence"]
+
+
+def test_a_missing_wire_is_repaired_by_the_only_output_that_fits() -> None:
+    graph = service.new_graph()
+    graph["pages"][0]["nodes"] = [
+        {"id": "x", "op": "Const", "text": {"val": "arange(1,17)", "shape": "1,4,4,1"}},
+        {"id": "v", "op": "Const", "text": {"val": "1,2", "shape": "2"}},
+        {"id": "y", "op": "MaxPool", "text": {"ksize": "1,2,2,1", "strides": "1,2,2,1", "padding": "SAME"}},
+    ]
+    (problem,) = service.check(graph)["problems"]
+    assert problem["repair"]["label"] == "Connect x"
+    mended = service.repair(graph, None, problem["repair"]["edits"])
+    assert service.check(mended)["problems"] == []
+    graph["pages"][0]["nodes"] = graph["pages"][0]["nodes"][1:]
+    (problem,) = service.check(graph)["problems"]
+    assert problem["repair"]["label"] == "Insert a Const and connect it"
+    assert service.check(service.repair(graph, None, problem["repair"]["edits"]))["problems"] == []

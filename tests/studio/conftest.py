@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 import pytest
 from browsing import Watch, browser_path
 
-from poolgrad.studio.command import opening
+from poolgrad.graph import service
+from poolgrad.studio.command import together
 from poolgrad.studio.server import serve
 
 
@@ -28,8 +29,10 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    """Yield the address of a studio that shows the examples."""
-    server, where = serve(opening(None))
+    """Yield the address of a studio that shows four examples."""
+    names = ("seed 003 repaired", "seed 003 as pictured", "seed 004 as pictured", "Your picture")
+    found = {example["name"]: example for example in service.examples()}
+    server, where = serve({"graph": together([found[name] for name in names]), "notes": [], "name": ""})
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     yield where

@@ -101,7 +101,7 @@ def test_the_inspector_is_widened_by_keys_and_keeps_its_width(page):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_numbers_wires_and_marks_have_enough_contrast(page, scheme):
-    page.emulate_media(color_scheme=scheme)
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # no colour on its way to another
     settled(page)
     page.evaluate("() => studio.redraw()")
     found = page.evaluate(CONTRAST)
@@ -198,10 +198,12 @@ def test_axe_finds_nothing(watch, address):
     page.get_by_label("Status").get_by_text("ran").wait_for()
     turn(page, "seed 004 as pictured")
     for scheme, width in (("light", 1280), ("dark", 1280), ("light", 390)):
-        page.emulate_media(color_scheme=scheme)
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         page.set_viewport_size({"width": width, "height": 844})
         settled(page)
         page.evaluate("() => studio.redraw()")
         page.evaluate(script)
-        found = page.evaluate("async () => (await axe.run()).violations.map((v) => [v.id, v.nodes.map((n) => n.target.join(' ') + ': ' + n.failureSummary)])")
+        found = page.evaluate(
+            "async () => (await axe.run()).violations.map((v) => [v.id, v.nodes.map((n) => n.target.join(' ') + ': ' + n.failureSummary)])"
+        )
         assert found == [], f"{scheme}, {width} px"

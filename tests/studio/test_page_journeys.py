@@ -137,7 +137,7 @@ def test_3_results_that_did_not_change_are_not_sent_again_and_stay_explained(pag
     assert sentence(page).startswith("dx[0,1,1,1,0] = 7 = g[0,0,0,0,0] (7), because x[0,1,1,1,0] = 15")
 
 
-@pytest.mark.parametrize("name", ["seed 003 repaired", "a picture and back"])
+@pytest.mark.parametrize("name", ["seed 003 repaired", "Your picture"])
 def test_4_the_exported_python_gives_the_same_arrays(page, tmp_path, name):
     turn(page, name)
     script = export(page, "Python", tmp_path)

@@ -11,7 +11,8 @@ from hands import settled, turn
 
 pytestmark = pytest.mark.clock
 
-DRAW_MS, FRAME_MS, EDIT_MS = 200, 16, 100
+DRAW_MS, FRAME_MS, EDIT_MS = 150, 16, 100
+PICTURE_MS, POINT_MS = 150, 16  # of 512 x 512 pixels in three channels
 BLOCKS = 300
 
 # A constant and a pooling in turn, in rows of twenty, each pooling wired to the constant before it.
@@ -37,7 +38,7 @@ def quick(chromium: Any, address: str) -> Iterator[Any]:
     browser.close()
 
 
-def test_300_blocks_are_drawn_in_less_than_200_ms(quick):
+def test_300_blocks_are_drawn_in_less_than_150_ms(quick):
     times = quick.evaluate(f"""async () => {{
       {PAINTED}
       const doc = ({DOCUMENT})({BLOCKS});
@@ -81,7 +82,7 @@ def test_300_blocks_with_results_pan_in_less_than_16_ms_a_frame(quick):
 
 
 def test_an_image_through_fractional_pooling_and_back_is_redrawn_within_100_ms_of_an_edit(quick):
-    turn(quick, "a picture and back")
+    turn(quick, "Your picture")
     ops = {n["op"]: n["id"] for n in quick.evaluate("() => studio.store.page.nodes")}
     assert quick.evaluate("id => studio.store.tensors.get(`${id}.output`).shape", ops["FractionalMaxPoolGrad"]) == [
         1,
@@ -112,3 +113,49 @@ def test_an_image_through_fractional_pooling_and_back_is_redrawn_within_100_ms_o
     )
     print(f"edit to picture: best {min(times):.0f} ms of {[round(t) for t in times]}")
     assert min(times) < EDIT_MS
+
+
+BIG = """{format: 'poolgrad-graph', version: 1, data: {}, pages: [{name: 'big', fetch: [], wires: [['x.output', 'y.input']], nodes: [
+  {id: 'x', op: 'Random', at: [20, 20], text: {shape: '1,512,512,3', dist: 'uniform(0,1)', seed: '0', dtype: 'DT_FLOAT'}},
+  {id: 'y', op: 'MaxPool', at: [300, 20], text: {ksize: '1,2,2,1', strides: '1,2,2,1', padding: 'SAME', attrs: 'data_format_ = NHWC;'}}]}]}"""
+
+
+def test_a_picture_of_512_by_512_is_redrawn_and_pointed_at_quickly(quick):
+    quick.evaluate(f"() => {{ studio.store.open({BIG}); studio.store.select(['y']); }}")
+    settled(quick)
+    quick.locator('.inspector [data-tensor="x.output"] canvas').first.wait_for()
+    edits = quick.evaluate(
+        f"""async () => {{
+      {PAINTED}
+      const field = document.querySelector('.block[data-id="y"] [data-field="ksize"]');
+      const times = [];
+      for (let i = 0; i < 8 || (i < 30 && Math.min(...times) >= {PICTURE_MS}); i++) {{
+        const before = studio.store.tensors.get('y.output');
+        const start = performance.now();
+        field.value = i % 2 ? '1,2,2,1' : '1,3,3,1';
+        field.dispatchEvent(new Event('input', {{ bubbles: true }}));
+        while (studio.store.tensors.get('y.output') === before || !studio.store.tensors.get('y.output').values) await new Promise((done) => setTimeout(done));
+        times.push(await painted() - start);
+      }}
+      return times;
+    }}"""
+    )
+    points = quick.evaluate(
+        f"""async () => {{
+      {PAINTED}
+      const times = [];
+      for (let i = 0; i < 40; i++) {{
+        let found = false;
+        studio.store.on('relation', () => {{ found = true; }});
+        const start = performance.now();
+        studio.pointing.visit('y.output', 3 * (1000 + 97 * i), 'y');
+        while (!found) await new Promise((done) => setTimeout(done));
+        times.push(performance.now() - start);
+      }}
+      return times.sort((a, b) => a - b);
+    }}"""
+    )
+    print(f"512 x 512 RGB, edit to picture: best {min(edits):.0f} ms of {[round(t) for t in edits]}")
+    print(f"512 x 512 RGB, pointing: median {points[20]:.1f} ms, worst {points[-1]:.1f} ms")
+    assert min(edits) < PICTURE_MS
+    assert points[20] < POINT_MS

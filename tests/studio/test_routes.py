@@ -445,3 +445,58 @@ def test_a_body_of_too_many_values_is_not_even_parsed(app, body, monkeypatch):
     monkeypatch.undo()
     assert status == 413
     assert "commas, colons and brackets" in said(reply)
+
+
+def pooled(shape: str) -> dict[str, Any]:
+    """Return a graph of a random array and its maxima."""
+    graph = service.new_graph()
+    graph["pages"][0] |= {
+        "nodes": [
+            {"id": "x", "op": "Random", "text": {"shape": shape, "dist": "uniform(0,1)", "seed": "1", "dtype": "DT_FLOAT"}},
+            {"id": "y", "op": "MaxPool", "text": {"ksize": "1,3,3,1", "strides": "1,2,2,1", "padding": "VALID"}},
+        ],
+        "wires": [["x.output", "y.input"]],
+    }  # fmt: skip
+    return graph
+
+
+def unpacked(packed: dict[str, str]) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(packed["b64"]), packed["type"])
+
+
+def test_hits_of_single_windows_are_those_of_the_whole(app):
+    """A page with too many links gets none, and asks for a few; they agree with the numbers themselves."""
+    ran = json.loads(ask(app, "/api/run", {"graph": pooled("1,700,700,1"), "page": "page"})[2])
+    links = ran["nodes"]["y"]["links"]
+    assert links["hits"]["ask"]
+    assert ran["nodes"]["x"]["outputs"]["output"]["values"] is None
+    assert max(ran["nodes"]["x"]["outputs"]["output"]["preview"]["shape"]) <= 96
+    windows = [0, 348, 349, 100_000]
+    found = json.loads(ask(app, "/api/hits", {"ref": links["hits"]["ref"], "windows": windows})[2])
+    ptr, cell = unpacked(found["ptr"]), unpacked(found["cell"])
+    ref = ran["nodes"]["x"]["outputs"]["output"]["ref"]
+    x = np.load(io.BytesIO(ask(app, f"/api/tensor?ref={ref}&as=npy")[2]))[0, :, :, 0]
+    for k, window in enumerate(windows):
+        row, column = divmod(window, 349)
+        part = x[2 * row : 2 * row + 3, 2 * column : 2 * column + 3]
+        down, across = np.argwhere(part == part.max())[0]
+        assert cell[ptr[k]] == (2 * row + down) * 700 + 2 * column + across
+
+
+@pytest.mark.parametrize("windows", [None, 3, [-1], [10**9], ["0"], [True], [0.5], list(range(100)) * 2000])
+def test_windows_that_are_none_are_refused(app, windows):
+    ran = json.loads(ask(app, "/api/run", {"graph": pooled("1,700,700,1"), "page": "page"})[2])
+    ref = ran["nodes"]["y"]["links"]["hits"]["ref"]
+    reply = ask(app, "/api/hits", {"ref": ref, "windows": windows})
+    assert reply[0] == 400
+    assert "windows" in said(reply)
+    assert ask(app, "/api/hits", {"ref": "none.hits", "windows": [0]})[0] == 400
+
+
+def test_a_cancelled_run_stops_before_its_next_block(app):
+    assert ask(app, "/api/cancel", {"ticket": "mine"})[0] == 200
+    reply = ask(app, "/api/run", {"graph": pooled("1,8,8,1"), "page": "page", "ticket": "mine"})
+    assert reply[0] == 410
+    assert "cancelled before block x" in said(reply)
+    assert ask(app, "/api/run", {"graph": pooled("1,8,8,1"), "page": "page", "ticket": "another"})[0] == 200
+    assert ask(app, "/api/cancel", {"ticket": 7})[0] == 400

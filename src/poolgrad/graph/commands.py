@@ -73,7 +73,8 @@ def opened(options: Options) -> tuple[Graph, Page, Path]:
 
 
 def _example(name: str) -> Graph:
-    found = {entry["name"].replace(" ", "-"): entry["graph"] for entry in service.examples()}
+    found = {entry["key"]: entry["graph"] for entry in service.examples()}
+    name = {"a-picture-and-back": "picture"}.get(name.replace(" ", "-"), name)  # an older name of it
     if name.replace(" ", "-") not in found:
         raise ValueError(f"{EXAMPLE} got {short_repr(name)}, wanted one of {', '.join(found)}")
     return Graph.from_json(found[name.replace(" ", "-")])

@@ -6,6 +6,7 @@ import base64
 import html
 import json
 import re
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
@@ -47,16 +48,19 @@ def importmap() -> str:
 def standalone(graph: Graph, page: str | None = None, cache: Cache | None = None, paths: bool = False,
                lock: answers.Lock = answers.FREE) -> str:  # fmt: skip
     """Return the page as interactive HTML that fetches nothing, and holds nothing of other pages."""
-    graph = graph.only(page)
-    chosen = graph.pages[0].name
+    return together([graph.only(page)], cache, paths, lock)
+
+
+def together(graphs: Sequence[Graph], cache: Cache | None = None, paths: bool = False,
+             lock: answers.Lock = answers.FREE) -> str:  # fmt: skip
+    """Return the first page of each graph as one interactive HTML file, with a tab for each if there are several."""
     cache = cache if cache is not None else Cache()
-    content = {
-        "graph": graph.to_dict(), "page": chosen, "ops": answers.ops(), "check": answers.check(graph, chosen, cache, paths, lock),
-        "run": answers.run(graph, chosen, cache, limit=_MOST_CELLS, paths=paths, lock=lock),
-    }  # fmt: skip
-    plain = json.dumps(content, allow_nan=False).replace("<", "\\u003c")
+    pages = [{"graph": graph.to_dict(), "run": answers.run(graph, None, cache, limit=_MOST_CELLS, paths=paths, lock=lock)}
+             for graph in graphs]  # fmt: skip
+    plain = json.dumps({"ops": answers.ops(), "pages": pages}, allow_nan=False).replace("<", "\\u003c")
     made = _static("standalone.html")
-    parts = {"<!--TITLE-->": html.escape(chosen), "/*STYLE*/": _static("viewer.css"), "/*IMPORTMAP*/": importmap(),
+    title = graphs[0].pages[0].name if len(graphs) == 1 else "poolgrad"
+    parts = {"<!--TITLE-->": html.escape(title), "/*STYLE*/": _static("viewer.css"), "/*IMPORTMAP*/": importmap(),
              "/*DATA*/": plain}  # fmt: skip
     return re.sub("|".join(map(re.escape, parts)), lambda found: parts[found.group()], made)
 

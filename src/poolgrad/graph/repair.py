@@ -64,6 +64,31 @@ class _View:
         """Return the unused names that repairs have taken."""
         return {}
 
+    def needs(self, name: str, other: str) -> bool:
+        """Return True if a block depends on another one."""
+        if other not in self.dependants:
+            found, waiting = set[str](), [other]
+            while waiting:
+                here = waiting.pop()
+                fresh = self.takers.get(here, set()) - found
+                found |= fresh
+                waiting += fresh
+            self.dependants[other] = found
+        return name in self.dependants[other]
+
+    @cached_property
+    def takers(self) -> dict[str, set[str]]:
+        """Return the blocks that take an output of each block."""
+        found: dict[str, set[str]] = {}
+        for source, target in self.page.wires:
+            found.setdefault(source.partition(".")[0], set()).add(target.partition(".")[0])
+        return found
+
+    @cached_property
+    def dependants(self) -> dict[str, set[str]]:
+        """Return the blocks that depend on each block that was asked about."""
+        return {}
+
     def fresh(self, name: str) -> str:
         if name not in self.names:
             self.names[name] = self.page.fresh(name)
@@ -101,6 +126,8 @@ def _repair(view: _View, problem: PageProblem, seen: Seen) -> Repair | None:
         return _measured(view, node, param, op)
     if param is not None and param.kind in (Kind.SIZES, Kind.SIZES_TENSOR):
         return _sizes(node, pin, seen, op)
+    if param is not None and problem.got == "no wire" and param.kind in (Kind.SOURCE, Kind.DEST):
+        return _joined(view, node, param, op)
     if problem.expected_shape is not None:
         return _reshaped(view, problem, seen)
     if param is not None and param.kind in (Kind.SOURCE, Kind.DEST, Kind.INDEX) and problem.got.startswith("dtype "):
@@ -182,6 +209,34 @@ def _sequence(view: _View, node: str, pin: str, seen: Seen) -> Repair | None:
     if chosen is None or seen.sources.get(pin) == f"{chosen}.{pin}" or _crowded(view, node, pin):
         return None
     return Repair(f"Connect {pin} of {chosen}", tuple(_wired(view, node, pin, f"{chosen}.{pin}")))
+
+
+def _joined(view: _View, node: str, param: Param, op: Op) -> Repair | None:
+    """Wire in the only output of the page that fits; if none fits the array that is pooled, insert one."""
+    fitting = []
+    for name, seen in view.checked.seen.items():
+        for pin, spec in seen.outputs.items():
+            fits = spec.shape is not None and len(spec.shape) == op.spatial + 2 and spec.dtype in op.dtypes
+            if fits and name != node and not view.needs(name, node):
+                fitting.append(f"{name}.{pin}")
+    if len(fitting) == 1:
+        edits = _wired(view, node, param.name, fitting[0])
+        return Repair(f"Connect {fitting[0].removesuffix('.output')}", tuple(edits))
+    if fitting or param is not op.params[0]:
+        return None
+    name = view.fresh("x")
+    sizes = (1, *[4] * op.spatial, 1)
+    dtype = "float32" if "float32" in op.dtypes else op.dtypes[0]
+    words = {
+        "val": f"arange(1,{math.prod(sizes) + 1})",
+        "shape": literals.bracketed(sizes),
+        "dtype": text.enumerator(dtype),
+    }
+    made = {"id": name, "op": "Const", "text": words, **_place(view.page, node, -276, 0)}
+    return Repair(
+        "Insert a Const and connect it",
+        ({"do": "add_node", "node": made}, *_wired(view, node, param.name, f"{name}.output")),
+    )
 
 
 def _measured(view: _View, node: str, param: Param, op: Op) -> Repair | None:

@@ -28,6 +28,7 @@ from .seen import Checked, Seen
 from .text import TextError
 
 Array = npt.NDArray[Any]
+_COLUMN, _ROW = 276, 400  # pixels between new blocks
 __all__ = ["Cache", "GraphError", "check", "embed", "examples", "export", "gradients", "hits", "import_", "new_graph", "ops",
            "parse", "repair", "run", "tensor", "tensor_npy"]  # fmt: skip
 
@@ -296,24 +297,30 @@ def gradients(graph: Json | Graph, page: str | None, y: str, x: str) -> Json:
 
 
 def _arrange(page: Page, fresh: list[Node]) -> None:
-    """Place new blocks in a column to the right of the others."""
+    """Place new blocks to the right of the others: each in the column after the new blocks that it needs."""
     places = [node.at for node in page.nodes.values() if node.at is not None]
     if not places:
         return
-    left = max(at[0] for at in places) + 260
-    for i, node in enumerate(fresh):
-        node.at = (left + 260 * (i // 3), 24 + 280 * (i % 3))
+    left, top = max(at[0] for at in places) + _COLUMN, min(at[1] for at in places)
+    names = {node.id for node in fresh}
+    depth: dict[str, int] = {}
+    for node in fresh:  # a block comes after the blocks that it needs
+        givers = (source.partition(".")[0] for source, target in page.wires if target.partition(".")[0] == node.id)
+        depth[node.id] = max((depth[giver] + 1 for giver in givers if giver in names and giver in depth), default=0)
+        row = sum(other == depth[node.id] for other in depth.values()) - 1
+        node.at = (left + _COLUMN * depth[node.id], top + _ROW * row)
 
 
 # ---- files
 
 
 def examples() -> list[Json]:
-    """Return the example pages of the package."""
+    """Return the example pages of the package: the title, a short key for the command line, and the graph of each."""
     folder = files("poolgrad").joinpath("data", "examples")
     found = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".json")), key=lambda entry: entry.name)
-    graphs = [Graph.from_json(entry.read_text("utf-8")) for entry in found]
-    return [{"name": graph.pages[0].name, "graph": graph.to_dict()} for graph in graphs]
+    graphs = {entry.name: Graph.from_json(entry.read_text("utf-8")) for entry in found}
+    return [{"name": graph.pages[0].name, "key": name.removesuffix(".json").partition("-")[2], "graph": graph.to_dict()}
+            for name, graph in graphs.items()]  # fmt: skip
 
 
 def export(graph: Json | Graph, page: str | None = None, kind: str = "json", cache: Cache | None = None,

@@ -17,15 +17,17 @@ from types import FrameType
 from typing import Any
 
 from .._common.errors import short_repr
-from ..graph import service
+from ..graph import Graph, service
+from ..graph.html import together as pages_together
 from .server import Server, serve
 
-_TABS = 4  # examples of the first screen; the page lists all
+_TABS = 8  # examples of the first screen; the page lists all
 
 EXAMPLES = """
 poolgrad studio
 poolgrad studio page.json
-poolgrad studio flow.svg --port 8765 --no-browser"""
+poolgrad studio flow.svg --port 8765 --no-browser
+poolgrad studio --write studio.html"""
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -35,12 +37,15 @@ def options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--port", type=int, help="where to listen (default: the same port every time, if it is free)")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
+    parser.add_argument(
+        "--write", metavar="FILE", help="write the examples as one HTML file that needs no server, and stop"
+    )
 
 
 def opening(file: str | None) -> dict[str, Any]:
     """Return the first document: a file, or some examples with a tab each."""
     if file is None:
-        return {"graph": _together(service.examples()[:_TABS]), "notes": [], "name": ""}
+        return {"graph": together(service.examples()[:_TABS]), "notes": [], "name": ""}
     path = Path(file)
     try:
         data = path.read_bytes()
@@ -57,7 +62,7 @@ def opening(file: str | None) -> dict[str, Any]:
     return {**service.import_({path.name: data, **beside}), "name": path.name}
 
 
-def _together(examples: list[dict[str, Any]]) -> dict[str, Any]:
+def together(examples: list[dict[str, Any]]) -> dict[str, Any]:
     """Return all examples as pages of one document; each page has the name of its example."""
     graph: dict[str, Any] = {**service.new_graph(), "pages": [], "data": {}}
     for example in examples:
@@ -112,6 +117,19 @@ def door(address: str) -> Iterator[Path]:
         yield path
 
 
+def write(target: str, file: str | None) -> int:
+    """Write the pages of the first document, with their results, as HTML that opens from disk or from any web host."""
+    graph = Graph.from_json(opening(file)["graph"])
+    made = pages_together([graph.only(page.name) for page in graph.pages])
+    try:
+        Path(target).write_text(made, "utf-8")
+    except OSError as error:
+        why = (error.strerror or type(error).__name__).lower()
+        raise ValueError(f"--write: got {short_repr(target)}, wanted a file that can be written ({why})") from None
+    print(f"poolgrad studio: wrote {target}, {len(made.encode()):,} bytes")
+    return 0
+
+
 def _open(path: Path) -> None:
     with suppress(webbrowser.Error, OSError):
         webbrowser.open(path.as_uri())
@@ -119,6 +137,8 @@ def _open(path: Path) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Serve until Ctrl-C."""
+    if given.write is not None:
+        return write(given.write, given.file)
     if given.port is not None and not 0 <= given.port < 65536:
         raise ValueError(f"--port: got {given.port}, wanted 0 to 65535")
     server, address = listen(opening(given.file), given.port)

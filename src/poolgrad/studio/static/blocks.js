@@ -4,6 +4,7 @@ import { el, fill } from 'poolgrad/dom';
 import { WIDTH, resultsHeight } from 'poolgrad/geometry';
 import { MiniMap } from 'poolgrad/minimap';
 import { hint } from 'poolgrad/ops';
+import { stepsOf } from 'poolgrad/stepping';
 
 /** @typedef {import('poolgrad/model').GraphNode} GraphNode */
 /** @typedef {import('poolgrad/ops').Block} Facts */
@@ -20,6 +21,7 @@ export class BlockView {
     this.outs = new Map();
     this.shapes = new Map();
     this.maps = new Map();
+    this.tall = facts.height; // with its results
     this.dot = el('span.dot', { role: 'img' });
     this.results = el('div.results');
     this.element = el('div.block', {
@@ -71,10 +73,28 @@ export class BlockView {
     const mark = el('span.mark', { 'aria-hidden': 'true' });
     const bubble = el('span.bubble', { id: `bubble-${this.node.id}-${pin.name}`, role: 'status' });
     const choose = pin.type === 'path' ? el('button.choose', { text: '…', 'data-choose': pin.name, 'aria-label': `${this.node.id} choose file` }) : null;
+    const steps = stepsOf(pin);
+    const stepper = steps ? this.stepper(pin, field, steps) : null;
     const file = pin.type === 'path' ? el('span.file', { 'aria-hidden': 'true' }) : null;
-    const row = el('div.row.text', {}, ...parts, el('span.field', {}, field, mark, file, choose), bubble);
+    const row = el('div.row.text', {}, ...parts, el('span.field', {}, field, mark, file, choose, stepper), bubble);
     this.fields.set(pin.name, { field, mark, bubble, row, file });
     return row;
+  }
+
+  /** Buttons that write the text for those who do not type it; Alt and an arrow key do the same. */
+  stepper(pin, field, steps) {
+    const go = (by) => {
+      field.value = steps(field.value || pin.default || pin.example, by);
+      field.dispatchEvent(new Event('input', { bubbles: true }));
+    };
+    field.addEventListener('keydown', (event) => {
+      const by = { ArrowUp: 1, ArrowDown: -1 }[event.key];
+      if (!by || !event.altKey) return;
+      event.preventDefault();
+      go(by);
+    });
+    const button = (text, what, by) => el('button.stepper', { text, tabindex: -1, 'aria-label': `${this.node.id} ${pin.name} ${what}`, title: `${pin.name} ${what}  (Alt ${by > 0 ? '↑' : '↓'})`, onclick: () => go(by) });
+    return pin.words ? button('▾', 'next', 1) : el('span.steppers', {}, button('−', 'smaller', -1), button('+', 'larger', 1));
   }
 
   outputRow(pin) {
@@ -173,6 +193,7 @@ export class BlockView {
     if (same) return;
     this.maps = new Map(tensors.map((t) => [t.pin, new MiniMap(t)]));
     fill(this.results, ...[...this.maps.values()].map((map) => map.element));
-    this.element.style.setProperty('--height', `${this.facts.height + resultsHeight(tensors)}px`);
+    this.tall = this.facts.height + resultsHeight(tensors);
+    this.element.style.setProperty('--height', `${this.tall}px`);
   }
 }

@@ -94,8 +94,14 @@ export function taking(links, flat) {
 }
 
 class About {
+  /** @param {any} links @param {Record<string, ArrayLike<number>>} values by pin @param {any} phrases @param {any} asked the tensor
+   * in question @param {number[]} cell */
   constructor(links, values, phrases, asked, cell) {
-    Object.assign(this, { links, values, phrases, asked, cell });
+    this.links = links;
+    this.values = values;
+    this.phrases = phrases;
+    this.asked = asked;
+    this.cell = cell;
     this.flat = ravel(cell, links[asked.side]);
     const flats = asked.side === 'dest' ? [this.flat] : covering(links, cell);
     this.windows = flats.map((flat) => windowOf(links, flat));

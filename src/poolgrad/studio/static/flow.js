@@ -2,7 +2,7 @@
 
 import { BlockView } from 'poolgrad/blocks';
 import { el } from 'poolgrad/dom';
-import { WIDTH, resultsHeight } from 'poolgrad/geometry';
+import { WIDTH } from 'poolgrad/geometry';
 import { nodeOf, pinOf } from 'poolgrad/model';
 import { strange } from 'poolgrad/ops';
 import { Wires } from 'poolgrad/wires';
@@ -89,6 +89,7 @@ export class Flow {
   results() {
     const said = this.said;
     for (const block of this.blocks.values()) this.resultsOf(block);
+    this.wires.render(this.store.page, this.blocks); // results make blocks taller
     this.wires.label((end) => shapeText(said?.nodes[nodeOf(end)]?.outputs?.[pinOf(end)]?.shape));
     this.mark();
   }
@@ -174,7 +175,7 @@ export class Flow {
 
   /** The height of a block, as far as its results are known. @param {BlockView} block */
   height(block) {
-    return block.facts.height + resultsHeight([...block.maps.values()].map((map) => map.tensor));
+    return block.tall;
   }
 
   /** The corner points of all blocks. */

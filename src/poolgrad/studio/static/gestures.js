@@ -3,6 +3,7 @@
 import { el, isField } from 'poolgrad/dom';
 import { WIDTH } from 'poolgrad/geometry';
 import { disconnect, isName, moveNodes, onPage, removeNodes, renameNode, setText } from 'poolgrad/model';
+import { pinch } from 'poolgrad/pinch';
 import { pinAt } from 'poolgrad/wiring';
 
 const NEAR = 4; // pixels that the pointer may move during a click
@@ -19,6 +20,7 @@ export class Gestures {
     /** @type {((event: PointerEvent, done: boolean) => void)|null} */ this.drag = null;
     /** @type {{pin: any, x: number, y: number}|null} */ this.held = null;
     const canvas = flow.element;
+    pinch(flow, () => { this.drag = this.held = null; wiring.cancel(); });
     canvas.addEventListener('pointerdown', (event) => this.press(event));
     canvas.addEventListener('pointermove', (event) => this.move(event));
     canvas.addEventListener('pointerup', (event) => this.release(event));
@@ -71,7 +73,9 @@ export class Gestures {
     this.drag = null;
     if (!this.held) return;
     // A click on a pin is half a wire, like Enter; a drag is a whole one.
-    if (this.wiring.dragged) this.wiring.finish(pinAt(document.elementFromPoint(event.clientX, event.clientY)));
+    const under = document.elementFromPoint(event.clientX, event.clientY);
+    if (this.wiring.dragged && under && this.flow.element.contains(under) && !under.closest('.block, [data-wire]')) this.wiring.drop(event.clientX, event.clientY);
+    else if (this.wiring.dragged) this.wiring.finish(pinAt(under));
     else this.wiring.press(this.held.pin);
     this.held = null;
   }

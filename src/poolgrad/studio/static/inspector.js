@@ -123,10 +123,11 @@ export class Inspector {
       el('p.doc', { text: facts?.doc ?? '' }), this.derivative(own), ...this.sentences().map((text) => el('p.trouble', { text })));
   }
 
-  /** A button for the derivative of this block's result by what it pools. */
+  /** A button for the derivative of this block's result by what it pools, or of a gradient by the gradient that it spreads. */
   derivative(own) {
-    const by = own && linked(this.store.run, this.node).find((t) => t.side === 'source' && t.ref && t.ref !== own.key);
-    if (!this.derive || !by || own.role === 'gradient') return null;
+    const given = own ? linked(this.store.run, this.node).filter((t) => t.ref && t.ref !== own.key) : [];
+    const by = own?.role === 'gradient' ? given.find((t) => t.symbol === 'g') : given.find((t) => t.side === 'source');
+    if (!this.derive || !by) return null;
     const names = [own.key, by.ref].map((key) => key.replace(/\.output$/, ''));
     return el('button.derive', { text: `Add gradient d${names[0]}/d${names[1]}`, title: 'Adds the blocks that compute it, with a gradient of ones', onclick: () => this.derive(own.key, by.ref) });
   }
@@ -276,7 +277,10 @@ export class Inspector {
   spoken({ text, tensor, flat }, found) {
     if (tensor === undefined || (tensor === found.tensor && flat === found.flat)) return text;
     const light = (/** @type {boolean} */ on) => { for (const cell of this.maps.get(tensor)?.cells?.values() ?? []) cell.classList.toggle('named', on && Number(cell.dataset.flat) === flat); };
-    return el('button.link', { text, title: cellName(this.store.tensors.get(tensor), flat), 'data-cell-of': tensor, 'data-at': flat, onclick: () => this.pointing.pin(tensor, flat, found.node),
+    const pin = () => this.pointing.pin(tensor, flat, found.node);
+    // A span: a button would break the line before a full stop.
+    return el('span.link', { text, role: 'button', tabindex: 0, title: cellName(this.store.tensors.get(tensor), flat), onclick: pin,
+      onkeydown: (event) => { if (event.key === 'Enter' || event.key === ' ') { event.preventDefault(); pin(); } },
       onpointerenter: () => light(true), onpointerleave: () => light(false), onfocus: () => light(true), onblur: () => light(false) });
   }
 }

@@ -6,7 +6,8 @@ import { moveNodes, nodeOf } from 'poolgrad/model';
 /** @typedef {import('poolgrad/model').Page} Page */
 /** @typedef {import('poolgrad/model').GraphNode} GraphNode */
 
-const GAP = { x: 44, y: 28 };
+const GAP = { x: 60, y: 28 }; // room for wires between the columns
+const TALLEST = 1300; // pixels of a column
 const EDGE = 24;
 
 /** Return the column of every node: one more than that of its furthest source. @param {Page} page @returns {Map<string, number>} */
@@ -36,15 +37,21 @@ function wishOf(page, node, places, height) {
 export function tidy(page, height) {
   const column = columns(page);
   const places = new Map();
+  let left = EDGE;
   for (let k = 0; k <= Math.max(0, ...column.values()); k++) {
     const nodes = page.nodes.filter((node) => column.get(node.id) === k).map((node) => ({ node, wish: wishOf(page, node, places, height) }));
     nodes.sort((a, b) => (a.wish ?? 0) - (b.wish ?? 0));
+    const total = nodes.reduce((sum, { node }) => sum + height(node) + GAP.y, 0);
+    const most = Math.max(TALLEST, total / Math.ceil(Math.sqrt(total / TALLEST))); // a long column becomes several
     let bottom = EDGE;
     for (const { node, wish } of nodes) {
-      const y = Math.round(Math.max(bottom, wish ?? bottom));
-      places.set(node.id, [EDGE + k * (WIDTH + GAP.x), y]);
+      const wanted = total > TALLEST ? bottom : Math.max(bottom, wish ?? bottom);
+      if (bottom > EDGE && bottom + height(node) > EDGE + most) { left += WIDTH + GAP.x; bottom = EDGE; }
+      const y = Math.round(total > TALLEST ? bottom : wanted);
+      places.set(node.id, [left, y]);
       bottom = y + height(node) + GAP.y;
     }
+    left += WIDTH + GAP.x;
   }
   return moveNodes(page, places);
 }

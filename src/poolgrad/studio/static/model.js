@@ -2,7 +2,7 @@
 
 /** @typedef {{id: string, op: string, text: Record<string, string>, at?: number[]}} GraphNode */
 /** @typedef {[string, string]} Wire from `node.pin` to `node.pin` */
-/** @typedef {{name: string, nodes: GraphNode[], wires: Wire[], fetch?: string[]}} Page */
+/** @typedef {{name: string, nodes: GraphNode[], wires: Wire[], fetch?: string[], about?: string, show?: {cell: string, at: number[]}}} Page */
 /** @typedef {{format: string, version: number, pages: Page[], data?: Record<string, any>}} Doc */
 
 /** @returns {Doc} */

@@ -1,7 +1,7 @@
 // A PNG of the page: blocks, wires and results drawn on a canvas.
 
 import { ODD, ink, scale } from 'poolgrad/colour';
-import { PAD, PIN_ROW, TITLE, WIDTH, curve, preview } from 'poolgrad/geometry';
+import { PAD, PIN_ROW, TITLE, WIDTH, preview } from 'poolgrad/geometry';
 import { nodeOf, pinOf } from 'poolgrad/model';
 import { short } from 'poolgrad/tensor';
 import { SHORT, inlet, outlet } from 'poolgrad/wires';
@@ -37,11 +37,12 @@ function drawWires(pen, flow, tone) {
     const [a, b] = [flow.blocks.get(nodeOf(from)), flow.blocks.get(nodeOf(to))];
     if (!a || !b) continue;
     const [start, end] = [outlet(a, from), inlet(b, to)];
+    const { d, middle } = flow.wires.views.get(`${from} ${to}`);
     Object.assign(pen, { strokeStyle: tone('--wire'), lineWidth: 2 });
-    pen.stroke(new Path2D(curve(start, end)));
+    pen.stroke(new Path2D(d));
     Object.assign(pen, { font: `10px ${MONO}`, fillStyle: tone('--soft'), textAlign: 'center' });
     const shape = flow.store.run?.nodes[nodeOf(from)]?.outputs?.[pinOf(from)]?.shape;
-    if (shape && Math.abs(end[0] - start[0]) >= SHORT) pen.fillText(shape.join(','), (start[0] + end[0]) / 2, (start[1] + end[1]) / 2 - 5);
+    if (shape && Math.abs(end[0] - start[0]) >= SHORT) pen.fillText(shape.join(','), middle[0], middle[1] - 5);
   }
 }
 

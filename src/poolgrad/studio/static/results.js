@@ -3,6 +3,7 @@
 import { axesOf } from 'poolgrad/tensor';
 
 /** @typedef {import('poolgrad/tensor').Tensor} Tensor */
+/** @typedef {Float32Array|Float64Array|Int32Array} Numbers and the other types of TYPES, which have the same methods */
 
 const TYPES = {
   float32: Float32Array, float64: Float64Array, int8: Int8Array, uint8: Uint8Array, int16: Int16Array, uint16: Uint16Array,
@@ -10,7 +11,7 @@ const TYPES = {
 };
 
 /** Numbers as they are sent, without a call per byte: pictures have many. @param {{type: string, b64: string}} packed
- * @returns {ArrayLike<number>} */
+ * @returns {Numbers} */
 export function unpack({ type, b64 }) {
   if ('fromBase64' in Uint8Array) return new TYPES[type](/** @type {any} */ (Uint8Array).fromBase64(b64).buffer);
   const text = atob(b64);

@@ -15,7 +15,7 @@ export function reached(doc, pages = doc.pages) {
 /** Keys in the order of their code points, as Python sorts. @param {object} value */
 function sorted(value) {
   const points = (/** @type {string} */ text) => [...text].map((c) => c.codePointAt(0) ?? 0);
-  const less = ([a], [b]) => { const [p, q] = [points(a), points(b)]; const i = p.findIndex((v, k) => v !== q[k]); return i < 0 ? p.length - q.length : p[i] - (q[i] ?? -1); };
+  const less = (/** @type {[string, any]} */ [a], /** @type {[string, any]} */ [b]) => { const [p, q] = [points(a), points(b)]; const i = p.findIndex((v, k) => v !== q[k]); return i < 0 ? p.length - q.length : p[i] - (q[i] ?? -1); };
   return Object.entries(value).filter(([, v]) => v !== undefined).sort(less);
 }
 
@@ -37,7 +37,7 @@ const object = (parts, joint) => sorted(parts).map(([key, text]) => `${quoted(ke
 
 /** The file of a document: sorted keys, a block per line. @param {Doc} doc */
 export function written(doc) {
-  const page = ({ nodes, wires, fetch, ...rest }) => `  {${object({ ...Object.fromEntries(Object.entries(rest).map(([k, v]) => [k, line(v)])),
+  const page = (/** @type {import('poolgrad/model').Page} */ { nodes, wires, fetch, ...rest }) => `  {${object({ ...Object.fromEntries(Object.entries(rest).map(([k, v]) => [k, line(v)])),
     nodes: listed(nodes, '    '), wires: listed(wires ?? [], '    '), fetch: line(fetch ?? []) }, ',\n   ')}}`;
   const { pages, data, ...rest } = doc;
   const entries = sorted(data ?? {}).map(([key, value]) => `  ${quoted(key)}: ${line(value)}`);

@@ -1,7 +1,9 @@
 // Put the parts of the studio together.
 
 import { api } from 'poolgrad/api';
+import { Arrival } from 'poolgrad/arrival';
 import { Autosave } from 'poolgrad/autosave';
+import { CellEditor } from 'poolgrad/celledit';
 import { el, isField } from 'poolgrad/dom';
 import { Files } from 'poolgrad/files';
 import { Flow } from 'poolgrad/flow';
@@ -21,6 +23,7 @@ import { unpack } from 'poolgrad/results';
 import { Runner } from 'poolgrad/runner';
 import { Store } from 'poolgrad/store';
 import { themeButton } from 'poolgrad/theme';
+import { Tour } from 'poolgrad/tour';
 import { Wiring } from 'poolgrad/wiring';
 
 class Studio {
@@ -50,6 +53,10 @@ class Studio {
     this.inspector.element.addEventListener('keydown', (event) => { if (event.key === 'Escape') this.flow.blocks.get(this.inspector.node)?.element.focus(); });
     this.flow.element.addEventListener('drop', (event) => this.drop(event));
     this.help = help();
+    this.notices = el('div.notices');
+    this.tour = new Tour(this.notices);
+    const cells = new CellEditor(this.store, say);
+    for (const place of [this.inspector.body, this.flow.element]) cells.listen(place);
     this.inspector.element.prepend(grip(root, () => this.flow.look({})));
     // Problems come before the canvas, so that few presses of Tab lead to a repair.
     root.append(this.help.element, this.header(), this.panel.element, this.palette.element, this.middle(), this.inspector.element);
@@ -60,13 +67,14 @@ class Studio {
   }
 
   header() {
+    this.tagline = el('span.tagline');
     const auto = el('input', { type: 'checkbox', id: 'auto', checked: true, onchange: () => { this.runner.auto = auto.checked; if (auto.checked) this.runner.changed(); } });
     return el('header.top', {},
-      el('div.brand', {}, el('h1', {}, 'pool', el('em', { text: 'grad' }), el('span', { text: ' studio' })), el('span.tagline', { text: 'Point at any number of a pooling to see where it came from.' })),
+      el('div.brand', {}, el('h1', {}, 'pool', el('em', { text: 'grad' }), el('span', { text: ' studio' })), this.tagline),
       el('div.tools', {},
         el('button.blocks-button', { 'aria-label': 'Blocks', onclick: () => this.palette.focus() }, '☰', el('span', { text: ' Blocks' })),
         el('label.auto', { for: 'auto', title: 'Run whenever something changes' }, auto, 'auto-run'),
-        themeButton(() => this.redraw()), this.help.button,
+        themeButton(() => this.redraw()), this.help.button, this.tour.button,
         this.files.examples.element,
         el('button', { text: 'Open', title: 'JSON, enuSpace page, array or picture', onclick: () => this.files.open() }),
         this.files.exports.element,
@@ -82,7 +90,6 @@ class Studio {
       el('button', { text: '+', 'aria-label': 'Zoom in', onclick: () => this.flow.zoomBy(1.2) }),
       el('button', { text: 'Fit', 'aria-label': 'Fit page', title: 'f', onclick: () => this.flow.fit() }),
       el('button', { text: 'Tidy', title: 'All blocks in columns', onclick: () => this.tidy() }));
-    this.notices = el('div.notices');
     return el('main.stage', {}, this.flow.element, zoom, this.notices, this.status);
   }
 
@@ -94,6 +101,7 @@ class Studio {
     this.store.past = []; // nothing was before the first document
     if (start.name) this.say([`Opened ${start.name}.`, ...(start.notes ?? [])].join(' '));
     this.store.on('run', () => this.firstFit());
+    new Arrival(this.store, this.pointing, this.tagline);
   }
 
   /** Results make blocks taller: the first picture of a page shows all of them. */

@@ -1,6 +1,7 @@
 // The page without a server: the flow as it ran, and the inspector. For the HTML export and for notebooks.
 
-import { el } from 'poolgrad/dom';
+import { Arrival } from 'poolgrad/arrival';
+import { el, rove } from 'poolgrad/dom';
 import { Flow } from 'poolgrad/flow';
 import { Inspector } from 'poolgrad/inspector';
 import { arrange } from 'poolgrad/layout';
@@ -12,8 +13,8 @@ import { themeButton } from 'poolgrad/theme';
 import { Views } from 'poolgrad/views';
 
 /**
- * Shows a page and what its run gave.
- * @param {HTMLElement} root @param {{graph: any, page: string, ops: any, run: any}} data
+ * Shows pages and what their runs gave: one, or a tab for each.
+ * @param {HTMLElement} root @param {{ops: any, pages: Array<{graph: any, run: any}>}} data
  */
 export function mount(root, data) {
   const store = Object.assign(new Store(), { ops: blocksOf(data.ops), phrases: data.ops.phrases });
@@ -25,16 +26,33 @@ export function mount(root, data) {
   store.on('relation', (found) => flow.light(found?.marks ?? null));
   const redraw = () => { flow.redraw(); inspector.redraw(); };
   root.classList.add('viewer');
-  root.append(el('header.top', {}, el('h1', {}, 'pool', el('em', { text: 'grad' })), el('span.name', { text: data.page }), el('span.space'), themeButton(redraw)),
-    flow.element, inspector.element);
   const height = (node) => (store.ops.get(node.op)?.height ?? 120) + 90;
-  const at = Math.max(0, data.graph.pages.findIndex((page) => page.name === data.page));
-  store.open({ ...data.graph, pages: data.graph.pages.map((page) => arrange(page, height)) });
-  store.show(at);
-  store.run = data.run;
-  store.tensors = tensorsOf(data.run);
-  store.tell('run');
-  for (const field of flow.element.querySelectorAll('input, button')) Object.assign(field, { readOnly: true, disabled: field.tagName === 'BUTTON' });
-  flow.fit();
+  const pages = data.pages.map(({ graph }) => arrange(graph.pages[0], height));
+  const held = data.pages.map(() => null); // the tensors of each page, unpacked when it is first seen
+  const tagline = el('span.tagline');
+  const tabs = pages.length > 1 ? tabList(pages, (at) => { store.show(at); turn(); }) : el('span.name', { text: pages[0].name });
+  const turn = () => {
+    store.run = data.pages[store.at].run;
+    store.tensors = held[store.at] ??= tensorsOf(store.run);
+    store.tell('run');
+    for (const field of flow.element.querySelectorAll('input, button')) Object.assign(field, { readOnly: true, disabled: field.tagName === 'BUTTON' });
+    flow.fit();
+  };
+  new Arrival(store, pointing, tagline);
+  root.append(el('header.top', {}, el('h1', {}, 'pool', el('em', { text: 'grad' })), tabs, tagline, el('span.space'), themeButton(redraw)), flow.element, inspector.element);
+  store.open({ format: 'poolgrad-graph', version: 1, pages, data: Object.assign({}, ...data.pages.map(({ graph }) => graph.data)) });
+  turn();
   addEventListener('resize', () => flow.fit());
+}
+
+/** A tab for each page. @param {any[]} pages @param {(at: number) => void} show */
+function tabList(pages, show) {
+  const list = el('div.tabs', { role: 'tablist', 'aria-label': 'Pages' });
+  const choose = (at) => {
+    [...list.children].forEach((tab, i) => { tab.setAttribute('aria-selected', String(i === at)); tab.tabIndex = i === at ? 0 : -1; });
+    show(at);
+  };
+  list.append(...pages.map((page, i) => el('button.page', { role: 'tab', text: page.name, 'aria-label': `Page ${page.name}`, 'aria-selected': String(!i), tabindex: i ? -1 : 0, onclick: () => choose(i) })));
+  rove(list, '[role="tab"]', (tab) => tab.click());
+  return list;
 }

@@ -1,5 +1,7 @@
 // Looking around without editing: pan, zoom, select.
 
+import { pinch } from 'poolgrad/pinch';
+
 export class Views {
   /** @param {import('poolgrad/store').Store} store @param {import('poolgrad/flow').Flow} flow */
   constructor(store, flow) {
@@ -14,6 +16,7 @@ export class Views {
       const block = /** @type {HTMLElement|null} */ (/** @type {Element} */ (event.target).closest('.block'));
       if (block) store.select([block.dataset.id]);
     });
+    pinch(flow, () => { drag = null; });
     canvas.addEventListener('pointermove', (event) => {
       if (drag && event.buttons) flow.look({ x: event.clientX - drag.x, y: event.clientY - drag.y });
     });

@@ -1,15 +1,11 @@
 // Wires: one SVG path each, with the shape that flows and a wide invisible path to point at.
 
 import { svg } from 'poolgrad/dom';
-import { curve, pinPlace } from 'poolgrad/geometry';
+import { WIDTH, curve, pinPlace } from 'poolgrad/geometry';
 import { nodeOf, pinOf } from 'poolgrad/model';
+import { route } from 'poolgrad/routing';
 
 export const SHORT = 72; // between blocks this near, a label would be hidden by them; the output says the shape too
-
-/** Middle of the curve between two places. */
-function middle([x1, y1], [x2, y2]) {
-  return [(x1 + x2) / 2, (y1 + y2) / 2];
-}
 
 export class Wires {
   constructor() {
@@ -26,13 +22,15 @@ export class Wires {
    */
   render(page, blocks) {
     const wanted = new Set();
+    const boxes = [...blocks.values()].map((b) => ({ x: b.node.at?.[0] ?? 0, y: b.node.at?.[1] ?? 0, w: WIDTH, h: b.tall }));
+    const used = new Map();
     for (const [from, to] of page.wires) {
       const [a, b] = [blocks.get(nodeOf(from)), blocks.get(nodeOf(to))];
       if (!a || !b) continue;
       const key = `${from} ${to}`;
       wanted.add(key);
       if (!this.views.has(key)) this.add(key, from, to);
-      this.views.get(key).place(outlet(a, from), inlet(b, to));
+      this.views.get(key).place(outlet(a, from), inlet(b, to), boxes, used);
     }
     for (const [key, view] of this.views) {
       if (wanted.has(key)) continue;
@@ -48,17 +46,18 @@ export class Wires {
     const group = svg('g', { tabindex: 0, role: 'button', 'aria-label': `wire ${from} to ${to}`, 'data-wire': to });
     group.append(line, hit, label);
     this.element.append(group);
-    const place = (start, end) => {
-      const d = curve(start, end);
-      if (line.getAttribute('d') === d) return;
+    const view = { group, label, place, from, to, d: '', middle: [0, 0] };
+    function place(start, end, boxes, used) {
+      const { d, middle: [x, y] } = route(start, end, boxes, used);
+      if (view.d === d) return;
+      Object.assign(view, { d, middle: [x, y] });
       line.setAttribute('d', d);
       hit.setAttribute('d', d);
-      const [x, y] = middle(start, end);
       group.classList.toggle('short', Math.abs(end[0] - start[0]) < SHORT);
       label.setAttribute('x', x);
       label.setAttribute('y', y);
-    };
-    this.views.set(key, { group, label, place, from, to });
+    }
+    this.views.set(key, view);
   }
 
   /** Write the shape that flows on each wire. @param {(end: string) => string} shapeOf */

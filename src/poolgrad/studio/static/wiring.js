@@ -1,6 +1,9 @@
 // Drawing wires: by dragging from pin to pin, or with Enter on one pin and Enter on another.
 
-import { connect, disconnect, makesCircle, nodeOf, onPage } from 'poolgrad/model';
+import { WIDTH } from 'poolgrad/geometry';
+import { addNode, connect, disconnect, freeId, makesCircle, nodeOf, onPage, wishId } from 'poolgrad/model';
+import { endOf, offer } from 'poolgrad/offer';
+import { fresh as newNode } from 'poolgrad/ops';
 import { inlet, outlet } from 'poolgrad/wires';
 
 /** @typedef {{end: string, side: 'in'|'out'}} Pin */
@@ -20,6 +23,29 @@ export class Wiring {
     this.say = say;
     /** @type {Pin|null} */ this.from = null;
     this.dragged = false;
+    this.taken = false; // true if the wire was taken off an input
+  }
+
+  /** Offer blocks for a wire that was dropped on the empty canvas. @param {number} x @param {number} y of the screen */
+  drop(x, y) {
+    const from = this.from;
+    const fresh = from && !this.taken;
+    this.cancel();
+    const stage = this.flow.element.parentElement;
+    if (!fresh || !stage) return;
+    const { left, top } = stage.getBoundingClientRect();
+    const { store } = this;
+    offer(stage, [x - left, y - top], [...store.ops.values()], from.side, (block) => {
+      const [wx, wy] = this.flow.toWorld(x, y).map(Math.round);
+      const id = freeId(store.page, wishId(block));
+      const node = newNode(block, id, [from.side === 'out' ? wx : wx - WIDTH, wy - 40]);
+      const end = `${id}.${endOf(block, from.side)}`;
+      const [out, into] = from.side === 'out' ? [from.end, end] : [end, from.end];
+      store.edit(onPage(store.doc, store.at, (page) => connect(addNode(page, node), out, into)));
+      store.select([id]);
+      this.flow.blocks.get(id)?.element.focus();
+      this.say(`Added ${id} and connected ${out} to ${into}.`);
+    });
   }
 
   /** @param {Pin} pin */
@@ -61,7 +87,7 @@ export class Wiring {
   cancel() {
     if (this.from) this.button(this.from)?.classList.remove('armed');
     this.from = null;
-    this.dragged = false;
+    this.dragged = this.taken = false;
     delete this.flow.element.dataset.wiring;
     this.flow.wires.sketch(null);
   }
@@ -78,6 +104,7 @@ export class Wiring {
     if (pin.side !== 'in' || !wire) return false;
     this.store.edit(onPage(this.store.doc, this.store.at, (page) => disconnect(page, pin.end)));
     this.begin({ end: wire[0], side: 'out' });
+    this.taken = true;
     return true;
   }
 
