@@ -20,7 +20,7 @@ from .journal import Journal, checksum
 from .parts import Region, Shape, as_region, size_of
 from .pool_calls import POOLS
 from .regions import Regions, as_bytes
-from .stores import Store, Wanted, default_chunks, open_source, open_target
+from .stores import Store, StoredArray, Wanted, default_chunks, open_source, open_target
 
 Progress = Callable[["State"], None]
 
@@ -98,7 +98,7 @@ def pool(
     zarr_format: int = 3,
     progress: Progress | None = None,
     **options: Any,
-) -> Any:
+) -> StoredArray | tuple[StoredArray, ...]:
     """Pool a stored array into a stored array, region by region, with the bits of the whole array.
 
     Parameters
@@ -197,7 +197,7 @@ def pool(
     else:
         chosen = _checked_regions(problems, job, regions, unit, limit // many)
     _run(job, sources, targets, chosen, many, journal, progress)
-    made = tuple(target.array for target in targets)
+    made: tuple[StoredArray, ...] = tuple(target.array for target in targets)
     return made[0] if len(made) == 1 else made
 
 

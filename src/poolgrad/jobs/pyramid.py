@@ -14,7 +14,7 @@ from .job import Job
 from .loop import Progress, as_workers, pool
 from .parts import Shape
 from .regions import as_bytes
-from .stores import Store, default_chunks, needed, open_source
+from .stores import Store, StoredGroup, default_chunks, needed, open_source
 
 _NAMES = {1: "x", 2: "yx", 3: "zyx", 4: "czyx", 5: "tczyx"}
 _TYPES = {"t": "time", "c": "channel"}
@@ -39,12 +39,12 @@ def pyramid(
     workers: int | None = None,
     resume: bool = False,
     overwrite: bool = False,
+    progress: Progress | None = None,
     chunks: Sequence[int] | None = None,
     shards: Sequence[int] | None = None,
     zarr_format: int = 3,
     name: str = "image",
-    progress: Progress | None = None,
-) -> Any:
+) -> StoredGroup:
     """Make an OME-Zarr pyramid: level 0 is the array, each further level is pooled.
 
     Windows at the upper edges may be smaller: no cell is left out. The metadata is written last, so that a reader never sees a
@@ -141,7 +141,7 @@ def pyramid(
         before.name = target
         if level == 0:
             base = before
-    group = zarr.open_group(group_path, mode="r+")
+    group: StoredGroup = zarr.open_group(group_path, mode="r+")
     _describe(group, zarr_format, name, names, units or {}, spacing, steps, levels, reduce)
     for level in range(first, levels):
         Path(os.path.join(group_path, f"{level}.journal")).unlink(missing_ok=True)

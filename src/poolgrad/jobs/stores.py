@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,6 +18,32 @@ from .parts import Region, Shape
 
 _HDF5 = (".h5", ".hdf5", ".he5", ".nc")
 _KINDS = "an array, a .npy file, a Zarr array, or an HDF5 dataset as file.h5::name"
+
+
+class StoredArray(Protocol):
+    """An array of NumPy, Zarr or HDF5."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape."""
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype."""
+
+    def __getitem__(self, region: Any, /) -> Any:
+        """Read a region."""
+
+
+class StoredGroup(Protocol):
+    """A group of arrays, as Zarr has them."""
+
+    @property
+    def attrs(self) -> Any:
+        """The metadata."""
+
+    def __getitem__(self, name: str, /) -> Any:
+        """Open an array."""
 
 
 @dataclass
