@@ -14,13 +14,14 @@ from typing import Any
 
 from .._common.arrays import Array
 from .._common.errors import ArgumentErrors, short_repr
+from .._pooling.types import Stride, Windows
 from ..config import get_num_threads, threads
 from .job import Job
 from .journal import Journal, checksum
 from .parts import Region, Shape, as_region, size_of
 from .pool_calls import POOLS
 from .regions import Regions, as_bytes
-from .stores import Store, StoredArray, Wanted, default_chunks, open_source, open_target
+from .stores import Store, StoredArray, StoreOrPath, Wanted, default_chunks, open_source, open_target
 
 Progress = Callable[["State"], None]
 
@@ -83,10 +84,10 @@ def estimate(
 
 
 def pool(
-    src: Any,
-    out: Any = None,
+    src: StoreOrPath | tuple[StoreOrPath, ...],
+    out: StoreOrPath | tuple[StoreOrPath, ...] | None = None,
     op: str | Job = "max_pool",
-    *args: Any,
+    *args: Windows | Stride,
     memory: int | str = "1GB",
     workers: int | None = None,
     resume: bool = False,
@@ -97,7 +98,7 @@ def pool(
     shards: Sequence[int] | None = None,
     zarr_format: int = 3,
     progress: Progress | None = None,
-    **options: Any,
+    **options: object,
 ) -> StoredArray | tuple[StoredArray, ...]:
     """Pool a stored array into a stored array, region by region, with the bits of the whole array.
 

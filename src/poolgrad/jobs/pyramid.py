@@ -14,7 +14,7 @@ from .job import Job
 from .loop import Progress, as_workers, pool
 from .parts import Shape
 from .regions import as_bytes
-from .stores import Store, StoredGroup, default_chunks, needed, open_source
+from .stores import Store, StoredGroup, StoreOrPath, default_chunks, needed, open_source
 
 _NAMES = {1: "x", 2: "yx", 3: "zyx", 4: "czyx", 5: "tczyx"}
 _TYPES = {"t": "time", "c": "channel"}
@@ -23,8 +23,8 @@ _REDUCE = {"mean": "avg_pool", "max": "max_pool", "min": "min_pool"}
 
 
 def pyramid(
-    src: Any,
-    out: Any = None,
+    src: StoreOrPath,
+    out: str | os.PathLike[str] | None = None,
     *,
     levels: int = 5,
     reduce: str = "mean",

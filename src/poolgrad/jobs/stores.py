@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -33,6 +33,10 @@ class StoredArray(Protocol):
 
     def __getitem__(self, region: Any, /) -> Any:
         """Read a region."""
+
+
+StoreOrPath: TypeAlias = StoredArray | str | os.PathLike[str]
+"""A stored array, or the path of one."""
 
 
 class StoredGroup(Protocol):
