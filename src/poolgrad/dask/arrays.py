@@ -17,6 +17,7 @@ from .._windows.regular import borders
 from ..jobs.job import Job
 from ..jobs.parts import Region, Shape
 from ..jobs.regions import Regions
+from ..jobs.tree import Seen, Tree, there
 
 Chunks = tuple[tuple[int, ...], ...]
 _SLIVER = 0.5  # a piece of a block that is smaller than this part of it is cut out before it is sent
@@ -76,6 +77,26 @@ def check_array(problems: ArgumentErrors, name: str, array: Any, shape: Shape, d
         problems.fail(name, f"dtype {array.dtype}", dtype, TypeError)
 
 
+def run_tree(job: Job, x: Any, memory: int | str = "1GB") -> Any:
+    """Return the result of a pool over whole axes, by jobs that follow each other; a window may be larger than memory."""
+    problems, tree = ArgumentErrors(job.op), Tree(job)
+    tree.check(problems)
+    check_array(problems, "x", x, job.shape, job.dtype)
+
+    def follow(jobs: list[Job], only_there: bool) -> Any:
+        if isinstance(x, da.Array):
+            array = x.map_blocks(there, dtype=np.uint8) if only_there else x.astype(jobs[0].dtype)
+        else:
+            array = Seen(x, jobs[0].dtype, only_there)
+        for stage in jobs:
+            array = run(stage, array, memory=memory)
+        return array
+
+    total, dtype = follow(tree.values, False), job.outputs[0].dtype
+    more = (follow(tree.numbers, True).rechunk(total.chunks),) if tree.counts else ()
+    return da.map_blocks(tree.finish, total, *more, dtype=dtype, meta=np.empty((0,) * total.ndim, dtype))
+
+
 # ---- stores, which tasks read
 
 
@@ -120,7 +141,7 @@ def _read_and_run(job: Job, grid: Any, stores: Any, which: int | None = None, bl
 
 def _stored_chunks(store: Any) -> Shape | None:
     """Return the shape of what a store reads at once: its shards, else its chunks; None if it has none."""
-    found = getattr(store, "chunks", None)
+    found = getattr(getattr(store, "array", store), "chunks", None)
     return tuple(found) if found is not None and all(isinstance(c, int) for c in found) else None
 
 

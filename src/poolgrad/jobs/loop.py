@@ -12,6 +12,8 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .._common.arrays import Array
 from .._common.errors import ArgumentErrors, short_repr
 from .._pooling.types import Stride, Windows
@@ -22,6 +24,7 @@ from .parts import Region, Shape, as_region, size_of
 from .pool_calls import POOLS
 from .regions import Regions, as_bytes
 from .stores import Store, StoredArray, StoreOrPath, Wanted, default_chunks, open_source, open_target
+from .tree import Seen, Tree
 
 Progress = Callable[["State"], None]
 
@@ -92,6 +95,7 @@ def pool(
     workers: int | None = None,
     resume: bool = False,
     overwrite: bool = False,
+    tree: bool = False,
     size: Sequence[int] | None = None,
     regions: Iterable[Sequence[slice]] | None = None,
     chunks: Sequence[int] | None = None,
@@ -122,6 +126,10 @@ def pool(
         checksums are right. Default: False.
     overwrite : bool, optional
         Replace an existing path. Default: False.
+    tree : bool, optional
+        Allow windows that are larger than memory, of pools over whole axes: pool blocks of at most 2**18 cells, then the results. The
+        bits of sums of floats depend neither on chunks nor on memory; they may differ from the pool in memory in the last place. Blocks
+        begin at multiples of their length. Default: False.
     size : sequence of int, optional
         The shape of the regions. Default: chosen by memory, in whole shards or chunks of the result.
     regions : iterable of regions, optional
@@ -171,6 +179,8 @@ def pool(
     sources = [open_source(problems, "src", one) for one in given]
     job = as_job(op, sources, args, options)
     _check_sources(problems, job, sources)
+    if tree:
+        return _by_tree(problems, job, sources[0], out, limit, many, overwrite, progress)
     like = next((s.chunks for s in sources if s.shape == job.shape and s.chunks), None)
     shape = tuple(chunks) if chunks is not None else default_chunks(like, job.result)
     if shape is None and regions is None and 0 not in job.result:
@@ -200,6 +210,44 @@ def pool(
     _run(job, sources, targets, chosen, many, journal, progress)
     made: tuple[StoredArray, ...] = tuple(target.array for target in targets)
     return made[0] if len(made) == 1 else made
+
+
+def _by_tree(
+    problems: ArgumentErrors,
+    job: Job,
+    source: Store,
+    out: Any,
+    limit: int,
+    workers: int,
+    overwrite: bool,
+    progress: Progress | None,
+) -> StoredArray:
+    """Pool over whole axes by jobs that follow each other; the results of all but the last stay in memory."""
+    made = Tree(job)
+    made.check(problems)
+
+    def follow(jobs: list[Job], only_there: bool) -> Array:
+        held = sum(prod(j.result) * j.outputs[0].dtype.itemsize for j in jobs)
+        if held > limit // 2:
+            problems.fail("memory", f"{limit} bytes", f"at least {2 * held}, twice the sums of blocks", MemoryError)
+        array: Any = Seen(source.array, jobs[0].dtype, only_there)
+        chunks = source.chunks
+        for stage in jobs:
+            regions = stage.regions(limit - held, None, chunks=chunks, workers=workers)
+            target = Store(np.zeros(stage.result, stage.outputs[0].dtype), "sums")
+            _run(stage, [Store(array, source.name, chunks)], [target], regions, workers, None, progress)
+            array, chunks = target.array, None
+        found: Array = array
+        return found
+
+    total = follow(made.values, False)
+    values = made.finish(total, follow(made.numbers, True) if made.counts else None)
+    wanted = Wanted(job.result, job.outputs[0].dtype)
+    target, _ = open_target(problems, "out", out, wanted, False, overwrite)
+    target.write(tuple(slice(0, n) for n in job.result), values)
+    target.finish()
+    result: StoredArray = target.array
+    return result
 
 
 def _is_path(value: Any) -> bool:
