@@ -81,8 +81,8 @@ def test_a_window_that_does_not_fit_names_the_tree(tmp_path):
             "pool: tree: got True, wanted a max, min, avg or sum pool over",
         ),
         (
-            lambda: pg.pool(np.ones(9), None, pg.Job("global_avg_pool", (9,), "f8").vjp(), tree=True),
-            "pool: tree|pool: x",
+            lambda: pg.pool(np.ones(1), None, pg.Job("global_avg_pool", (9,), "f8").vjp(), tree=True),
+            "pool: tree: got",
         ),
         (lambda: pg.pool(np.ones(9), None, "global_max", tree=True, returns="taps"), "pool: returns"),
     ],

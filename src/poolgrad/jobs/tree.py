@@ -112,7 +112,8 @@ class Tree:
             exact: Array = total if self._call.kind == "sum" else total / (cells if count is None else count)
         if made.kind in "iu":
             return np.asarray(avg_pool(exact, 1, dtype=made, rounding=options.get("rounding", "nearest")))
-        return exact.astype(made)
+        result: Array = exact.astype(made)
+        return result
 
 
 def there(x: Array) -> Array:
