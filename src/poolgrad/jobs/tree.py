@@ -118,7 +118,8 @@ class Tree:
 
 def there(x: Array) -> Array:
     """Return 1 where a cell is no NaN, else 0."""
-    return (x == x).astype(np.uint8)
+    found: Array = (x == x).astype(np.uint8)
+    return found
 
 
 @dataclass(frozen=True)
