@@ -136,7 +136,7 @@ def pool(
         The part of the work to do, such as ``job.regions(...)[i::n]``: of whole shards or chunks, without overlap. There is no
         journal then.
     chunks, shards : sequence of int, optional
-        Those of a result that is created. Default: the chunks of the source, no shards.
+        Those of a result that is created. Default: the chunks of the source, no shards. A Zarr array is compressed as its source.
     zarr_format : int, optional
         2 or 3 (default), for a result that is created.
     progress : callable, optional
@@ -192,7 +192,7 @@ def pool(
     kept_unit = cut or shape if _is_path(outs[0]) else None
     if regions is None:  # refuse too little memory before a file is made
         job.regions(limit, kept_unit, chunks=like, size=size, workers=many)
-    wanted = [Wanted(job.result, o.dtype, shape, cut, zarr_format) for o in job.outputs]
+    wanted = [Wanted(job.result, o.dtype, shape, cut, zarr_format, sources[0].array) for o in job.outputs]
     again = bool(resume) or regions is not None
     opened = [open_target(problems, "out", o, w, again, overwrite) for o, w in zip(outs, wanted, strict=True)]
     targets, fresh = [store for store, _ in opened], any(new for _, new in opened)

@@ -244,6 +244,7 @@ class Wanted:
     chunks: Shape | None = None
     shards: Shape | None = None
     zarr_format: int = 3
+    like: Any = None  # a Zarr array whose compression a new one gets
 
 
 def open_target(
@@ -318,10 +319,13 @@ def _create(problems: ArgumentErrors, name: str, where: Path, inside: str, wante
         made = file.create_dataset(inside, wanted.shape, wanted.dtype, chunks=chunks)
         return Store(made, f"{where}::{inside}", made.chunks, made.chunks, where)
     zarr = needed(problems, "zarr", name)
+    words: dict[str, Any] = {}
+    if getattr(getattr(wanted.like, "metadata", None), "zarr_format", None) == wanted.zarr_format:
+        words["compressors"] = wanted.like.compressors or None
     try:
         array = zarr.create_array(
             str(where), shape=wanted.shape, dtype=wanted.dtype, chunks=chunks or "auto", shards=wanted.shards,
-            zarr_format=wanted.zarr_format, overwrite=True,
+            zarr_format=wanted.zarr_format, overwrite=True, **words,
         )  # fmt: skip
     except (ValueError, TypeError) as error:
         problems.fail(name, repr(str(where)), f"an array that Zarr can hold ({short_repr(str(error), 160)})")
