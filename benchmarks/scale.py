@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +54,13 @@ def run_poolgrad(source: str, out: str, reduce: str) -> None:
     """Run the plain loop."""
     import poolgrad as pg
 
-    words = {"dtype": "uint16"} if reduce == "mean" else {}
+    words: dict[str, Any] = {"dtype": "uint16"} if reduce == "mean" else {}
     pg.pool(source, out, {"max": "max", "mean": "avg"}[reduce], 2, memory="2GB", workers=2, overwrite=True, **words)
 
 
 def run_tensorstore(source: str, out: str, reduce: str) -> None:
     """Copy a downsampled view."""
-    import tensorstore as ts
+    ts: Any = import_module("tensorstore")
 
     limit = ts.Context({"data_copy_concurrency": {"limit": 2}, "file_io_concurrency": {"limit": 2}})
     x = ts.open({"driver": "zarr3", "kvstore": {"driver": "file", "path": source}}, context=limit, open=True).result()

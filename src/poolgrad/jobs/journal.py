@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -69,8 +68,7 @@ class Journal:
 
     def _write(self, row: Any) -> None:
         self._file.write(json.dumps(row).encode() + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        self._file.flush()  # a machine that stops may lose lines, or cells that lines name: both are found when the run goes on
 
     def close(self) -> None:
         """Close the file."""

@@ -120,7 +120,7 @@ def pool(
     memory : int or str, optional
         The bytes that arrays may take, such as "2GB". Default: "1GB".
     workers : int, optional
-        The regions that are computed at the same time. Default: the number of threads of the library.
+        The regions that are computed at the same time. Default: the number of threads of the library, or fewer where memory is short.
     resume : bool, optional
         Go on with a run that was interrupted: keep the regions that its journal, the file ``out`` + ".journal", names and whose
         checksums are right. Default: False.
@@ -173,12 +173,13 @@ def pool(
     [[5.0, 7.0], [13.0, 15.0]]
     """
     problems = ArgumentErrors("pool")
-    many = as_workers(problems, workers)
+    as_workers(problems, workers)
     limit = as_bytes(problems, "memory", memory)
     given = src if isinstance(src, tuple) else (src,)
     sources = [open_source(problems, "src", one) for one in given]
     job = as_job(op, sources, args, options)
     _check_sources(problems, job, sources)
+    many = as_workers(problems, workers)
     if tree:
         return _by_tree(problems, job, sources[0], out, limit, many, overwrite, progress)
     like = next((s.chunks for s in sources if s.shape == job.shape and s.chunks), None)
@@ -190,6 +191,9 @@ def pool(
         problems.fail("out", short_repr(out), f"{len(job.outputs)}: {', '.join(o.name for o in job.outputs)}")
     cut = None if shards is None else tuple(shards)
     kept_unit = cut or shape if _is_path(outs[0]) else None
+    least = kept_unit or (1,) * len(job.result) if size is None else tuple(size)
+    while workers is None and many > 1 and job.peak(least, many) > limit:
+        many -= 1  # fewer regions at the same time
     if regions is None:  # refuse too little memory before a file is made
         job.regions(limit, kept_unit, chunks=like, size=size, workers=many)
     wanted = [Wanted(job.result, o.dtype, shape, cut, zarr_format, sources[0].array) for o in job.outputs]
