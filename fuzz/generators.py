@@ -1,6 +1,6 @@
 """Run all differential generators, one after the other, and print one line for each at the end.
 
-    python fuzz/generators.py --calls 20000 [--jobs 2] [--seed 0] [--required] [pools] [torch] [jax] [tensorflow] [autograd]
+    python fuzz/generators.py --calls 20000 [--jobs 2] [--seed 0] [--required] [pools] [torch] [jax] [tensorflow] [autograd] [jobs]
 
 JAX, which compiles every call, gets a quarter of the calls. A generator whose framework is not installed is skipped, and with
 `--required` fails. The exit code is 1 if any failed.
@@ -35,8 +35,9 @@ GENERATORS = {
     "jax": Generator("jax_adapter.py", ("jax",), 0.25),
     "tensorflow": Generator("tensorflow_ops.py", ("tensorflow",)),
     "autograd": Generator("autograd_adapter.py", ("autograd",)),
+    "jobs": Generator("jobs.py", ("dask", "zarr", "cubed")),
 }
-WITHOUT = ("pools",)  # these compare with exact numbers, even where no other library is installed
+WITHOUT = ("pools", "jobs")  # these compare with exact numbers, even where no other library is installed
 
 
 def missing(generator: Generator) -> list[str]:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from ._pooling.taps import Taps, picking, unpool, unpooling
     from ._pooling.window_args import output_shape, plan
     from .jobs.job import Job
+    from .jobs.loop import pool
+    from .jobs.pyramid import pyramid
 
 # The pythonic API is loaded when it is first asked for: those who came for raw_ops do not wait for it.
 _LATER = {
@@ -50,6 +52,8 @@ _LATER = {
     "_explain.explain": ("explain",),
     "_cli.trial": ("_find_call",),
     "jobs.job": ("Job",),
+    "jobs.loop": ("pool",),
+    "jobs.pyramid": ("pyramid",),
 }
 
 
@@ -111,6 +115,8 @@ __all__ = [
     "output_shape",
     "picking",
     "plan",
+    "pool",
+    "pyramid",
     "raw_ops",
     "reach",
     "set_kept_memory",

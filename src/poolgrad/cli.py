@@ -1,4 +1,4 @@
-"""The command line: `poolgrad ops`, `run`, `try`, `demo`, `config`, and pages of blocks by `check`, `explain`, `export`, `studio`."""
+"""The command line: `poolgrad ops`, `run`, `try`, `pool`, `pyramid`, `demo`, `config`, and pages of blocks by `check`, `explain`, `export`, `studio`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import __version__, raw_ops, reference, show_config
-from ._cli import bench, demo, trial
+from ._cli import bench, demo, pool, trial
 from ._ops import problem
 from ._ops.dtypes import short
 from ._ops.files import arguments, closest, describe, find, save
@@ -27,7 +27,7 @@ from .studio import command as studio
 Array = npt.NDArray[Any]
 Options = argparse.Namespace
 
-_REFUSALS = (ValueError, TypeError, NotImplementedError, MemoryError, OSError)
+_REFUSALS = (ValueError, TypeError, NotImplementedError, MemoryError, OSError, ImportError)
 
 
 class Parser(argparse.ArgumentParser):
@@ -255,6 +255,7 @@ poolgrad try "favg f64 x=1x8x8x1 ratio=1.5x1.5 overlapping seed=7"
 {problem.__doc__}""",
     "demo": "poolgrad demo\npoolgrad demo -o page.png",
     "config": "poolgrad config\nPOOLGRAD_ISA=x86-64-v2 poolgrad config",
+    **pool.EXAMPLES,
     **pages.EXAMPLES,
     "studio": studio.EXAMPLES,
     "bench": "poolgrad bench --quick\npoolgrad bench --only resnet_stem --dtype float32\npoolgrad bench guard",
@@ -264,6 +265,8 @@ COMMANDS = (
     Command("ops", "list the operators, or tell all about one", _ops_options, _ops),
     Command("run", "any operator on .npy files, or a page of blocks", _run_options, _run),
     Command("try", "a problem in one line, on random data, checked", _try_options, _try),
+    Command("pool", "pool a stored array of any size: Zarr, HDF5, .npy", pool.pool_options, pool.pool_run),
+    Command("pyramid", "make an OME-Zarr pyramid of a stored array", pool.pyramid_options, pool.pyramid_run),
     Command("demo", "pool a picture, and draw where the gradients go", _demo_options, _demo),
     Command("config", "version, instruction sets, threads, compiler", _no_options, _config),
     *(Command(*words) for words in pages.COMMANDS),
@@ -329,7 +332,7 @@ def _run_or_complain(command: str, run: Callable[[], int]) -> int:
     try:
         return run()
     except _REFUSALS as error:
-        if isinstance(error, OSError) and error.filename is None:
+        if isinstance(error, OSError) and error.filename is None and not hasattr(error, "findings"):
             raise  # not about a file: the output cannot be written
         _complain(f"poolgrad {command}: {' '.join(str(error).split()) or type(error).__name__}")
         return 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise, product
 from math import isnan, prod
 from typing import Any
@@ -15,8 +15,9 @@ from dask.base import tokenize
 from .._common.errors import ArgumentErrors, short_repr
 from .._windows.regular import borders
 from ..jobs.job import Job
-from ..jobs.parts import Region, Shape
+from ..jobs.parts import Region, Shape, edges_of, joined, pieces, size_of
 from ..jobs.regions import Regions
+from ..jobs.tree import Seen, Tree, there
 
 Chunks = tuple[tuple[int, ...], ...]
 _SLIVER = 0.5  # a piece of a block that is smaller than this part of it is cut out before it is sent
@@ -76,6 +77,26 @@ def check_array(problems: ArgumentErrors, name: str, array: Any, shape: Shape, d
         problems.fail(name, f"dtype {array.dtype}", dtype, TypeError)
 
 
+def run_tree(job: Job, x: Any, memory: int | str = "1GB") -> Any:
+    """Return the result of a pool over whole axes, by jobs that follow each other; a window may be larger than memory."""
+    problems, tree = ArgumentErrors(job.op), Tree(job)
+    tree.check(problems)
+    check_array(problems, "x", x, job.shape, job.dtype)
+
+    def follow(jobs: list[Job], only_there: bool) -> Any:
+        if isinstance(x, da.Array):
+            array = x.map_blocks(there, dtype=np.uint8) if only_there else x.astype(jobs[0].dtype)
+        else:
+            array = Seen(x, jobs[0].dtype, only_there)
+        for stage in jobs:
+            array = run(stage, array, memory=memory)
+        return array
+
+    total, dtype = follow(tree.values, False), job.outputs[0].dtype
+    more = (follow(tree.numbers, True).rechunk(total.chunks),) if tree.counts else ()
+    return da.map_blocks(tree.finish, total, *more, dtype=dtype, meta=np.empty((0,) * total.ndim, dtype))
+
+
 # ---- stores, which tasks read
 
 
@@ -105,7 +126,7 @@ def _mapped(name: str, function: Callable[..., Any], chunks: Chunks, dtype: np.d
 def _grid(chunks: Chunks) -> Regions | tuple[tuple[int, ...], ...]:
     """Return the regions of chunks: as a few numbers if the chunks are even, so that a graph stays small; else their borders."""
     tiles = Regions(tuple(map(sum, chunks)), tuple(c[0] for c in chunks))
-    return tiles if tiles.chunks == chunks else tuple(map(_edges, chunks))
+    return tiles if tiles.chunks == chunks else tuple(map(edges_of, chunks))
 
 
 def _read_and_run(job: Job, grid: Any, stores: Any, which: int | None = None, block_id: Any = None) -> Any:
@@ -120,7 +141,7 @@ def _read_and_run(job: Job, grid: Any, stores: Any, which: int | None = None, bl
 
 def _stored_chunks(store: Any) -> Shape | None:
     """Return the shape of what a store reads at once: its shards, else its chunks; None if it has none."""
-    found = getattr(store, "chunks", None)
+    found = getattr(getattr(store, "array", store), "chunks", None)
     return tuple(found) if found is not None and all(isinstance(c, int) for c in found) else None
 
 
@@ -153,15 +174,15 @@ def tasks(
 ) -> dict[Any, Task]:
     """Return one task per block of the result, and one per slice of a block that is smaller than half of it."""
     layer: dict[Any, Task] = {}
-    edges = [[_edges(c) for c in blocks] for _, blocks in arrays]
-    result = [_edges(c) for c in chunks]
+    edges = [[edges_of(c) for c in blocks] for _, blocks in arrays]
+    result = [edges_of(c) for c in chunks]
     for place in product(*(range(len(c)) for c in chunks)):
         region = tuple(slice(e[i], e[i + 1]) for e, i in zip(result, place, strict=True))
         layouts: list[list[tuple[Region, Any]]] = []
         parts = []
         for (source, blocks), lines, need in zip(arrays, edges, job.needs(region), strict=True):
             layout: list[tuple[Region, Any]] = []
-            for block, to, of in _pieces(lines, need):
+            for block, to, of in pieces(lines, need):
                 taken: Any = of
                 ref = TaskRef((source, *block))
                 share = prod(s.stop - s.start for s in of) / prod(c[b] for c, b in zip(blocks, block, strict=True))
@@ -184,40 +205,12 @@ def _cut(block: Any, of: Region) -> Any:
 
 def _join_and_run(job: Job, region: Region, layouts: Any, which: int | None, *parts: Any) -> Any:
     """Put each input together from pieces of blocks, and compute a region."""
-    inputs, pieces = [], iter(parts)
+    inputs, blocks = [], iter(parts)
     for given, need, layout in zip(job.inputs, job.needs(region), layouts, strict=True):
-        if len(layout) == 1:
-            inputs.append(np.asarray(next(pieces))[layout[0][1]])
-            continue
-        slab = np.empty([s.stop - s.start for s in need], given.dtype)
-        for to, of in layout:
-            slab[to] = np.asarray(next(pieces))[of]
-        inputs.append(slab)
+        taken = ((to, np.asarray(next(blocks))[of]) for to, of in layout)
+        inputs.append(joined(taken, len(layout), size_of(need), given.dtype))
     made = job.run(region, *inputs)
     return made if which is None else made[which]
-
-
-def _edges(chunks: Sequence[int]) -> tuple[int, ...]:
-    edges = [0]
-    for c in chunks:
-        edges.append(edges[-1] + int(c))
-    return tuple(edges)
-
-
-def _pieces(edges: list[tuple[int, ...]], need: Region) -> Iterator[tuple[Shape, Region, Region]]:
-    """Yield the pieces of a need: the block, the slice of the need, and the slice of the block."""
-    axes = []
-    for lines, s in zip(edges, need, strict=True):
-        first = max(int(np.searchsorted(lines, s.start, "right")) - 1, 0)
-        last = int(np.searchsorted(lines, s.stop, "left"))
-        axes.append([
-            (b, slice(max(lo, s.start) - s.start, min(hi, s.stop) - s.start), slice(max(lo, s.start) - lo, min(hi, s.stop) - lo))
-            for b in range(first, last)
-            for lo, hi in [(lines[b], lines[b + 1])]
-            if hi > lo
-        ])  # fmt: skip
-    for pieces in product(*axes):
-        yield tuple(p[0] for p in pieces), tuple(p[1] for p in pieces), tuple(p[2] for p in pieces)
 
 
 # ---- chunks of the result
@@ -242,7 +235,7 @@ def _aligned(job: Job, arrays: list[Any]) -> Chunks:
     return tuple(
         tuple(int(c) for c in lengths)
         if windows is None
-        else _lengths(borders(windows, _edges(lengths), job.call.back))
+        else _lengths(borders(windows, edges_of(lengths), job.call.back))
         for windows, lengths in zip(job.windows, first, strict=True)
     )
 

@@ -10,14 +10,14 @@ import numpy as np
 
 from .._common.errors import ArgumentErrors, short_repr
 from ..jobs.job import Job
-from .arrays import check_array, run
+from .arrays import check_array, run, run_tree
 from .traced import Traced
 
 
 def _pooled(op: str, x: Any, args: tuple[Any, ...], words: dict[str, Any]) -> Any:
     chunks, memory = words.pop("chunks", None), words.pop("memory", "1GB")
     taps = words.pop("return_taps", False)
-    keep = words.pop("keepdims", True)
+    keep, tree = words.pop("keepdims", True), words.pop("tree", False)
     if isinstance(x, Traced):
         if taps:
             ArgumentErrors(op).fail("return_taps", True, "False where x is differentiated")
@@ -27,7 +27,7 @@ def _pooled(op: str, x: Any, args: tuple[Any, ...], words: dict[str, Any]) -> An
     if any(isinstance(n, float) and isnan(n) for n in x.shape):
         check_array(ArgumentErrors(op), "x", x, (), np.dtype("u1"))
     job = Job(op, x.shape, x.dtype, *args, returns=("values", "taps") if taps else None, **words)
-    return _drop(run(job, x, chunks=chunks, memory=memory), keep)
+    return _drop(run_tree(job, x, memory) if tree else run(job, x, chunks=chunks, memory=memory), keep)
 
 
 def _drop(y: Any, keep: bool) -> Any:
@@ -49,7 +49,8 @@ def _pool(op: str, doc: str) -> Callable[..., Any]:
     x : dask.array.Array or store
         The array, or a store that tasks read: Zarr, HDF5, a memory map.
     *args, **options
-        The arguments of `poolgrad.{op}`, and ``chunks`` and ``memory`` of `run`.
+        The arguments of `poolgrad.{op}`, and ``chunks`` and ``memory`` of `run`. Pools over whole axes take ``tree=True`` too: as in
+        `poolgrad.pool`, windows may be larger than memory then.
 
     Returns
     -------

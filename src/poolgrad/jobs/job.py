@@ -413,8 +413,8 @@ class Job:
         )
 
     def _too_large(self, problems: ArgumentErrors, size: Sequence[int], limit: int) -> NoReturn:
-        whole = [d for d, w in enumerate(self.windows) if w is not None and len(w) == 1]
-        hint = "; pool and global pools combine windows that are larger than memory" if whole else ""
+        one = any(w is not None and len(w) == 1 for w in self.windows) and not self.call.back
+        hint = "; tree=True of pool or poolgrad.dask pools windows that are larger than memory" if one else ""
         got = f"{limit} bytes for each worker"
         wanted = f"at least {self.peak(size)} for a region of {list(size)}{hint}"
         problems.fail("memory", got, wanted, MemoryError)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -82,3 +83,41 @@ def size_of(region: Region) -> Shape:
 def within(region: Region, outer: Region) -> Region:
     """Return a region as an array counts it that begins with `outer`."""
     return tuple(slice(r.start - o.start, r.stop - o.start) for r, o in zip(region, outer, strict=True))
+
+
+def edges_of(chunks: Sequence[int]) -> tuple[int, ...]:
+    """Return the borders of chunks, from their lengths.
+
+    >>> edges_of((4, 4, 2))
+    (0, 4, 8, 10)
+    """
+    edges = [0]
+    for c in chunks:
+        edges.append(edges[-1] + int(c))
+    return tuple(edges)
+
+
+def pieces(edges: Sequence[Sequence[int]], need: Region) -> Iterator[tuple[Shape, Region, Region]]:
+    """Yield the pieces of a need: the block, the slice of the need, and the slice of the block."""
+    axes = []
+    for lines, s in zip(edges, need, strict=True):
+        first = max(int(np.searchsorted(lines, s.start, "right")) - 1, 0)
+        last = int(np.searchsorted(lines, s.stop, "left"))
+        axes.append([
+            (b, slice(max(lo, s.start) - s.start, min(hi, s.stop) - s.start), slice(max(lo, s.start) - lo, min(hi, s.stop) - lo))
+            for b in range(first, last)
+            for lo, hi in [(lines[b], lines[b + 1])]
+            if hi > lo
+        ])  # fmt: skip
+    for found in product(*axes):
+        yield tuple(p[0] for p in found), tuple(p[1] for p in found), tuple(p[2] for p in found)
+
+
+def joined(parts: Iterable[tuple[Region, Array]], many: int, shape: Shape, dtype: np.dtype[Any]) -> Array:
+    """Put an array together from so many pieces, each with its place; one piece is the array."""
+    if many == 1:
+        return next(iter(parts))[1]
+    whole = np.empty(shape, dtype)
+    for place, part in parts:
+        whole[place] = part
+    return whole

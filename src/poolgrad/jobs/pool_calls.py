@@ -233,8 +233,9 @@ class PoolCall:
             return 2 * cells * size  # the whole slab's gradient, or the tangents that pass through
         if self.kind == "lp":
             return 2 * cells * max(size, 4)
-        if self.dtype.kind in "iub" and self.kind in ("avg", "sum"):
-            return 8 * cells + 24 * prod(made)  # sums of integers are exact
+        if self.dtype.kind in "iub" and self.kind in ("avg", "sum"):  # sums of integers are exact, in 32 or 64 bits
+            most = 1 if self.dtype.kind == "b" else max(np.iinfo(self.dtype).max, -np.iinfo(self.dtype).min)
+            return (4 if most * self.most_taps < 2**31 else 8) * cells + 24 * prod(made)
         return 0
 
 

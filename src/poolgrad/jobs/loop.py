@@ -1,0 +1,408 @@
+"""Run a job on this machine: read, compute and write region after region, with bounded memory and a journal."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import nullcontext
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._common.arrays import Array
+from .._common.errors import ArgumentErrors, short_repr
+from .._pooling.types import Stride, Windows
+from ..config import get_num_threads, threads
+from .job import Job
+from .journal import Journal, checksum
+from .parts import Region, Shape, as_region, size_of
+from .pool_calls import POOLS
+from .regions import Regions, as_bytes
+from .stores import Store, StoredArray, StoreOrPath, Wanted, default_chunks, open_source, open_target
+from .tree import Seen, Tree
+
+Progress = Callable[["State"], None]
+
+
+@dataclass
+class State:
+    """How far a run is; given to `progress` after each region."""
+
+    done: int  # regions, with those that were there before
+    total: int
+    skipped: int  # regions that were there before
+    read: int  # bytes since the start
+    written: int
+    seconds: float
+
+    @property
+    def remaining(self) -> float:
+        """The seconds that remain at the rate until now."""
+        made, left = self.done - self.skipped, self.total - self.done
+        return 0.0 if not left else left * self.seconds / made if made else float("inf")
+
+
+@dataclass
+class Estimate:
+    """What a run will do, found without reading."""
+
+    job: Job
+    regions: Regions
+    read: int  # bytes, with chunks that are read more than once
+    write: int
+    amplification: float  # bytes read per byte of the source
+    peak: int  # bytes for arrays
+    workers: int
+
+
+def as_job(op: Any, sources: Sequence[Store], args: tuple[Any, ...], options: dict[str, Any]) -> Job:
+    """Return the job of a name and arguments, or the job itself."""
+    if isinstance(op, Job):
+        if args or options:
+            ArgumentErrors("pool").fail("op", repr(op), "no further arguments: the job has its own")
+        return op
+    name = f"{op}_pool" if isinstance(op, str) and f"{op}_pool" in POOLS else op
+    return Job(name, sources[0].shape, sources[0].dtype, *args, **options)
+
+
+def estimate(
+    job: Job,
+    chunks: Shape | None,
+    unit: Shape | None,
+    memory: int | str,
+    workers: int,
+    size: Sequence[int] | None = None,
+) -> Estimate:
+    """Return what a run over these chunks will do."""
+    regions = job.regions(memory, unit, chunks=chunks, size=size, workers=workers)
+    made = sum(prod(o.shape) * o.dtype.itemsize for o in job.outputs)
+    there = sum(prod(i.shape) * i.dtype.itemsize for i in job.inputs)
+    read = round(job._amplification(regions.size, chunks) * prod(job.result))
+    return Estimate(job, regions, read, made, read / max(there, 1), job.peak(regions.size, workers), workers)
+
+
+def pool(
+    src: StoreOrPath | tuple[StoreOrPath, ...],
+    out: StoreOrPath | tuple[StoreOrPath, ...] | None = None,
+    op: str | Job = "max_pool",
+    *args: Windows | Stride,
+    memory: int | str = "1GB",
+    workers: int | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    tree: bool = False,
+    size: Sequence[int] | None = None,
+    regions: Iterable[Sequence[slice]] | None = None,
+    chunks: Sequence[int] | None = None,
+    shards: Sequence[int] | None = None,
+    zarr_format: int = 3,
+    progress: Progress | None = None,
+    **options: object,
+) -> StoredArray | tuple[StoredArray, ...]:
+    """Pool a stored array into a stored array, region by region, with the bits of the whole array.
+
+    Parameters
+    ----------
+    src : array, store, path, or tuple of them
+        The array to pool: a NumPy array, a Zarr array, an HDF5 dataset, the path of a .npy file or of a Zarr array, or
+        "file.h5::name". A tuple if the job has several inputs.
+    out : array, store, path, or tuple of them, optional
+        Where the result goes, one for each output. A path is created. Default: a new NumPy array.
+    op : str or Job, optional
+        A pool, such as "max_pool" (default; "max" for short), a TensorFlow op, or a `Job` with all its arguments.
+    *args : optional
+        The window and the stride.
+    memory : int or str, optional
+        The bytes that arrays may take, such as "2GB". Default: "1GB".
+    workers : int, optional
+        The regions that are computed at the same time. Default: the number of threads of the library, or fewer where memory is short.
+    resume : bool, optional
+        Go on with a run that was interrupted: keep the regions that its journal, the file ``out`` + ".journal", names and whose
+        checksums are right. Default: False.
+    overwrite : bool, optional
+        Replace an existing path. Default: False.
+    tree : bool, optional
+        Allow windows that are larger than memory, of pools over whole axes: pool blocks of at most 2**18 cells, then the results. The
+        bits of sums of floats depend neither on chunks nor on memory; they may differ from the pool in memory in the last place. Blocks
+        begin at multiples of their length. Default: False.
+    size : sequence of int, optional
+        The shape of the regions. Default: chosen by memory, in whole shards or chunks of the result.
+    regions : iterable of regions, optional
+        The part of the work to do, such as ``job.regions(...)[i::n]``: of whole shards or chunks, without overlap. There is no
+        journal then.
+    chunks, shards : sequence of int, optional
+        Those of a result that is created. Default: the chunks of the source, no shards. A Zarr array is compressed as its source.
+    zarr_format : int, optional
+        2 or 3 (default), for a result that is created.
+    progress : callable, optional
+        A function that gets a `State` after each region.
+    **options : optional
+        The other arguments of the pool or op.
+
+    Returns
+    -------
+    array or store, or tuple of them
+        The result.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is wrong, arrays do not fit the job, regions overlap or are no whole units, or the source has changed since the
+        journal was begun. Nothing has been read or written then.
+    MemoryError
+        If the smallest region needs more memory.
+    OSError
+        If a chunk cannot be read, or a region cannot be written; the message names it.
+
+    See Also
+    --------
+    Job : The same for any engine.
+    pyramid : Pool an array again and again.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import poolgrad as pg
+    >>> x = np.arange(16.0).reshape(4, 4)
+    >>> pg.pool(x, None, "max", 2).tolist()
+    [[5.0, 7.0], [13.0, 15.0]]
+    """
+    problems = ArgumentErrors("pool")
+    as_workers(problems, workers)
+    limit = as_bytes(problems, "memory", memory)
+    given = src if isinstance(src, tuple) else (src,)
+    sources = [open_source(problems, "src", one) for one in given]
+    job = as_job(op, sources, args, options)
+    _check_sources(problems, job, sources)
+    many = as_workers(problems, workers)
+    if tree:
+        return _by_tree(problems, job, sources[0], out, limit, many, overwrite, progress)
+    like = next((s.chunks for s in sources if s.shape == job.shape and s.chunks), None)
+    shape = tuple(chunks) if chunks is not None else default_chunks(like, job.result)
+    if shape is None and regions is None and 0 not in job.result:
+        shape = job.regions(limit, size=size, workers=many).size
+    outs = out if isinstance(out, tuple) else (out,) * len(job.outputs) if out is None else (out,)
+    if len(outs) != len(job.outputs):
+        problems.fail("out", short_repr(out), f"{len(job.outputs)}: {', '.join(o.name for o in job.outputs)}")
+    cut = None if shards is None else tuple(shards)
+    kept_unit = cut or shape if _is_path(outs[0]) else None
+    least = kept_unit or (1,) * len(job.result) if size is None else tuple(size)
+    while workers is None and many > 1 and job.peak(least, many) > limit:
+        many -= 1  # fewer regions at the same time
+    if regions is None:  # refuse too little memory before a file is made
+        job.regions(limit, kept_unit, chunks=like, size=size, workers=many)
+    wanted = [Wanted(job.result, o.dtype, shape, cut, zarr_format, sources[0].array) for o in job.outputs]
+    again = bool(resume) or regions is not None
+    opened = [open_target(problems, "out", o, w, again, overwrite) for o, w in zip(outs, wanted, strict=True)]
+    targets, fresh = [store for store, _ in opened], any(new for _, new in opened)
+    unit = _common_unit(problems, [t.unit for t in targets])
+    journal = None
+    if regions is None:
+        journal = _journal(problems, job, sources, outs[0], resume and not fresh)
+        sizes = size if journal is None or journal.size is None else journal.size
+        tiles = job.regions(limit, unit, chunks=like, size=sizes, workers=many)
+        if journal is not None:
+            journal.size = list(tiles.size)
+        chosen: Sequence[Region] = tiles
+    else:
+        chosen = _checked_regions(problems, job, regions, unit, limit // many)
+    _run(job, sources, targets, chosen, many, journal, progress)
+    made: tuple[StoredArray, ...] = tuple(target.array for target in targets)
+    return made[0] if len(made) == 1 else made
+
+
+def _by_tree(
+    problems: ArgumentErrors,
+    job: Job,
+    source: Store,
+    out: Any,
+    limit: int,
+    workers: int,
+    overwrite: bool,
+    progress: Progress | None,
+) -> StoredArray:
+    """Pool over whole axes by jobs that follow each other; the results of all but the last stay in memory."""
+    made = Tree(job)
+    made.check(problems)
+
+    def follow(jobs: list[Job], only_there: bool) -> Array:
+        held = sum(prod(j.result) * j.outputs[0].dtype.itemsize for j in jobs)
+        if held > limit // 2:
+            problems.fail("memory", f"{limit} bytes", f"at least {2 * held}, twice the sums of blocks", MemoryError)
+        array: Any = Seen(source.array, jobs[0].dtype, only_there)
+        chunks = source.chunks
+        for stage in jobs:
+            regions = stage.regions(limit - held, None, chunks=chunks, workers=workers)
+            target = Store(np.zeros(stage.result, stage.outputs[0].dtype), "sums")
+            _run(stage, [Store(array, source.name, chunks)], [target], regions, workers, None, progress)
+            array, chunks = target.array, None
+        found: Array = array
+        return found
+
+    total = follow(made.values, False)
+    values = made.finish(total, follow(made.numbers, True) if made.counts else None)
+    wanted = Wanted(job.result, job.outputs[0].dtype)
+    target, _ = open_target(problems, "out", out, wanted, False, overwrite)
+    target.write(tuple(slice(0, n) for n in job.result), values)
+    target.finish()
+    result: StoredArray = target.array
+    return result
+
+
+def _is_path(value: Any) -> bool:
+    return isinstance(value, (str, os.PathLike)) and not os.fspath(value).endswith(".npy")
+
+
+def as_workers(problems: ArgumentErrors, workers: int | None) -> int:
+    """Return the number of workers."""
+    if workers is None:
+        return get_num_threads()
+    if not isinstance(workers, int) or isinstance(workers, bool) or not 1 <= workers <= 1024:
+        problems.fail("workers", short_repr(workers), "an integer from 1 to 1024")
+    return workers
+
+
+def _check_sources(problems: ArgumentErrors, job: Job, sources: Sequence[Store]) -> None:
+    if len(sources) != len(job.inputs):
+        problems.fail("src", f"{len(sources)} arrays", ", ".join(given.name for given in job.inputs))
+    for store, given in zip(sources, job.inputs, strict=True):
+        if store.shape != given.shape:
+            problems.fail(given.name, f"shape {list(store.shape)}", list(given.shape))
+        if store.dtype != given.dtype:
+            problems.fail(given.name, f"dtype {store.dtype}", given.dtype, TypeError)
+
+
+def _common_unit(problems: ArgumentErrors, units: list[Shape | None]) -> Shape | None:
+    found = {u for u in units if u is not None}
+    if len(found) > 1:
+        problems.fail("out", f"results with units {sorted(found)}", "results with the same shards or chunks")
+    return found.pop() if found else None
+
+
+def _checked_regions(
+    problems: ArgumentErrors, job: Job, regions: Iterable[Sequence[slice]], unit: Shape | None, limit: int
+) -> Sequence[Region]:
+    """Return regions that a caller chose; refuse overlaps, parts of units, and regions that need more memory."""
+    units = unit or (1,) * len(job.result)
+    if isinstance(regions, Regions):
+        if regions.shape != job.result:
+            problems.fail("regions", f"regions of {list(regions.shape)}", f"regions of {list(job.result)}")
+        if any(s % u and s < n for s, u, n in zip(regions.size, units, job.result, strict=True)):
+            problems.fail("regions", f"regions of size {list(regions.size)}", f"whole units of {list(units)}")
+        chosen: Sequence[Region] = regions
+        sizes = [regions.size]
+    else:
+        chosen = [as_region(problems, "regions", region, job.result) for region in regions]
+        _refuse_overlap(problems, job, chosen, units)
+        sizes = [size_of(region) for region in chosen]
+    for s in {s for s in sizes if 0 not in s}:
+        if job.peak(s) > limit:
+            problems.fail(
+                "memory", f"{limit} bytes for each worker", f"{job.peak(s)} for a region of {list(s)}", MemoryError
+            )
+    return chosen
+
+
+def _refuse_overlap(problems: ArgumentErrors, job: Job, chosen: Sequence[Region], units: Shape) -> None:
+    for region in chosen:
+        for s, u, n in zip(region, units, job.result, strict=True):
+            if s.start % u or (s.stop % u and s.stop < n):
+                text = [(s.start, s.stop) for s in region]
+                problems.fail(
+                    "regions", short_repr(text), f"whole units of {list(units)}: two tasks must not write one"
+                )
+    ordered = sorted(chosen, key=lambda region: [s.start for s in region])
+    for k, a in enumerate(ordered):
+        for b in ordered[k + 1 :]:
+            if b[0].start >= a[0].stop if b else True:
+                break
+            if all(x.start < y.stop and y.start < x.stop for x, y in zip(a, b, strict=True)):
+                both = [[(s.start, s.stop) for s in r] for r in (a, b)]
+                problems.fail("regions", short_repr(both), "regions that do not overlap")
+
+
+def _journal(problems: ArgumentErrors, job: Job, sources: Sequence[Store], out: Any, resume: bool) -> Journal | None:
+    """Return the journal beside a result that has a path; read it if the run is resumed."""
+    if not isinstance(out, (str, os.PathLike)):
+        if resume:
+            problems.fail("resume", True, "a path as out: only a file has a journal")
+        return None
+    path = Path(os.fspath(out).partition("::")[0])
+    journal = Journal(path.with_name(path.name + ".journal"), job.token, [s.fingerprint() for s in sources])
+    if resume:
+        journal.read(problems)
+    return journal
+
+
+def _run(
+    job: Job,
+    sources: Sequence[Store],
+    targets: Sequence[Store],
+    regions: Sequence[Region],
+    workers: int,
+    journal: Journal | None,
+    progress: Progress | None,
+) -> None:
+    began = time.perf_counter()
+    state = State(0, len(regions), 0, 0, 0, 0.0)
+
+    def there(number: int, region: Region) -> bool:
+        """Return True if the journal knows the region, and its cells have the checksum."""
+        known = None if journal is None else journal.done.get(number)
+        return known is not None and checksum(tuple(t.read(region) for t in targets)) == known
+
+    def one(number: int, region: Region) -> tuple[int, int, int, int] | None:
+        if there(number, region):
+            return None
+        parts = [s.read(need) for s, need in zip(sources, job.needs(region), strict=True)]
+        read = sum(part.nbytes for part in parts)
+        found = job.run(region, *parts)
+        del parts
+        made: tuple[Array, ...] = found if isinstance(found, tuple) else (found,)
+        check = checksum(made) if journal is not None else 0
+        for target, array in zip(targets, made, strict=True):
+            target.write(region, array)
+        return number, check, read, sum(array.nbytes for array in made)
+
+    def finish(future: Future[tuple[int, int, int, int] | None]) -> None:
+        made = future.result()
+        state.done += 1
+        if made is None:
+            state.skipped += 1
+        else:
+            number, check, read, written = made
+            state.read += read
+            state.written += written
+            if journal is not None:
+                journal.add(number, check)
+        state.seconds = time.perf_counter() - began
+        if progress is not None:
+            progress(state)
+
+    if journal is not None:
+        journal.begin()
+    running: set[Future[tuple[int, int, int, int] | None]] = set()
+    executor = ThreadPoolExecutor(workers, "poolgrad")
+    try:
+        with threads(1) if workers > 1 else nullcontext():
+            for number, region in enumerate(regions):
+                while len(running) >= workers:
+                    finished, running = wait(running, return_when=FIRST_COMPLETED)
+                    for future in finished:
+                        finish(future)
+                running.add(executor.submit(one, number, region))
+            while running:
+                finished, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    finish(future)
+    finally:
+        executor.shutdown(wait=True, cancel_futures=True)
+        if journal is not None:
+            journal.close()
+    for target in targets:
+        target.finish()
