@@ -189,8 +189,8 @@ def test_6_the_exported_html_explains_cells_without_a_network(page, watch, tmp_p
 
 def test_7_seed_003_is_repaired_and_read_with_the_keyboard_alone(page):
     tab_to(page, f"Page {page.evaluate('() => studio.store.page.name')}")
-    while page.evaluate("() => studio.store.page.name") != "seed 003 as pictured":
-        page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("() => studio.store.page.name") == "seed 003 as pictured"
     page.get_by_role("button", name=INSERT).wait_for()
     tab_to(page, INSERT)
     page.keyboard.press("Enter")

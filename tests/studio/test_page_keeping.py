@@ -6,7 +6,9 @@ import json
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import numpy as np
@@ -118,6 +120,38 @@ def test_a_new_address_pasted_into_the_tab_is_taken_over_without_a_reload(mortal
     page.locator(".status.bad").get_by_text("started again").wait_for()
     page.evaluate("hash => { location.hash = hash; }", address.partition("#")[2])
     page.wait_for_function("() => studio.store.tensors?.get('dx.output')?.values[4] === 70")
+
+
+def test_a_program_that_took_the_port_gets_nothing_of_the_document(mortal):
+    page, _, studio = mortal
+    studio.stop()
+    heard: list[bytes] = []
+
+    class Impostor(BaseHTTPRequestHandler):
+        """Answer everything, and keep what comes."""
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b'{"proof": "00"}')
+
+        def do_POST(self) -> None:
+            heard.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.do_GET()
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Print nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", studio.port), Impostor)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    write(page, "g", val="70,20,30,40")
+    page.locator(".status.bad").get_by_text("started again").wait_for()
+    server.shutdown()
+    server.server_close()
+    thread.join()
+    assert heard == []
+    studio.start()
 
 
 def test_opening_a_file_is_one_step_that_undo_takes_back(page, tmp_path):

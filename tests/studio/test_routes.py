@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gc
+import hmac
 import io
 import json
 import pickle
@@ -500,3 +501,9 @@ def test_a_cancelled_run_stops_before_its_next_block(app):
     assert "cancelled before block x" in said(reply)
     assert ask(app, "/api/run", {"graph": pooled("1,8,8,1"), "page": "page", "ticket": "another"})[0] == 200
     assert ask(app, "/api/cancel", {"ticket": 7})[0] == 400
+
+
+def test_the_server_proves_that_it_knows_the_token(app):
+    wanted = hmac.new(TOKEN.encode(), b"abc", "sha256").hexdigest()
+    assert json.loads(ask(app, "/api/prove?nonce=abc")[2]) == {"proof": wanted}
+    assert ask(app, "/api/prove")[0] == ask(app, f"/api/prove?nonce={'a' * 101}")[0] == 400

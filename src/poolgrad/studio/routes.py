@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hmac
 import sys
 import threading
 import traceback
@@ -254,6 +255,14 @@ def _hits(app: App, query: dict[str, str], body: bytes) -> Reply:
         return as_json(service.hits(app.cache, _word(asked, "ref"), asked.get("windows")))
 
 
+def _prove(app: App, query: dict[str, str], body: bytes) -> Reply:
+    """Sign a nonce with the token: a page sends its work only to a server that can."""
+    nonce = query.get("nonce", "")
+    if not 0 < len(nonce) <= 100:
+        raise Refused(400, f"nonce: got {short_repr(nonce)}, wanted 1 to 100 characters")
+    return as_json({"proof": hmac.new(app.token.encode(), nonce.encode("utf-8", "replace"), "sha256").hexdigest()})
+
+
 def _upload(app: App, query: dict[str, str], body: bytes) -> Reply:
     name = query.get("name", "")
     if not name or len(name) > 200:
@@ -283,6 +292,7 @@ ROUTES: dict[str, tuple[str, Route]] = {
     "/api/start": ("GET", _start),
     "/api/examples": ("GET", _examples),
     "/api/tensor": ("GET", _tensor),
+    "/api/prove": ("GET", _prove),
     "/api/check": ("POST", _check),
     "/api/run": ("POST", _run),
     "/api/cancel": ("POST", _cancel),

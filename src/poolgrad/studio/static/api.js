@@ -6,11 +6,23 @@ let token = inAddress();
 const GONE = 'The studio does not answer. Start `poolgrad studio` again and open its address in this browser: this tab then goes on. Ctrl+S saves without it.';
 const ANEW = 'The studio was started again. Open its new address in this browser: this tab then goes on. Ctrl+S saves without it.';
 
-/** Take over the token of a studio that was started again, if the studio accepts it. @param {string} fresh */
+const TRUSTED = 50; // milliseconds that a proof holds: no other program takes a port so fast
+let proved = -Infinity;
+
+/** Return true if the server at this address knows the token: another program may have its port by now. @param {string} secret */
+async function proves(secret) {
+  const nonce = crypto.randomUUID();
+  const answer = await fetch(`/api/prove?nonce=${nonce}`, { headers: { 'X-Poolgrad-Token': secret } });
+  if (!answer.ok) return false;
+  const [key, bytes] = [secret, nonce].map((text) => new TextEncoder().encode(text));
+  const sign = await crypto.subtle.importKey('raw', key, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
+  const wanted = [...new Uint8Array(await crypto.subtle.sign('HMAC', sign, bytes))].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+  return (await answer.json().catch(() => ({}))).proof === wanted;
+}
+
+/** Take over the token of a studio that was started again, if the studio knows it. @param {string} fresh */
 async function take(fresh) {
-  if (!fresh || fresh === token) return;
-  const answer = await fetch('/api/start', { headers: { 'X-Poolgrad-Token': fresh } }).catch(() => null);
-  if (!answer?.ok) return;
+  if (!fresh || fresh === token || !(await proves(fresh).catch(() => false))) return;
   token = fresh;
   known.clear();
   api.onToken();
@@ -28,10 +40,15 @@ function share() {
 async function ask(path, init = {}) {
   let answer;
   try {
+    // Work goes only to a server that knows the token.
+    if (init.body && performance.now() - proved > TRUSTED) {
+      if (!(await proves(token))) throw Object.assign(new Error(ANEW), { foreign: true });
+      proved = performance.now();
+    }
     answer = await fetch(path, { ...init, headers: { 'X-Poolgrad-Token': token, ...init.headers } });
   } catch (error) {
     if (init.signal?.aborted) throw Object.assign(new Error('Cancelled.'), { cancelled: true });
-    throw new Error(GONE);
+    throw error.foreign ? error : new Error(GONE);
   }
   if (answer.ok) return answer;
   const said = await answer.json().catch(() => ({}));
