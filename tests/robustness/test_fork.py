@@ -7,6 +7,7 @@ import time
 import warnings
 
 import jobs
+import numpy as np
 import pytest
 from support import python
 
