@@ -41,7 +41,7 @@ class Cell:
 
 @dataclass
 class Found:
-    """Which peers are here, with their versions, and why others are not."""
+    """The versions of the peers that are here, and the reasons why others are absent."""
 
     versions: dict[str, str] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)

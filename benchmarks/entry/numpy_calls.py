@@ -57,7 +57,7 @@ def _image(shape: tuple[int, ...], dtype: str) -> Any:
 
 
 class Calls:
-    """The calls of a contest, as they are collected; `add` leaves out peers that are absent."""
+    """Collect the calls of a contest; `add` leaves out peers that are absent."""
 
     def __init__(self, ours: Call) -> None:
         self.calls: dict[str, Any] = {OURS: (ours, np.asarray)}

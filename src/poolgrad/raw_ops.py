@@ -222,9 +222,8 @@ def _borders(value: Any) -> bytes:
     if value.__class__ is np.ndarray:
         if value.ndim == 1 and value.dtype == _INT64 and value.size <= _LONGEST_KEY:
             return value.tobytes()
-    elif value.__class__ in _LISTS and len(value) <= _LONGEST_KEY and set(map(type, value)) == {int}:
-        return np.array(value, _INT64).tobytes()
-    raise TypeError
+        raise TypeError
+    return np.array(_vector(value), _INT64).tobytes()
 
 
 def _key_words(op: Op) -> tuple[list[str], list[str]]:

@@ -720,10 +720,31 @@ class Philox:
 
 
 def sequence(n: int, m: int, pseudo_random: bool, source: Philox) -> npt.NDArray[np.int64]:
-    """Return the borders of m windows over n cells, each n//m or n//m + 1 long.
+    """Draw the borders of m windows over n cells: the windows of fractional pooling.
 
-    >>> rng = Philox(1, 2)
-    >>> sequence(10, 6, False, rng).tolist(), sequence(7, 4, False, rng).tolist()
+    Windows have n//m or n//m + 1 cells, in random order; or their borders follow the ratio n/m from a random offset on.
+
+    Parameters
+    ----------
+    n : int
+        The number of cells.
+    m : int
+        The number of windows, 1 to n.
+    pseudo_random : bool
+        Let the borders follow the ratio.
+    source : Philox
+        The generator. Draw the axes of an array one after the other from one generator.
+
+    Returns
+    -------
+    ndarray of int64
+        The borders, from 0 to n.
+
+    Examples
+    --------
+    >>> from poolgrad.reference import Philox, sequence
+    >>> source = Philox(1, 2)
+    >>> sequence(10, 6, False, source).tolist(), sequence(7, 4, False, source).tolist()
     ([0, 1, 3, 4, 6, 8, 10], [0, 2, 4, 6, 7])
     """
     lengths = _pseudo_random(n, m, source) if pseudo_random else _shuffled(n, m, source)

@@ -17,8 +17,8 @@ T = TypeVar("T")
 OUTSIDE = 1  # the fault of windows that are not inside their axis; other faults are windows that do not ascend
 
 
-def _named(make: Callable[P, T]) -> Callable[P, T]:
-    """Return the function with errors that show its numbers."""
+def _named(make: Callable[P, T], doc: str) -> Callable[P, T]:
+    """Return the function with a docstring, and with errors that show its numbers."""
 
     def made(*args: P.args, **words: P.kwargs) -> T:
         try:
@@ -27,8 +27,14 @@ def _named(make: Callable[P, T]) -> Callable[P, T]:
             wanted = "integers from 0 to 2**62 for lengths and numbers of windows, and integers within 64 bits"
             raise type(error)(f"Axis: windows: got {args!r:.200}, wanted {wanted}") from None
 
+    made.__name__, made.__doc__ = make.__name__, doc
     return made
 
 
-windows, slide, between = _named(_core.windows), _named(_core.slide), _named(_core.between)
-share, placed, draw, proper = _named(_core.share), _named(_core.placed), _named(_core.draw), _core.proper
+windows = _named(_core.windows, "Copy windows, given by their boundaries.")
+slide = _named(_core.slide, "Slide windows of one length.")
+between = _named(_core.between, "Put windows between borders.")
+share = _named(_core.share, "Divide cells into windows.")
+placed = _named(_core.placed, "Place windows of one length from a random offset on.")
+draw = _named(_core.draw, "Draw the windows of fractional pooling, axis after axis.")
+proper = _core.proper
