@@ -26,7 +26,7 @@ FRAMEWORKS = {
     "skimage",
     "onnxruntime",
 }
-ADAPTERS = {"torch", "jax", "tensorflow", "keras", "autograd", "dask"}
+ADAPTERS = {"torch", "jax", "tensorflow", "keras", "autograd", "dask", "xarray"}
 
 
 def imports(path) -> set[str]:
