@@ -1,5 +1,7 @@
 """The accessor: every pool by names of dimensions, its errors, and the examples of coarsen in xarray's documentation."""
 
+import doctest
+
 import numpy as np
 import pytest
 from support import python
@@ -8,7 +10,7 @@ import poolgrad as pg
 
 xr = pytest.importorskip("xarray", reason="xarray is not installed")
 pd = pytest.importorskip("pandas")
-pytest.importorskip("poolgrad.xarray")
+module = pytest.importorskip("poolgrad.xarray")
 
 
 def grid(seed=0, shape=(6, 8, 3), dtype=float):
@@ -129,6 +131,20 @@ def test_nan_is_skipped_as_in_coarsen_unless_asked():
         xr.testing.assert_identical(getattr(x.pool, reduce)(x=2), getattr(x.coarsen(x=2), reduce)())
         strict = getattr(x.pool, reduce)(x=2, nan="propagate").values
         assert np.isnan(strict).tolist() == [True, False, True]
+
+
+def test_the_examples_of_docstrings():
+    for each in (module, module.accessor):
+        done = doctest.testmod(each)
+        assert (done.failed, done.attempted > 0) == (0, True)
+
+
+@pytest.mark.parametrize("name", [name for name in vars(module.DataArrayPools.__mro__[1]) if name[0] != "_"])
+def test_every_pool_explains_its_arguments(name):
+    text = getattr(module.DataArrayPools, name).__doc__
+    assert "<" not in text.split("Examples")[0]
+    assert "keep_attrs : bool" in text
+    assert "Returns\n" in text
 
 
 # ---- errors
