@@ -163,6 +163,7 @@ def test_every_pool_explains_its_arguments(name):
         (lambda x: x.pool.max(x=True), TypeError, r"window\['x'\]: got True"),
         (lambda x: x.pool.max(x=3), ValueError, "boundary: got 'exact' for dimension 'x' of 8 cells, of which windows reach 6"),
         (lambda x: x.pool.max(x=9), ValueError, "of which windows reach 0"),
+        (lambda x: x.pool.max(x=2, stride=[2, 2]), TypeError, r"stride\['x'\]: got \[2, 2\], wanted an integer of at least 1, or a mapping"),
         (lambda x: x.pool.max(x=2, boundary="wrap"), ValueError, "boundary: got 'wrap', wanted 'exact' or 'trim' or 'pad'"),
         (lambda x: x.pool.max(x=2, boundary={"z": "pad"}), ValueError, "boundary: got the dimension 'z'"),
         (lambda x: x.pool.max(x=2, side="top"), ValueError, "side: got 'top', wanted 'left' or 'right'"),

@@ -155,3 +155,13 @@ def test_a_dimension_without_an_index_gets_none():
     y = x.pool.max(x=2)
     assert y.x.values.tolist() == [0.5, 2.5]
     assert not y.xindexes
+
+
+def test_names_of_any_kind():
+    dims = (0, ("a", 1), "cells of 0")
+    x = xr.DataArray(np.arange(8.0).reshape(4, 2, 1), dims=dims).assign_coords(
+        q=(dims, np.arange(8.0).reshape(4, 2, 1))
+    )
+    y = x.pool.max({("a", 1): 2, 0: 2})
+    assert (y.values.ravel().tolist(), y.q.values.ravel().tolist()) == ([3, 7], [1.5, 5.5])
+    assert x.pool.global_max(d for d in dims[:2]).shape == x.pool.global_max(("a", 1)).isel({0: [0]}).shape == (1, 1, 1)

@@ -167,6 +167,13 @@ def test_other_arrays_are_refused():
         xr.DataArray(Other(), dims="x").pool.max(x=2)
 
 
+def test_unknown_chunk_sizes_are_refused():
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    x = da.arange(8, chunks=4)
+    with pytest.raises(ValueError, match="max_pool: x: got unknown chunk sizes"):
+        xr.DataArray(x[x > 1], dims="x").pool.max(x=2)
+
+
 def test_dimensions_without_coordinates_need_no_table_of_windows(monkeypatch):
     da = pytest.importorskip("dask.array", reason="dask is not installed")
     from poolgrad.xarray.windows import Along

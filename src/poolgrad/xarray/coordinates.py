@@ -138,7 +138,7 @@ def _laid_out(variable: Any, windows: Mapping[Hashable, _Windows], rule: Rule) -
     dims: list[Hashable] = []
     for dim in variable.dims:
         shape.extend(cells[dim].shape if dim in cells else (laid.sizes[dim],))
-        dims.extend((dim, f"cells of {dim}") if dim in cells else (dim,))
+        dims.extend((dim, ("cells of", dim)) if dim in cells else (dim,))
     data = laid.data.reshape(shape)
     inner = [axis for axis, dim in enumerate(dims) if dim not in variable.dims]
     if isinstance(rule, str):

@@ -56,8 +56,8 @@ class Pooling:
     def variables(self, variable: Any) -> list[Any]:
         """Return the pooled variable, and its taps if the options ask for them."""
         dims = tuple(variable.dims)
-        part = variable.isel({dim: slice(self.windows[dim].skip, None) for dim in dims if dim in self.windows})
-        data = part.data
+        skips = {dim: slice(w.skip, None) for dim in dims if (w := self.windows.get(dim)) and w.skip}
+        data = (variable.isel(skips) if skips else variable).data
         made = self._function(data)(data, **self._arguments(dims), **self.options)
         if self.options.get("return_taps"):
             values, taps = made
@@ -75,32 +75,28 @@ class Pooling:
     def coordinates(self, obj: Any, own: Mapping[Hashable, Any]) -> Any:
         """Return the coordinates of the result; `own` are variables that are coordinates of themselves."""
         variables: dict[Hashable, Any] = {}
-        indexed: dict[Hashable, Any] = {}
-        for name, coordinate in obj.coords.items():
-            variable = coordinate.variable
+        given, renewed = dict(obj.xindexes.items()), []
+        for name, variable in obj.coords.variables.items():
             if not self.applies(variable):
                 variables[name] = variable
             elif self.keep_dims:
-                self._check_index(obj, name)
+                self._check_index(given, name)
                 made = own.get(name)
                 if made is None:
                     made = pooled_coordinate(self.problems, name, variable, self.windows, self.rules[name])
                 attrs = dict(variable.attrs) if self.keep_attrs else {}
                 variables[name] = xr.Variable(made.dims, made, attrs)
-                if name in obj.xindexes:
-                    indexed[name] = variables[name]
-        indexes = {name: index for name, index in obj.xindexes.items() if name in variables and name not in indexed}
-        renewed = xr.Coordinates(indexed)
-        variables |= dict(renewed.variables)
-        order = [name for name in obj.coords if name in variables]
-        return xr.Coordinates(
-            {name: variables[name] for name in order}, indexes={**indexes, **dict(renewed.xindexes.items())}
-        )
+                renewed += [name] if name in given else []
+        fresh = xr.Coordinates({name: variables[name] for name in renewed})  # which makes indexes
+        variables.update(fresh.variables)
+        indexes = {name: index for name, index in given.items() if name in variables} | dict(fresh.xindexes.items())
+        return xr.Coordinates({name: variables[name] for name in obj.coords if name in variables}, indexes=indexes)
 
-    def _check_index(self, obj: Any, name: Hashable) -> None:
+    def _check_index(self, indexes: Mapping[Hashable, Any], name: Hashable) -> None:
         """Refuse an index over several coordinates: no function of labels makes one from its windows."""
-        index = obj.xindexes.get(name)
-        if index is not None and (shared := [other for other in obj.xindexes if obj.xindexes[other] is index])[1:]:
+        index = indexes.get(name)
+        shared = [other for other in indexes if indexes[other] is index]
+        if index is not None and len(shared) > 1:
             got = f"a {type(index).__name__} over {shared}"
             self.problems.fail("coords", got, f"an index per coordinate: reset_index or drop_indexes({shared}) first")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -111,7 +111,8 @@ def dims_of(problems: ArgumentErrors, sizes: Mapping[Any, int], dims: Any) -> li
     """Return the named dimensions: one, several, or all if there is no name."""
     if dims is None or dims is ...:
         return list(sizes)
-    found = [dims] if isinstance(dims, str) or dims in (*sizes,) or not is_several(dims) else list(dims)
+    single = isinstance(dims, str) or not isinstance(dims, Iterable) or (isinstance(dims, Hashable) and dims in sizes)
+    found = [dims] if single else list(dims)
     if len(set(found)) != len(found):
         problems.fail("dims", short_repr(dims), "different dimensions")
     _known(problems, "dims", dict.fromkeys(found), sizes)
@@ -124,6 +125,15 @@ def _each(problems: ArgumentErrors, name: str, value: Any, dims: Mapping[Any, An
         return dict.fromkeys(dims, value)
     _known(problems, name, value, dims)
     return {dim: value.get(dim, otherwise) for dim in dims}
+
+
+def _integer(problems: ArgumentErrors, name: str, value: Any, least: int) -> int:
+    if is_several(value):
+        problems.fail(
+            name, short_repr(value), f"an integer of at least {least}, or a mapping from dimensions", TypeError
+        )
+    (found,) = integer_list(problems, name, value, None, least)
+    return found
 
 
 # ---- windows that slide
@@ -155,9 +165,9 @@ def sliding(
         if isinstance(given, Axis) or is_several(given):
             made[dim] = Along(n, boundaries(problems, n, given))
             continue
-        (k,) = integer_list(problems, f"window[{dim!r}]", given, 1, 1)
-        (s,) = (k,) if strides[dim] is None else integer_list(problems, f"stride[{dim!r}]", strides[dim], 1, 1)
-        (d,) = integer_list(problems, f"dilation[{dim!r}]", dilations[dim], 1, 1)
+        k = _integer(problems, f"window[{dim!r}]", given, 1)
+        s = k if strides[dim] is None else _integer(problems, f"stride[{dim!r}]", strides[dim], 1)
+        d = _integer(problems, f"dilation[{dim!r}]", dilations[dim], 1)
         pads = _pads(problems, dim, paddings[dim])
         if isinstance(pads, str):
             made[dim] = Along(n, k, s, d, same_pads(n, k, s, d, pads == "same_lower"))
@@ -207,7 +217,7 @@ def shares(problems: ArgumentErrors, sizes: Mapping[Any, int], counts: Mapping[H
     """Return that many windows along each dimension, as even as whole cells allow."""
     made: dict[Hashable, Along] = {}
     for dim, count in counts.items():
-        (m,) = integer_list(problems, f"size[{dim!r}]", count, 1, 0)
+        m = _integer(problems, f"size[{dim!r}]", count, 0)
         if sizes[dim] == 0 and m:
             problems.fail("size", f"{m} windows along the empty dimension {dim!r}", "at least one cell")
         made[dim] = Along(sizes[dim], adaptive(sizes[dim], m))
