@@ -54,20 +54,19 @@ def test_least_and_largest_labels_of_cut_windows_are_those_of_their_cells(kind):
 
 
 def test_coordinates_of_two_dimensions_are_those_of_coarsen():
-    rng = np.random.default_rng(7)
-    for _ in range(12):
-        ny, nx, ky, kx = (int(n) for n in (*rng.integers(6, 20, 2), *rng.integers(1, 6, 2)))
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        ny, nx, ky, kx = (int(n) for n in (*rng.integers(12, 40, 2), *rng.integers(1, 12, 2)))
         coords = {
-            "lat": (("y", "x"), rng.normal(size=(ny, nx))),
+            "y": rng.normal(size=ny),
+            "lat": (("y", "x"), np.array(rng.normal(size=(ny, nx)), order="F" if seed % 3 else "C")),
             "lon": (("x", "y"), rng.normal(size=(nx, ny)).astype("f4")),
             "name": ("c", ["a", "b"]),
             "when": np.datetime64("2001-02-03"),
         }
         x = xr.DataArray(rng.normal(size=(ny, 2, nx)), dims=("y", "c", "x"), coords=coords)
-        boundary = str(rng.choice(["trim", "pad"]))
-        xr.testing.assert_identical(
-            x.pool.max(y=ky, x=kx, boundary=boundary), x.coarsen(y=ky, x=kx, boundary=boundary).max()
-        )
+        options = {"boundary": str(rng.choice(["trim", "pad"])), "side": str(rng.choice(["left", "right"]))}
+        xr.testing.assert_identical(x.pool.max(y=ky, x=kx, **options), x.coarsen(y=ky, x=kx, **options).max())
 
 
 def test_functions_of_coordinates_go_where_coarsen_sends_them():
