@@ -22,7 +22,7 @@ from poolgrad._ops.table import OPS, REQUIRED
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
-ADAPTERS = ("autograd", "jax", "tensorflow", "torch")  # pages whose examples need the framework of that name
+ADAPTERS = ("autograd", "jax", "tensorflow", "torch", "xarray")  # pages whose examples need the framework of that name
 TEXTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 
@@ -58,7 +58,7 @@ def test_the_bundled_picture_is_what_its_script_draws() -> None:
 
 
 # tests/frameworks runs the examples of frameworks, in processes of their own.
-ADAPTERS = {"torch", "jax", "tensorflow", "autograd"}
+ADAPTERS = {"torch", "jax", "tensorflow", "autograd", "xarray"}
 EXAMPLES = [p for p in TEXTS if ">>>" in p.read_text("utf-8") and p.stem not in ADAPTERS]
 
 

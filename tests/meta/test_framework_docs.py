@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
-NEEDS = {"jax": "jax", "tensorflow": "keras", "autograd": "autograd"}
+NEEDS = {"jax": "jax", "tensorflow": "keras", "autograd": "autograd", "xarray": "xarray"}
 RUN = """
 import doctest, pathlib, re, sys
 text = pathlib.Path(sys.argv[1]).read_text("utf-8")

@@ -26,7 +26,7 @@ FRAMEWORKS = {
     "skimage",
     "onnxruntime",
 }
-ADAPTERS = {"torch", "jax", "tensorflow", "keras", "autograd", "dask", "cubed"}
+ADAPTERS = {"torch", "jax", "tensorflow", "keras", "autograd", "dask", "cubed", "xarray"}
 
 
 def imports(path) -> set[str]:

@@ -23,6 +23,7 @@ MIRRORED = {  # the folder of tests: the folders and files that its tests are na
     "studio": ["studio"],
     "torch": ["torch"],
     "windows": ["_windows"],
+    "xarray": ["xarray"],
 }
 OTHERS = {  # the folder of tests: its subject, which is more than one module
     "benchmarks": "the benchmark as a whole",
