@@ -151,7 +151,7 @@ def main() -> None:
 
 
 def plot(rows: list[dict[str, Any]], path: str) -> None:
-    """Draw time and peak memory against the size of the array."""
+    """Draw CPU time and peak memory against the size of the array."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -160,9 +160,9 @@ def plot(rows: list[dict[str, Any]], path: str) -> None:
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), constrained_layout=True)
     for way, reduce in sorted({(r["way"], r["reduce"]) for r in rows if "cpu" in r}):
         mine = [r for r in rows if (r["way"], r["reduce"]) == (way, reduce) and "cpu" in r]
-        left.loglog([r["gb"] for r in mine], [r["seconds"] for r in mine], "o-", label=f"{way}, {reduce}")
+        left.loglog([r["gb"] for r in mine], [r["cpu"] for r in mine], "o-", label=f"{way}, {reduce}")
         right.semilogx([r["gb"] for r in mine], [r["peak"] / 1e3 for r in mine], "o-")
-    for axes, label in ((left, "seconds"), (right, "peak memory, MB")):
+    for axes, label in ((left, "CPU seconds"), (right, "peak memory, MB")):
         axes.set(xlabel="array, GB", ylabel=label)
         axes.grid(alpha=0.3)
     right.set_ylim(0)

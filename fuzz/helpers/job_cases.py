@@ -319,13 +319,17 @@ def by_regions(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
 
 
 def difference(got: tuple[np.ndarray, ...], want: tuple[np.ndarray, ...]) -> str:
-    """Return what differs, or an empty text: dtype, shape and all bits must agree."""
+    """Return what differs, or an empty text: dtype, shape and all bits must agree; all NaN count as equal.
+
+    NumPy's own arithmetic, which derivatives of norms use, gives NaN either sign, depending on its place in memory.
+    """
     for k, (a, b) in enumerate(zip(got, want, strict=True)):
         if a.dtype != b.dtype or a.shape != b.shape:
             return f"result {k}: {a.dtype} {a.shape} instead of {b.dtype} {b.shape}"
-        if np.ascontiguousarray(a).tobytes() != np.ascontiguousarray(b).tobytes():
-            bits = f"u{a.dtype.itemsize}"
-            unlike = np.ascontiguousarray(a).view(bits) != np.ascontiguousarray(b).view(bits)
+        bits = f"u{a.dtype.itemsize}"
+        unlike = np.ascontiguousarray(a).view(bits) != np.ascontiguousarray(b).view(bits)
+        unlike &= (a == a) | (b == b)
+        if unlike.any():
             at = tuple(int(i) for i in np.argwhere(unlike)[0])
             return f"result {k}: {int(unlike.sum())} of {unlike.size} cells differ, the first at {at}: {a[at]} instead of {b[at]}"
     return ""

@@ -148,3 +148,23 @@ def test_positions_outside_their_window_are_named():
         ValueError, match=r"MaxPoolGradWithArgmax: argmax: got 0 at \[0, 3, 1, 0\], wanted a flat position"
     ):
         job.run(region, np.zeros((1, 2, 4, 1), np.float32), index[:, 2:4])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize(
+    ("op", "words"), [("global_avg_pool", {}), ("global_sum_pool", {}), ("avg_pool", {"window": 37, "divisor": 3.0})]
+)
+def test_the_gradient_of_a_window_over_everything_needs_no_more_than_its_region(op, words, dtype):
+    g = np.array([[-0.0], [1.7], [-3.3]]).astype(dtype)
+    x = np.ones((3, 37), dtype)
+    job = pg.Job(op, x.shape, dtype, axes=1, **words).vjp()
+    assert job.needs([slice(1, 3), slice(5, 9)]) == ((slice(1, 3), slice(0, 1)),)
+    want = pg.vjp(lambda x: getattr(pg, op)(x, axes=1, **words), x)[1](g)
+    assert job.run([slice(1, 3), slice(5, 9)], g[1:3]).tobytes() == np.ascontiguousarray(want[1:3, 5:9]).tobytes()
+    assert job.run([slice(0, 3), slice(0, 37)], g).tobytes() == np.ascontiguousarray(want).tobytes()
+    assert len(pg.Job("global_avg_pool", (10**10,), dtype).vjp().regions("100MB")) > 100
+
+
+def test_a_table_over_too_many_cells_is_refused():
+    with pytest.raises(MemoryError, match="max_pool: window: got a call that needs more memory"):
+        pg.Job("max_pool", (10**13,), "f4", [[(0, 5), (3, 9)]])

@@ -85,17 +85,21 @@ def spread(plan: Plan, share: Share, reversed: bool, g: Array, out: Array | None
 
 
 @np.errstate(all="ignore")
+def whole_share(share: Share, cells: int, g: Array) -> Array:
+    """Return the gradient of each cell of a window that covers all of them, so many."""
+    if share is Share.QUOTIENT:
+        quotient: Array = (g.astype(np.float64) / cells + 0).astype(g.dtype)  # a sum starts at 0, so -0 becomes 0
+        return quotient
+    product: Array = g * g.dtype.type(1 / cells) + g.dtype.type(0)
+    return product
+
+
 def spread_whole(plan: Plan, share: Share, g: Array) -> Array:
     """Return the same bits as `spread` if one window covers all cells: each cell copies its window's share."""
     if g.dtype.kind in "iu":
         return spread(plan, share, False, g)  # raises the error
-    cells = prod(axis.length for axis in plan.axes)
-    if share is Share.QUOTIENT:
-        shares = (g.astype(np.float64) / cells + 0).astype(g.dtype)  # a sum starts at 0, so -0 becomes 0
-    else:
-        shares = g * g.dtype.type(1 / cells) + g.dtype.type(0)
     dx = _core.empty(plan.source, g)
-    dx[...] = shares
+    dx[...] = whole_share(share, prod(axis.length for axis in plan.axes), g)
     return dx
 
 

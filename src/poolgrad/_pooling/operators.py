@@ -587,8 +587,21 @@ def _spread(plan: Plan, g: Array) -> Array:
     return native.fold(back, Mean.TOTAL, _signed(g)).view(g.dtype)
 
 
+def _share(g: Array) -> Share:
+    return Share.QUOTIENT if g.dtype.name in HALVES else Share.RECIPROCAL
+
+
+def gradient_of_whole(g: Array, cells: int, divisor: float | None) -> Array:
+    """Return the gradient of each cell of a mean or sum over one window of so many cells; None divides by their number."""
+    if divisor is None:
+        return native.whole_share(_share(g), cells, g)
+    wide = g.astype(np.float32) if g.dtype.name in HALVES and divisor != 1 else g
+    shares = wide if divisor == 1 else wide / np.asarray(divisor).astype(wide.dtype)
+    return np.asarray(shares + wide.dtype.type(0)).astype(g.dtype, copy=False)
+
+
 def _spread_mean(plan: Plan, g: Array) -> Array:
-    share = Share.QUOTIENT if g.dtype.name in HALVES else Share.RECIPROCAL
+    share = _share(g)
     return native.spread_whole(plan, share, g) if plan.whole else native.spread(plan, share, False, g)
 
 

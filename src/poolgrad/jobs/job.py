@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._common.arrays import Array
-from .._common.errors import ArgumentErrors, short_repr
+from .._common.errors import ArgumentErrors, out_of_memory, short_repr
 from .._ops.table import OPS
 from .._pooling.sources import DTYPES
 from .._pooling.window_args import checked_plan, integer_list
@@ -125,7 +125,10 @@ class Job:
             dest = tuple(n if w is None else len(w) for n, w in zip(sizes, windows, strict=True))
             self.sequences = ()
             self._set(op, sizes, dest, windows, made)
-        self.part([slice(0, 1)] * len(self.result))  # refuses more pooled axes than the core walks through
+        try:
+            self.part([slice(0, 1)] * len(self.result))  # refuses more pooled axes than the core walks through
+        except MemoryError as error:
+            out_of_memory(op, "window", error)
 
     def _set(self, op: str, shape: Shape, dest: Shape, windows: tuple[Windows | None, ...], call: Call) -> None:
         self.op, self.shape, self.dest, self.windows, self.call = op, shape, dest, windows, call
@@ -263,6 +266,21 @@ class Job:
         """True if there are no windows at all: the result has no cells, or is zero."""
         return 0 in self.dest or (all(w is None for w in self.windows) and self.shape != self.dest)
 
+    @property
+    def _even(self) -> bool:
+        """True if the result is the gradient of one window over whole axes, the same for all its cells: no part is needed."""
+        if (
+            not isinstance(self.call, PoolCall)
+            or not self.call.even
+            or dict(self.call.options).get("count_include_pad")
+        ):
+            return False
+        return all(w is None or (len(w) == 1 and w.widest == w.length) for w in self.windows)
+
+    def _over(self, region: Region) -> Region:
+        """Return the windows over a region, each of which covers whole axes."""
+        return tuple(r if w is None else slice(0, 1) for r, w in zip(region, self.windows, strict=True))
+
     def needs(self, region: Sequence[slice]) -> tuple[Region, ...]:
         """Return the region of each input that a region of the result needs.
 
@@ -279,6 +297,8 @@ class Job:
         here = self._region(region)
         if self._void or 0 in size_of(here):
             return tuple(tuple(slice(0, 0) for _ in given.shape) for given in self.inputs)
+        if self._even:
+            return (self._over(here),)
         part = self.part(here)
         return tuple(part.dest if given.pooled else part.source for given in self.inputs)
 
@@ -309,6 +329,10 @@ class Job:
         size = size_of(here)
         if self._void or 0 in size:
             return self._given(tuple(np.zeros(size, made.dtype) for made in self.outputs))
+        if self._even and isinstance(self.call, PoolCall):
+            g = _cells(problems, self.inputs[0], arrays[0], self._over(here))
+            share = self.call.gradient_of_whole(g, prod(w.length for w in self.windows if w is not None))
+            return np.array(np.broadcast_to(share, size))
         part = self.part(here)
         cells = [
             _cells(problems, given, array, part.dest if given.pooled else part.source)
@@ -457,6 +481,8 @@ class Job:
         region = self._typical(tuple(size))
         if self._void or 0 in size_of(region):
             return 0
+        if self._even:
+            return workers * 3 * prod(size_of(region)) * self.dtype.itemsize
         part = self.part(region)
         slab, made = size_of(part.source), size_of(region)
         read = sum(prod(size_of(part.dest) if i.pooled else slab) * i.dtype.itemsize for i in self.inputs)

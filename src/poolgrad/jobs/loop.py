@@ -31,7 +31,7 @@ Progress = Callable[["State"], None]
 
 @dataclass
 class State:
-    """How far a run is; given to `progress` after each region."""
+    """The progress of a run; `progress` gets it after each region."""
 
     done: int  # regions, with those that were there before
     total: int
@@ -49,7 +49,7 @@ class State:
 
 @dataclass
 class Estimate:
-    """What a run will do, found without reading."""
+    """The regions, bytes and memory of a run, found without reading."""
 
     job: Job
     regions: Regions
@@ -112,7 +112,7 @@ def pool(
         The array to pool: a NumPy array, a Zarr array, an HDF5 dataset, the path of a .npy file or of a Zarr array, or
         "file.h5::name". A tuple if the job has several inputs.
     out : array, store, path, or tuple of them, optional
-        Where the result goes, one for each output. A path is created. Default: a new NumPy array.
+        The target of the result, one for each output. A path is created. Default: a new NumPy array.
     op : str or Job, optional
         A pool, such as "max_pool" (default; "max" for short), a TensorFlow op, or a `Job` with all its arguments.
     *args : optional

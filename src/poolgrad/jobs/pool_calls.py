@@ -16,6 +16,7 @@ from .._pooling.fractional import drawing_over, seeds_of
 from .._pooling.maxima import Options, best_of
 from .._pooling.means import Division, folded, folding
 from .._pooling.norms import check_power, norm_of
+from .._pooling.operators import gradient_of_whole
 from .._pooling.sources import Layout
 from .._pooling.tape import jvp, vjp
 from .._pooling.taps import Taps, picking
@@ -118,6 +119,16 @@ class PoolCall:
     def linear(self) -> bool:
         """True if the first derivative does not depend on the array."""
         return self.kind in ("avg", "sum") and self._options.get("nan") != "ignore"
+
+    @property
+    def even(self) -> bool:
+        """True if all cells of a window have the same gradient."""
+        return self.linear and self.back and self.order == 1
+
+    def gradient_of_whole(self, g: Array, cells: int) -> Array:
+        """Return the gradient of each cell, if one window of so many cells covers all of them."""
+        divisor = self._options.get("divisor")
+        return gradient_of_whole(g, cells, 1.0 if self.kind == "sum" else divisor)
 
     @property
     def _options(self) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class Tree:
         call = self.job.call
         whole = all(w is None or (len(w) == 1 and w.widest == w.length) for w in self.job.windows)
         if not isinstance(call, PoolCall) or call.derivative or call.kind not in _KINDS or not whole:
-            problems.fail("tree", True, "a max, min, avg or sum pool over whole axes; its gradients need no tree")
+            problems.fail("tree", True, "a max, min, avg or sum pool over whole axes, no gradient")
         if call.returns != ("values",):
             problems.fail("returns", call.returns, "'values' with tree=True")
         if 0 in self.job.shape:
