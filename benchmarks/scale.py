@@ -76,7 +76,9 @@ def run_tensorstore(source: str, out: str, reduce: str) -> None:
     for z in range(0, y.shape[0], CHUNK):
         for r in range(0, y.shape[1], CHUNK):
             for c in range(0, y.shape[2], CHUNK):
-                part = np.s_[z : z + CHUNK, r : min(r + CHUNK, y.shape[1]), c : min(c + CHUNK, y.shape[2])]
+                part = np.s_[
+                    z : min(z + CHUNK, y.shape[0]), r : min(r + CHUNK, y.shape[1]), c : min(c + CHUNK, y.shape[2])
+                ]
                 target[part].write(y[part]).result()
 
 
