@@ -175,6 +175,33 @@ def setting_case(rng: Rng, make: Maker, name: str) -> Case:
     return make.case(name, run)
 
 
+def table_case(rng: Rng, make: Maker, name: str) -> Case:
+    """Return a case of tables that are made from numbers, or from boundaries that are overwritten."""
+    n, m = int(rng.integers(4, 60)), int(rng.integers(2, 4))
+    borders = make.data((m + 1,), np.dtype(np.int64))
+    calls = {
+        "slide": lambda: _core.slide(n, 3, 2, 1, 1, 1, m),
+        "between": lambda: _core.between(n, borders, bool(m % 2)),
+        "proper": lambda: _core.proper(n, borders),
+        "share": lambda: _core.share(n, m),
+        "placed": lambda: _core.placed(n, 2, m, 0.4),
+        "draw": lambda: _core.draw((n,), (m,), False, True, 7, n),
+    }
+    return make.case(name, calls[name])
+
+
+def planes_case(rng: Rng, make: Maker, name: str) -> Case:
+    """Return a case of planes with windows of their own; their starts are overwritten."""
+    planes, n, m, k = 3, int(rng.integers(4, 30)), 3, 2
+    starts = make.data((planes, m), np.dtype(np.int64))
+    whole, pooled = ((planes, n), (planes, m)) if name == "choose_planes" else ((planes, m), (planes, n))
+    x, y = make.data(whole, np.dtype(np.float32)), make.result(pooled, np.float32)
+    taps = make.result((planes, m), np.uint8)
+    if name == "choose_planes":
+        return make.case(name, lambda: _core.choose_planes((n,), (m,), (k,), starts, x, y, taps))
+    return make.case(name, lambda: _core.place_planes((n,), (m,), (k,), starts, x, taps, y))
+
+
 CASES: dict[str, Callable[..., Case]] = {
     "Plan": lambda rng, make, name: plan_case(rng, make),
     **dict.fromkeys(("fold", "spread", "select"), float_case),
@@ -183,6 +210,8 @@ CASES: dict[str, Callable[..., Case]] = {
     **dict.fromkeys(("best", "mean"), boxed_case),
     **dict.fromkeys(("pick", "place"), tap_case),
     **dict.fromkeys(("gather", "scatter"), index_case),
+    **dict.fromkeys(("slide", "between", "proper", "share", "placed", "draw"), table_case),
+    **dict.fromkeys(("choose_planes", "place_planes"), planes_case),
     "empty": empty_case,
     **dict.fromkeys(("set_num_threads", "keep_at_most", "go_far_from", "box_at_most", "use_bfloat16"), setting_case),
     **dict.fromkeys(("schedule", "able", "schedules_of", "watch"), setting_case),

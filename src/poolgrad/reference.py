@@ -195,11 +195,12 @@ def fold(plan: Plan, mean: Mean, x: Array) -> Array:
                 total += _view(x, plan)[:, j]
         if mean is Mean.TOTAL:
             _view(y, plan)[:, i] = total if x.dtype.kind in "iu" else _cast(total, x.dtype)
-        elif x.dtype.kind in "iu":
-            _view(y, plan)[:, i] = total // count + ((total < 0) & (total // count * count != total))
-        else:  # a count in the dtype stops growing when the dtype runs out of digits
-            by = spans[i] if mean is Mean.SPANNED else count
-            if mean is Mean.COUNTED:
+            continue
+        by = spans[i] if mean is Mean.SPANNED else count
+        if x.dtype.kind in "iu":
+            _view(y, plan)[:, i] = total // by + ((total < 0) & (total // by * by != total))
+        else:
+            if mean is Mean.COUNTED:  # a count in the dtype stops growing when the dtype runs out of digits
                 by = min(by, 2 ** (_info(total.dtype).nmant + 1))
             _view(y, plan)[:, i] = _cast(total / total.dtype.type(by), x.dtype)
     return y

@@ -189,7 +189,7 @@ def test_positions_that_share_memory_with_the_values_are_refused():
 
 
 BAD_NUMBERS = {
-    "mean": lambda: _core.fold(plan(), 6, cells(X), cells(Y)),
+    "mean": lambda: _core.fold(plan(), 7, cells(X), cells(Y)),
     "negative mean": lambda: _core.fold(plan(), -1, cells(X), cells(Y)),
     "start": lambda: _core.select(plan(), 7, cells(X), cells(Y)),
     "share": lambda: _core.spread(plan(), 4, False, cells(Y), cells(X)),
@@ -242,7 +242,9 @@ FOUND = {
     ),
     "tables larger than the memory": (
         MemoryError,
-        lambda: _core.Plan((0,), (0,), 0, 1, [(2**45, nothing(), nothing() + 1, None)]),
+        lambda: _core.spread(
+            _core.Plan((0,), (0,), 0, 1, [(2**45, nothing(), nothing() + 1, None)]), 0, False, np.zeros(0, np.float32)
+        ),
     ),
     "sizes that wrap around to those of the shapes": (
         ValueError,

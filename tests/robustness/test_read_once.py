@@ -77,7 +77,7 @@ def test_no_memory_for_a_result_is_said_with_its_size():
         _core.empty((2**44,), np.zeros(1, np.float64))
     none = np.zeros(1, np.int64)
     with pytest.raises(MemoryError, match=r"^axes: got windows whose tables need too much, wanted "):
-        _core.Plan((0,), (0,), 0, 1, [(2**45, none, none + 1, None)])
+        _core.spread(_core.Plan((0,), (0,), 0, 1, [(2**45, none, none + 1, None)]), 0, False, np.zeros(0, np.float32))
 
 
 SCARCE = """

@@ -12,6 +12,24 @@ namespace poolgrad::PG_ISA {
 template <class T>
 constexpr bool has_row_schedules = is_real<T> && (kBytes > 16);
 
+/// Return a one-axis plan as a two-axis plan whose first axis has one cell.
+inline Plan two_axes(const Plan& plan) {
+  static constexpr int64_t zero = 0, one = 1;
+  static constexpr uint8_t whole_block = 1;
+  if (plan.rank > 1) return plan;
+  Plan p = plan;
+  p.rank = 2;
+  p.axis[1] = plan.axis[0];
+  Axis& unit = p.axis[0] = {};
+  unit.n = unit.m = unit.widest = 1;
+  unit.start = &zero;
+  unit.stop = &one;
+  if (plan.axis[0].count) unit.count = &one, unit.base = &zero;
+  unit.whole = {1, 1, 1, 0, true};
+  unit.blocks = &whole_block;
+  return p;
+}
+
 /// Return the most taps of a window.
 inline int64_t most_taps(const Plan& plan) {
   return SourceRows::capacity(plan) * plan.last().widest;

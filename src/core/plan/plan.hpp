@@ -93,24 +93,6 @@ PG_INLINE bool follows_single_taps(const Plan& plan) {
   return plan.plain || plan.inner < 8 || plan.only == Schedule::follow_taps;
 }
 
-/// Return a one-axis plan as a two-axis plan whose first axis has one cell.
-inline Plan two_axes(const Plan& plan) {
-  static constexpr int64_t zero = 0, one = 1;
-  static constexpr uint8_t whole_block = 1;
-  if (plan.rank > 1) return plan;
-  Plan p = plan;
-  p.rank = 2;
-  p.axis[1] = plan.axis[0];
-  Axis& unit = p.axis[0] = {};
-  unit.n = unit.m = unit.widest = 1;
-  unit.start = &zero;
-  unit.stop = &one;
-  if (plan.axis[0].count) unit.count = &one, unit.base = &zero;
-  unit.whole = {1, 1, 1, 0, true};
-  unit.blocks = &whole_block;
-  return p;
-}
-
 /// A part of a call: items [i0, i1), destination cells [h0, h1) of the first axis.
 struct Piece {
   int64_t i0, i1, h0, h1;

@@ -125,10 +125,15 @@ def _seeded(rank: int, pair: tuple[int, int]) -> Tensor:
     """Return the samples of a seed: the same ones inside vmap, which allows no random operations there."""
     mixed = pair[0] ^ pair[1] << 32
     generator = torch.Generator().manual_seed(mixed if -(2**63) <= mixed < 2**64 else mixed % 2**64)
+    return _outside(lambda: torch.rand(rank, dtype=torch.float64, generator=generator))
+
+
+def _outside(make: Callable[[], Tensor]) -> Tensor:
+    """Call a function outside of vmap, jvp and grad: its tensors then have memory of their own."""
     if torch._C._functorch.peek_interpreter_stack() is None:
-        return torch.rand(rank, dtype=torch.float64, generator=generator)
+        return make()
     with temporarily_clear_interpreter_stack():
-        return torch.rand(rank, dtype=torch.float64, generator=generator)
+        return make()
 
 
 def _pair(seed: Any) -> tuple[int, int]:
@@ -244,8 +249,9 @@ def _by_plane(x: Tensor, rank: int, draw: Draw, samples: Tensor, return_indices:
         return best(
             x, _rows(_starts(samples.new_zeros(rank), lengths, sizes, kernel), kernel), False, geometry, return_indices
         )
-    starts = torch.cat(_starts(samples.reshape(-1, rank), lengths, sizes, kernel), 1).numpy()
-    return _Planes(x, geometry, PlaneWindows(lengths, sizes, kernel, starts), flag("return_indices", return_indices))
+    starts = _outside(lambda: torch.cat(_starts(samples.reshape(-1, rank), lengths, sizes, kernel), 1))
+    windows = PlaneWindows(lengths, sizes, kernel, starts.numpy())
+    return _Planes(x, geometry, windows, flag("return_indices", return_indices))
 
 
 def _fractional_max_pool(
