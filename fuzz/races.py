@@ -193,7 +193,7 @@ def table_case(rng: Rng, make: Maker, name: str) -> Case:
 def planes_case(rng: Rng, make: Maker, name: str) -> Case:
     """Return a case of planes with windows of their own; their starts are overwritten."""
     planes, n, m, k = 3, int(rng.integers(4, 30)), 3, 2
-    starts = make.data((planes, m), np.dtype(np.int64))
+    starts = make.input(np.sort(rng.integers(0, n - k + 1, (planes, m)), axis=1).reshape(-1))
     whole, pooled = ((planes, n), (planes, m)) if name == "choose_planes" else ((planes, m), (planes, n))
     x, y = make.data(whole, np.dtype(np.float32)), make.result(pooled, np.float32)
     taps = make.result((planes, m), np.uint8)

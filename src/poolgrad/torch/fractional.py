@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -21,6 +21,8 @@ from ._resolved import Best, CorePool, Pool
 from ._signatures import FractionalAvgPoolFunction, FractionalMaxPoolFunction
 from ._tensors import Sizes, Tensor, TorchWindows, Windows, unwatched
 from .functional import best, mean
+
+T = TypeVar("T")
 
 
 class Draw(NamedTuple):
@@ -128,7 +130,7 @@ def _seeded(rank: int, pair: tuple[int, int]) -> Tensor:
     return _outside(lambda: torch.rand(rank, dtype=torch.float64, generator=generator))
 
 
-def _outside(make: Callable[[], Tensor]) -> Tensor:
+def _outside(make: Callable[[], T]) -> T:
     """Call a function outside of vmap, jvp and grad: its tensors then have memory of their own."""
     if torch._C._functorch.peek_interpreter_stack() is None:
         return make()
@@ -249,8 +251,8 @@ def _by_plane(x: Tensor, rank: int, draw: Draw, samples: Tensor, return_indices:
         return best(
             x, _rows(_starts(samples.new_zeros(rank), lengths, sizes, kernel), kernel), False, geometry, return_indices
         )
-    starts = _outside(lambda: torch.cat(_starts(samples.reshape(-1, rank), lengths, sizes, kernel), 1))
-    windows = PlaneWindows(lengths, sizes, kernel, starts.numpy())
+    starts = _outside(lambda: torch.cat(_starts(samples.reshape(-1, rank), lengths, sizes, kernel), 1).numpy())
+    windows = PlaneWindows(lengths, sizes, kernel, starts)
     return _Planes(x, geometry, windows, flag("return_indices", return_indices))
 
 
