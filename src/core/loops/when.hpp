@@ -163,9 +163,10 @@ template <class T>
   int64_t run = plan.inner;
   int k = plan.rank - 1;  // the rows of a window lie one after the other along the axes behind k
   for (; k > 0 && is_covered(plan.axis[k]); --k) run *= plan.axis[k].n;
-  const bool apart =
-      k + 1 < plan.rank || is_covered(plan.axis[k]) || lie_apart(plan.axis[k]);
-  return apart && run * plan.axis[k].widest >= kLanes<T>;
+  const bool covered = k + 1 < plan.rank || is_covered(plan.axis[k]);
+  // Tiles of many small images cost less than to join the lanes of each.
+  const int64_t least = covered && plan.outer >= kLanes<T> ? 16 * kLanes<T> : kLanes<T>;
+  return (covered || lie_apart(plan.axis[k])) && run * plan.axis[k].widest >= least;
 }
 template <class T>
 [[gnu::noinline]] bool fold_runs_along(const Plan& plan) {
