@@ -40,7 +40,7 @@ struct BestCall {
 
   void run(Piece p) const {
     if (!taps && by_runs(p)) return;
-    if (least && (taps || !verbs()->has_least(plan))) return by_boxes(p);
+    if (least) return by_boxes(p);
     if (!minds_nan()) return directly(p);
     const NanScan scan(plan, verbs(), x, width());
     scan.each(p, [&](Piece part) {
@@ -57,20 +57,13 @@ struct BestCall {
   int64_t tap_width() const { return !taps ? 0 : largest_window(plan) > 256 ? 4 : 1; }
   bool minds_nan() const { return is_float(dtype) && nan != NanRule::tf; }
 
-  void directly(Piece p) const {
-    if (least) verbs()->least(plan, arrays(), start(), p);
-    else call(plan, dtype, x, y, taps, p);
-  }
+  void directly(Piece p) const { call(plan, dtype, x, y, taps, p); }
 
   bool by_runs(Piece p) const {
-    return verbs()->best_runs(plan, arrays(), start(), nan, least, p);
-  }
-
-  Arrays arrays() const {
     Arrays a;
     a.x = x;
     a.out = y;
-    return a;
+    return verbs()->best_runs(plan, a, start(), nan, least, p);
   }
 
   void call(const Plan& over, Dtype type, const void* from, void* to, void* to_taps,

@@ -26,21 +26,6 @@ PG_INLINE Vec<W, L> larger(Vec<W, L> best, Vec<W, L> v) {
   return (best < v) ? v : best;
 }
 
-/// An integer as wide as a lane of W.
-template <class W>
-using LaneBits = std::make_signed_t<typename UintOf<sizeof(W)>::type>;
-
-/// Return the bits to flip so that the largest cell of type T becomes the least one, and back.
-template <class T>
-constexpr LaneBits<Wide<T>> flip_order() {
-  return is_real<T> ? std::numeric_limits<LaneBits<Wide<T>>>::min()
-                    : static_cast<LaneBits<Wide<T>>>(-1);
-}
-template <class W, int L>
-PG_INLINE Vec<W, L> flipped(Vec<W, L> v, LaneBits<W> bits) {
-  return bitcast<Vec<W, L>>(bitcast<Vec<LaneBits<W>, L>>(v) ^ all<LaneBits<W>, L>(bits));
-}
-
 /// Remember if some lane of some vector was NaN.
 template <class W, int L>
 class NanSeen {

@@ -42,12 +42,14 @@ using BestCell =
 template <class T>
 class BestAlong {
   using W = Wide<T>;
-  using I = LaneBits<W>;
+  using I = std::make_signed_t<typename UintOf<sizeof(W)>::type>;
   static constexpr int V = kLanes<T>;
   static constexpr bool joins = sizeof(W) >= 4;  // shuffles of smaller lanes cost too much
   static constexpr int64_t kManyCells = 1 << 18;  // a run passes a checkpoint after so many
 
  public:
+  static constexpr I kSign = std::numeric_limits<I>::min();
+
   BestAlong(I flip, Start start, NanRule rule) : flip_(flip), start_(start), rule_(rule) {}
 
   /// Set y = the best cell of each window; there are no inner elements.
@@ -71,7 +73,7 @@ class BestAlong {
         for (int g = here; g < G; ++g) part[g] = part[0];
         const Vec<W, V> all_best = largest_of_each<V, W>(part);
         if (here == G && !nan && !any<sizeof(all_best)>(all_best == W{})) {
-          store<V>(y + k, turned<V>(all_best));
+          store<V>(y + k, flipped<V>(all_best));
           continue;
         }
         store<V>(best, all_best);
@@ -96,9 +98,9 @@ class BestAlong {
         for (int64_t b = 0, c = 0; b < w.n; b += V, c = c + V == size ? 0 : c + V) {
           const T* const at = x + w.row[r] + b;
           Vec<W, V> v = all<W, V>(from);
-          if (b + V <= w.n) v = turned<V>(load<V>(at));
+          if (b + V <= w.n) v = flipped<V>(load<V>(at));
           else
-            for (int64_t e = 0; e < w.n - b; ++e) v[e] = turned<1>(load<1>(at + e))[0];
+            for (int64_t e = 0; e < w.n - b; ++e) v[e] = flipped<1>(load<1>(at + e))[0];
           store<V>(block + c, larger<W, V>(load<V>(block + c), v));
         }
       checkpoint(step_budget(), w.rows * w.n / 4);
@@ -112,8 +114,8 @@ class BestAlong {
 
  private:
   template <int L>
-  PG_INLINE Vec<W, L> turned(Vec<W, L> v) const {
-    return flipped<W, L>(v, flip_);
+  PG_INLINE Vec<W, L> flipped(Vec<W, L> v) const {
+    return bitcast<Vec<W, L>>(bitcast<Vec<I, L>>(v) ^ all<I, L>(flip_));
   }
 
   /// Return the largest of V parts of a window whose runs have at least V cells.
@@ -125,8 +127,8 @@ class BestAlong {
     const auto pair = [&](const T* a, const T* b, int i) PG_LAMBDA {
       const Vec<W, V> v = load<V>(a), u = load<V>(b);
       if constexpr (is_real<T>) nan.add(v, u);
-      best[i] = larger<W, V>(best[i], turned<V>(v));
-      best[i + 1] = larger<W, V>(best[i + 1], turned<V>(u));
+      best[i] = larger<W, V>(best[i], flipped<V>(v));
+      best[i + 1] = larger<W, V>(best[i + 1], flipped<V>(u));
     };
     const int64_t n = w.n;
     for (int64_t r = 0; r < w.rows; ++r) {
@@ -170,7 +172,7 @@ class BestAlong {
         return store<1>(y, Vec<W, 1>{std::numeric_limits<W>::quiet_NaN()});
       if (most == 0 && find(false)) return;
     }
-    store<1>(y, turned<1>(Vec<W, 1>{most}));
+    store<1>(y, flipped<1>(Vec<W, 1>{most}));
   }
 
   const I flip_;
@@ -184,10 +186,10 @@ template <class T>
                                   NanRule rule, bool least, Piece p) {
   using Cell = BestCell<T>;
   using Best = BestAlong<Cell>;
-  using Bits = LaneBits<Wide<Cell>>;
-  const Bits unsigned_sign = std::is_unsigned_v<T> ? std::numeric_limits<Bits>::min() : Bits{0};
-  const Best best(static_cast<Bits>((least ? flip_order<T>() : Bits{0}) ^ unsigned_sign), start,
-                  rule);
+  const auto least_bits = is_real<T> ? Best::kSign : ~decltype(Best::kSign){0};
+  const auto unsigned_bits = std::is_unsigned_v<T> ? Best::kSign : decltype(Best::kSign){0};
+  const Best best(static_cast<decltype(Best::kSign)>((least ? least_bits : 0) ^ unsigned_bits),
+                  start, rule);
   const Cell* const x = reinterpret_cast<const Cell*>(source);
   Cell* const y = reinterpret_cast<Cell*>(out);
   const Plan plan = join_covered_axes(full_plan);
@@ -259,12 +261,11 @@ void add_blocks(const T* x, const WindowRuns& w, double* sums, int64_t block) {
       const T* const run = x + w.row[r] + b;
       const int64_t n = w.length - b < block ? w.length - b : block;
       checkpoint(step_budget(), n / 8);
-      const auto add = [&](auto lane, auto, int64_t c) PG_LAMBDA {
-        constexpr int L = decltype(lane)::count;
-        store<L>(sums + c, load<L>(sums + c) + convert<double, L, Wide<T>>(load<L>(run + c)));
-      };
-      for (int64_t c = for_vectors<kLanes<double>, false>(n, 0, add); c < n; ++c)
-        add(Lane<1>{}, Lane<1>{}, c);
+      for_lanes<double>(n, [&](auto lane, auto many, int64_t first) PG_LAMBDA {
+        constexpr int L = decltype(lane)::count, N = decltype(many)::count;
+        for (int64_t c = first; c < first + N * L; c += L)
+          store<L>(sums + c, load<L>(sums + c) + convert<double, L, Wide<T>>(load<L>(run + c)));
+      });
     }
 }
 
@@ -291,14 +292,17 @@ void fold_along(const Plan& plan, const RowArrays<T, 1, 0>& a, Mean mean, Piece 
     const int64_t used = w.length < block ? w.length : block;
     std::memset(sums.get(), 0, static_cast<size_t>(used) * sizeof(double));
     add_blocks<T>(x, w, sums.get(), block);
-    const auto join = [&](auto lane, auto, int64_t l) PG_LAMBDA {
+    for_vectors<kLanes<double>, false>(inner, 0, [&](auto lane, auto, int64_t l) PG_LAMBDA {
       constexpr int L = decltype(lane)::count;
       Vec<double, L> total{};
       for (int64_t c = l; c < used; c += inner) total += load<L>(sums.get() + c);
       end(lane, total, l);
-    };
-    for (int64_t l = for_vectors<kLanes<double>, false>(inner, 0, join); l < inner; ++l)
-      join(Lane<1>{}, Lane<1>{}, l);
+    });
+    for (int64_t l = inner / kLanes<double> * kLanes<double>; l < inner; ++l) {
+      Vec<double, 1> total{};
+      for (int64_t c = l; c < used; c += inner) total += load<1>(sums.get() + c);
+      end(Lane<1>{}, total, l);
+    }
   };
   each_window(plan, p, each);
 }
