@@ -100,7 +100,7 @@ def test_every_sample_of_torch_is_the_same_with_acceleration(info, all_calls):
             for a, b in zip(own, other, strict=True):
                 assert not same(a, b), (case, same(a, b))
         count += len(cases)
-    assert count > 5
+    assert count > 2
 
 
 CASES = {
@@ -192,11 +192,14 @@ def test_off_gives_torchs_kernels_back_whoever_switched_on():
         first, second = pgt.accelerate(), pgt.accelerate()
         first.off()
         first.off()
-        assert not first.on and second.on and computed()
+        assert not first.on
+        assert second.on
+        assert computed()
         second.off()
         assert not computed()
     with pgt.accelerate() as inner:
-        assert computed() and inner.status()["aten::avg_pool2d"].ours > 0
+        assert computed()
+        assert inner.status()["aten::avg_pool2d"].ours > 0
         F.avg_pool2d(x[:1, :1], 2)
         assert inner.status()["aten::avg_pool2d"].torchs["small"] > 0
         assert "avg_pool2d: " in repr(inner)
