@@ -1,7 +1,5 @@
 // The compiled part of poolgrad.torch: a Python module over the core's table of functions.
-#include <torch/csrc/autograd/python_variable.h>
-
-#include "overrides.hpp"
+#include "calls.hpp"
 
 namespace {
 
@@ -12,6 +10,10 @@ template <class F>
 PyObject* guarded(F&& f) {
   try {
     return f();
+  } catch (python_error& error) {
+    error.restore();
+  } catch (pybind11::error_already_set& error) {
+    error.restore();
   } catch (const std::exception& error) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, error.what());
   }
@@ -54,7 +56,31 @@ PyObject* counters(PyObject*, PyObject*) {
   return made;
 }
 
+/// repeat(function, rank, args, named): the result of a taught call, or None.
+PyObject* repeat_call(PyObject*, PyObject* const* words, Py_ssize_t n) {
+  if (n != 4 || !PyTuple_CheckExact(words[2]) || !PyDict_CheckExact(words[3])) {
+    PyErr_SetString(PyExc_TypeError, "repeat: got other arguments, wanted function, rank, args, named");
+    return nullptr;
+  }
+  return guarded([&] { return repeat(PyLong_AsLongLong(words[0]), static_cast<int>(PyLong_AsLong(words[1])), words[2], words[3]); });
+}
+
+/// teach(function, rank, args, named, pool, outer, inner, axes, best, least, indices, mean, share, wide)
+PyObject* teach_call(PyObject*, PyObject* words) {
+  long long function, outer, inner;
+  int rank, best, least, indices, mean, share, wide;
+  PyObject *args, *named, *pool, *axes;
+  if (!PyArg_ParseTuple(words, "LiO!O!OLLOpppiip", &function, &rank, &PyTuple_Type, &args, &PyDict_Type, &named, &pool, &outer,
+                        &inner, &axes, &best, &least, &indices, &mean, &share, &wide))
+    return nullptr;
+  return guarded([&] {
+    return PyBool_FromLong(teach(function, rank, args, named, pool, outer, inner, axes, best, least, indices, mean, share, wide));
+  });
+}
+
 PyMethodDef methods[] = {
+    {"repeat", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(repeat_call)), METH_FASTCALL, "Return the result of a taught call, or None."},
+    {"teach", teach_call, METH_VARARGS, "Learn a call that Python resolved."},
     {"connect", connect, METH_O, "Take the core's table of functions."},
     {"override", override_torch, METH_O, "Register the kernels in place of torch's, or give torch's back."},
     {"policy", set_policy, METH_O, "Leave calls that torch computes faster to torch, or compute all that are the same."},
