@@ -6,6 +6,7 @@ y = pgt.max_pool2d(x, 3, stride=2, padding=1)          # as torch.nn.functional
 pool = pgt.FractionalAvgPool2d(output_ratio=0.7)       # as torch.nn, and what torch has not
 """
 
+from ._accelerate import Acceleration, accelerate
 from .fractional import (
     fractional_avg_pool1d,
     fractional_avg_pool2d,
@@ -68,6 +69,7 @@ from .modules import (
 )
 
 __all__ = [
+    "Acceleration",
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",
@@ -95,6 +97,7 @@ __all__ = [
     "MinPool1d",
     "MinPool2d",
     "MinPool3d",
+    "accelerate",
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
     "adaptive_avg_pool3d",
