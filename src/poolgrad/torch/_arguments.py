@@ -185,7 +185,6 @@ def checked(x: Any, rank: int, name: str = "input") -> Tensor:
         isinstance(x, torch.Tensor)
         and x.dtype in _DTYPES
         and x.layout is torch.strided
-        and (x.is_cpu or x.is_meta)
         and rank < x.ndim < rank + 3
         and not x.is_nested
     ):
@@ -199,13 +198,6 @@ def _refused(problems: ArgumentErrors, x: Any, rank: int, name: str) -> NoReturn
         problems.fail(name, short_repr(x), "a torch.Tensor", TypeError)
     if isinstance(x, torch.nn.parameter.UninitializedTensorMixin):
         problems.fail(name, f"an {type(x).__name__}", "a tensor with a shape")
-    if not (x.is_cpu or x.is_meta):
-        problems.fail(
-            name,
-            f"a tensor on {x.device}",
-            "one on the CPU: pool x.cpu(), then move the result back",
-            NotImplementedError,
-        )
     if x.is_nested:
         problems.fail(name, "a nested tensor", "a dense tensor: x.to_padded_tensor(0.0)", TypeError)
     if x.is_quantized:

@@ -123,6 +123,11 @@ def readable(x: Tensor) -> bool:
     )
 
 
+def traced() -> bool:
+    """Return True if a mode, a transform or a trace is active, so that a new tensor might belong to it."""
+    return not (_modes() == 0 and _transform() is None and _trace() is None)
+
+
 _STRIDED, _is_functional = torch.strided, torch._is_functional_tensor
 _modes, _transform = torch._C._len_torch_dispatch_stack, torch._C._functorch.peek_interpreter_stack
 _trace = torch._C._get_tracing_state
@@ -136,7 +141,7 @@ def _keys(*names: str) -> int:
 
 
 _keys_of, _active_keys = torch._C._dispatch_keys, torch._C._dispatch_tls_local_include_set
-PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
+PLAIN_TYPES: tuple[type, ...] = (torch.Tensor, torch.nn.Parameter)  # `_portable.forced` empties it
 _PLAIN = {_keys("CPU", "AutocastCPU"), _keys("CPU", "ADInplaceOrView", "AutogradCPU", "AutocastCPU")}
 _IDLE = {_keys("BackendSelect"), _keys("BackendSelect", "ADInplaceOrView")}  # in inference mode, and otherwise
 

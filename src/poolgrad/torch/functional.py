@@ -166,6 +166,8 @@ def _max_unpool(
         ArgumentErrors("pool").fail(
             "indices", f"{where.dtype} of shape {list(where.shape)}", f"integers of shape {list(y.shape)}"
         )
+    if where.device != y.device:
+        ArgumentErrors("pool").fail("indices", f"a tensor on {where.device}", f"one on {y.device}, as the input")
     if reduce not in ("sum", "assign"):
         ArgumentErrors("pool").fail("reduce", short_repr(reduce), "'sum' or 'assign'")
     source = (*y.shape[: y.ndim - rank], *_unpooled(y, rank, kernel_size, stride, padding, output_size))
