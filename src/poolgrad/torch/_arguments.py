@@ -21,6 +21,7 @@ import poolgrad as pg
 from .._common.arrays import afford
 from .._common.errors import ArgumentErrors, Finding, short_repr
 from .._pooling.sources import frozen
+from ._deployment import write, written
 from ._resolved import Pool
 from ._tensors import PLAIN_TYPES, SAME, Sizes, Tensor, TorchWindows, channels_last, plan, readable, rows_of
 
@@ -164,7 +165,10 @@ def ranks(resolve: Resolve, face: type, remember: bool = True) -> tuple[Any, Any
             try:
                 if args and readable(args[0]):
                     return find(args, named).plain(args[0])
-                return resolve(rank, *args, **named).run(args[0] if args else named["input"])
+                x = args[0] if args else named["input"]
+                if (graph := written(x)) is not None:
+                    return write(pool, lambda: resolve(rank, *args, **named), x, graph, (args, named))
+                return resolve(rank, *args, **named).run(x)
             except _REFUSALS as error:
                 refused = _renamed(pool, error, args, named)
                 if refused is None:
@@ -350,7 +354,7 @@ def supplied(x: Tensor, rank: int, windows: Any) -> tuple[Tensor, TorchWindows]:
     lengths = x.shape[x.ndim - rank :]
     given = list(windows) if isinstance(windows, (list, tuple)) else [windows]
     try:
-        pg.plan(x.shape, given, axes=tuple(range(x.ndim - rank, x.ndim)))
+        pg.plan([1] * (x.ndim - rank) + [*lengths], given, axes=tuple(range(x.ndim - rank, x.ndim)))
     except (ValueError, TypeError) as error:
         if not hasattr(error, "findings"):
             raise

@@ -210,7 +210,8 @@ def _covers(axis: Axis) -> tuple[Numbers, Numbers]:
 
 def _tensor(values: Numbers, device: torch.device) -> Tensor:
     """Return a table as a tensor on the device; a compiler or a trace sees a constant."""
-    return torch.tensor(values.tolist(), dtype=torch.bool if values.dtype == bool else torch.int64, device=device)
+    with _tensors.untraced():
+        return torch.tensor(values.tolist(), dtype=torch.bool if values.dtype == bool else torch.int64, device=device)
 
 
 def _slice(index: Numbers, length: int, device: torch.device) -> slice | Tensor:
@@ -484,7 +485,7 @@ def _sums(x: Tensor, made: Sequence[Table], first: int) -> Tensor:
         if table.even:
             total = total.unflatten(d, (table.m, table.k)).sum(d + 1)
         else:
-            total = _blocks(total, table, "sum", table.axis.start, table.axis.count, table.axis.step, d)
+            total = _blocks(total, table, table.n, table.axis.start, table.axis.count, table.axis.step, d)
     return total + 0
 
 
@@ -512,13 +513,13 @@ def _joined(x: Tensor, inside: Tensor | None, read: Read, d: int) -> tuple[Tenso
     return _take(x, d, read), own if inside is None else inside if own is None else inside & own
 
 
-def _blocks(x: Tensor, table: Table, name: str, start: Numbers, count: Numbers, step: int, d: int) -> Tensor:
+def _blocks(x: Tensor, table: Table, length: int, start: Numbers, count: Numbers, step: int, d: int) -> Tensor:
     """Return sums over intervals from blocks of 1, 2, 4, ... cells: one block for each binary digit of their number."""
-    at, length, total = start.copy(), x.shape[d], None
+    at, total = start.copy(), None
     for p in range(int(count.max(initial=1)).bit_length()):
         mine = (count >> p) & 1 == 1
         if mine.any():
-            read = table.read((name, p), at, mine, length)
+            read = table.read(("block", start is table.axis.start, p), at, mine, length)
             part = _take(x, d, read)
             part = part if read.inside is None else torch.where(_along(read.inside, d, x.ndim), part, 0)
             total = part if total is None else total + part
@@ -569,7 +570,7 @@ def _shared(g: Tensor, made: Sequence[Table], first: int) -> Tensor:
     for i in reversed(range(len(made))):
         interval = made[i].interval
         assert interval is not None
-        total = _blocks(total, made[i], "share", *interval, 1, first + i)
+        total = _blocks(total, made[i], made[i].m, *interval, 1, first + i)
     return total + 0
 
 
@@ -624,7 +625,7 @@ def unpool(v: Tensor, index: Tensor, kind: str, source: Sizes, rank: int) -> Ten
     Positions outside their planes are left out: to refuse them would mean to wait for the device.
     """
     source = tuple(source)
-    if not v.numel() or not prod(source[len(source) - rank :]):
+    if 0 in source[len(source) - rank :] or (type(v.numel()) is int and not v.numel()):
         return v.new_zeros(source)
     cells, back = _signed(v)
     values, _, start, stop = _sorted(index, source, rank, cells)

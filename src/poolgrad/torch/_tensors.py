@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -126,6 +127,20 @@ def readable(x: Tensor) -> bool:
 def traced() -> bool:
     """Return True if a mode, a transform or a trace is active, so that a new tensor might belong to it."""
     return not (_modes() == 0 and _transform() is None and _trace() is None)
+
+
+@contextmanager
+def untraced() -> Iterator[None]:
+    """Keep what happens inside out of a trace of `torch.jit`."""
+    state = _trace()
+    if state is None:
+        yield
+        return
+    torch._C._set_tracing_state(None)
+    try:
+        yield
+    finally:
+        torch._C._set_tracing_state(state)
 
 
 _STRIDED, _is_functional = torch.strided, torch._is_functional_tensor

@@ -13,7 +13,7 @@ from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from .._common.errors import ArgumentErrors, short_repr
 from .._pooling.fractional import Drawing, checked_drawing
 from .._windows.fractional import placed_axis
-from . import _custom_ops, _kernels
+from . import _custom_ops, _deployment, _kernels
 from ._arguments import checked, drawn, filled, fitting, flag, fraction, number, ranks, supplied
 from ._autograd import Apply, run
 from ._kernels import PlaneWindows, choose_planes, place_planes
@@ -69,14 +69,25 @@ class _Drawn(Pool):
 
     def plain(self, x: Tensor) -> Any:
         """Pool a tensor that `readable` accepts."""
+        return self.make(x, self._axes(), self.geometry).plain(x)
+
+    def _axes(self) -> Any:
+        """Draw the windows."""
         if self.kernel is None:
             drawing = self._drawing
-            axes = drawing.draw(self.pair or tuple(_random_pair().tolist()))
-        else:
-            offsets = _samples(self.rank, self.pair).tolist()
-            offsets = offsets[::-1] if self.rank == 2 else offsets
-            axes = tuple(map(placed_axis, self.lengths, self.kernel, self.sizes, offsets))
-        return self.make(x, axes, self.geometry).plain(x)
+            return drawing.draw(self.pair or tuple(_random_pair().tolist()))
+        offsets = _samples(self.rank, self.pair).tolist()
+        offsets = offsets[::-1] if self.rank == 2 else offsets
+        return tuple(map(placed_axis, self.lengths, self.kernel, self.sizes, offsets))
+
+    def written(self, x: Tensor, graph: _deployment.Graph) -> Any:
+        """Pool over the windows of the seed."""
+        if self.pair is None:
+            _deployment.refuse_random(graph)
+        _deployment.refuse_symbols(self.lengths, graph)
+        with _deployment.unwritten():
+            pool = self.make(x, self._axes(), self.geometry)
+        return pool.written(x, graph)
 
     def traced(self, x: Tensor) -> Any:
         """Pool any tensor."""
@@ -218,6 +229,10 @@ class _Planes(CorePool):
             for (part, rows), t in zip(self._parts(g), taps, strict=True)
         ]
         return torch.cat(made).reshape(self.source)
+
+    def written(self, x: Tensor, graph: _deployment.Graph) -> Any:
+        """Refuse: each plane has windows of its own."""
+        _deployment.refuse_planes(graph)
 
     def traced(self, x: Tensor) -> Any:
         """Return the best cells, with their positions if the caller wants them."""
