@@ -47,7 +47,7 @@ def _pin(pin: Pin) -> Json:
     return {
         "name": pin.name, "kind": pin.kind, "type": pin.type, "required": pin.required, "default": pin.default,
         "example": pin.example, "doc": pin.doc, "words": None if pin.words is None else list(pin.words),
-        "dtypes": None if pin.dtypes is None else list(pin.dtypes), "rank": pin.rank, "blank": pin.blank,
+        "dtypes": None if pin.dtypes is None else list(pin.dtypes), "rank": pin.rank, "blank": pin.blank, "unset": pin.unset,
     }  # fmt: skip
 
 

@@ -44,6 +44,7 @@ class Pin:
     dtypes: tuple[str, ...] | None = None
     rank: int | None = None
     blank: str = ""  # the meaning of an empty text, if the pin allows one
+    unset: str | None = None  # shown where nothing is typed; None: the default, or an example
 
 
 @dataclass(frozen=True)
@@ -119,8 +120,9 @@ _ARRAY_GROUPS = {POOL: "array pool", GRADIENT: "array gradient", TANGENT: "array
 def _argument_pin(name: str) -> Pin:
     found = ARGUMENTS[name]
     return Pin(
-        name, TYPED, found.type, found.doc, found.read, found.required, found.default, found.example, found.words
-    )
+        name, TYPED, found.type, found.doc, found.read, found.required, found.default, found.example, found.words,
+        unset=None if found.required else found.unset,
+    )  # fmt: skip
 
 
 def _from_pool(name: str, form: PoolForm) -> Block:
@@ -131,7 +133,7 @@ def _from_pool(name: str, form: PoolForm) -> Block:
         "other arguments: " + ", ".join(readers),
         f"{form.attributes[0]} = {ARGUMENTS[form.attributes[0]].example};",
     )
-    pins.append(Pin("attrs", TYPED, "attrs", doc, partial(text.attrs, readers=readers, op=name), False, "", example))
+    pins.append(Pin("attrs", TYPED, "attrs", doc, partial(text.attrs, readers=readers, op=name), False, "", example, unset=""))
     return Block(name, _ARRAY_GROUPS[form.form], form.doc, tuple(pins), pool=form)
 
 

@@ -100,18 +100,19 @@ class Argument:
     example: str = ""
     words: tuple[str, ...] | None = None
     required: bool = False
+    unset: str = ""  # shown where nothing is typed
 
 
 _TIES, _NAN = ("first", "last", "all", "split"), ("propagate", "ignore", "tf")
 ARGUMENTS = {
     "window": Argument("the length of the windows: one for all pooled axes, or one per axis", "ints", _ints, "2", "2,3", required=True),
-    "stride": Argument("the step from one window to the next; nothing: the window", "ints", partial(_maybe, _ints), "", "1"),
+    "stride": Argument("the step from one window to the next; nothing: the window", "ints", partial(_maybe, _ints), "", "1", unset="the window"),
     "padding": Argument("valid, same, same_lower, a number of cells, or a pair (before,after) per axis", "padding",
-                        lambda t: _padding(t) if t.strip() else "valid", "valid", "(0,1),(1,0)", _PADDINGS),
+                        lambda t: _padding(t) if t.strip() else "valid", "valid", "(0,1),(1,0)", _PADDINGS, unset="valid"),
     "size": Argument("the number of windows: one for all pooled axes, or one per axis", "ints", _ints, "2", "3,2", required=True),
     "ratio": Argument("the mean length of the windows, at least 1: one for all pooled axes, or one per axis", "floats", _reals, "1.5", "1.4,1.7", required=True),
     "seed": Argument("an integer, or TensorFlow's pair seed,seed2: it decides the windows", "ints", _ints, "1", "1,2", required=True),
-    "layout": Argument("a letter per axis: all but N and C are pooled; nothing: all axes are, or those of axes", "layout", _layout, "NHWC", "NHWC"),
+    "layout": Argument("a letter per axis: all but N and C are pooled; nothing: all axes are, or those of axes", "layout", _layout, "NHWC", "NHWC", unset="all axes"),
     "p": Argument("the power of the norm, above 0", "floats", _real, "2", "3", required=True),
     "dilation": Argument("the distance between neighbouring cells of a window", "ints", _ints, "", "2"),
     "axes": Argument("the axes to pool, in ascending order", "ints", partial(_maybe, _ints), "", "1,2"),
@@ -255,5 +256,5 @@ def _moderate(problems: ArgumentErrors, words: Mapping[str, Any]) -> None:
     """Refuse numbers that would make tables of windows too long for a page with limits."""
     for name in ("window", "padding", "size", "dilation"):
         value = words.get(name)
-        if not isinstance(value, str) and value is not None and np.abs(np.asarray(value, dtype=object)).max() > _MOST:
+        if isinstance(value, (int, list)) and max((abs(n) for n in np.ravel(np.array(value, object))), default=0) > _MOST:
             problems.fail(name, value, f"numbers up to {_MOST} on this page")
