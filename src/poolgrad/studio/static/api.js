@@ -6,6 +6,15 @@ let token = inAddress();
 const GONE = 'The studio does not answer. Start `poolgrad studio` again and open its address in this browser: this tab then goes on. Ctrl+S saves without it.';
 const ANEW = 'The studio was started again. Open its new address in this browser: this tab then goes on. Ctrl+S saves without it.';
 
+/** @typedef {{ask: (path: string, init: RequestInit) => Promise<Response>, keep: (doc: any) => void}} Carrier carries requests to a kernel */
+/** @type {Carrier|null} */ let carrier = null;
+
+/** Send requests another way than over HTTP. @param {Carrier} given */
+export function carry(given) {
+  carrier = given;
+  api.keep = given.keep;
+}
+
 const TRUSTED = 50; // milliseconds that a proof holds: no other program takes a port so fast
 let proved = -Infinity;
 
@@ -41,11 +50,11 @@ async function ask(path, init = {}) {
   let answer;
   try {
     // Work goes only to a server that knows the token.
-    if (init.body && performance.now() - proved > TRUSTED) {
+    if (init.body && !carrier && performance.now() - proved > TRUSTED) {
       if (!(await proves(token))) throw Object.assign(new Error(ANEW), { foreign: true });
       proved = performance.now();
     }
-    answer = await fetch(path, { ...init, headers: { 'X-Poolgrad-Token': token, ...init.headers } });
+    answer = await (carrier ? carrier.ask(path, init) : fetch(path, { ...init, headers: { 'X-Poolgrad-Token': token, ...init.headers } }));
   } catch (error) {
     if (init.signal?.aborted) throw Object.assign(new Error('Cancelled.'), { cancelled: true });
     throw error.foreign ? error : new Error(GONE);
@@ -84,11 +93,12 @@ async function postGraph(path, body, signal) {
 export const api = {
   /** Called when a new token was taken over. */ onToken: () => {},
   /** True once the server has accepted the token. */ used: false,
+  /** Keeps the document after each change, where the browser may not. @type {((doc: any) => void)|null} */ keep: null,
   /** Return everything that the first screen needs. */
   async first() {
     const found = await Promise.all([api.ops(), api.start(), api.examples()]);
     api.used = true;
-    share();
+    if (!carrier) share();
     return found;
   },
   ops: async () => (await ask('/api/ops')).json(),

@@ -32,7 +32,7 @@ export function freeId(page, wish) {
 
 /** The first name to offer for a block: short, because sentences are full of it. @param {{op: string, group: string}} block */
 export function wishId({ op, group }) {
-  return { pool: 'y', gradient: 'dx', 'second order': 'ddy', quantised: 'q' }[group] ?? op[0].toLowerCase();
+  return { pool: 'y', gradient: 'dx', 'second order': 'ddy', quantised: 'q', 'array pool': 'y', 'array gradient': 'dx', 'array tangent': 'dy' }[group] ?? op[0].toLowerCase();
 }
 
 /** @param {Page} page @param {GraphNode} node @returns {Page} */

@@ -62,7 +62,9 @@ class Studio {
     root.append(this.help.element, this.header(), this.panel.element, this.palette.element, this.middle(), this.inspector.element);
     shortcuts(this);
     this.open(start);
-    this.autosave = new Autosave(this.store, this.notices, say);
+    const { keep } = api;
+    if (keep) this.store.on('doc', () => keep(this.store.doc));
+    else this.autosave = new Autosave(this.store, this.notices, say);
     api.onToken = () => this.runner.run();
   }
 
@@ -216,7 +218,7 @@ async function main() {
     const [ops, start, examples] = await api.first();
     const studio = new Studio(root, ops, start);
     studio.files.offer(examples);
-    addEventListener('beforeunload', (event) => { if (studio.store.dirty) event.preventDefault(); });
+    addEventListener('beforeunload', (event) => { if (studio.store.dirty && !api.keep) event.preventDefault(); });
     Object.assign(window, { studio, isField }); // for the console and for measurements
   } catch (error) {
     root.replaceChildren(el('p.fatal', { role: 'alert', text: error.message }));
