@@ -23,7 +23,16 @@ from .job import Job
 from .journal import Journal, checksum
 from .parts import Region, Shape, as_region, size_of
 from .regions import Regions, as_bytes
-from .stores import Store, StoredArray, StoreOrPath, Wanted, default_chunks, open_source, open_target
+from .stores import (
+    Store,
+    StoredArray,
+    StoreOrPath,
+    Wanted,
+    buffer_of_target,
+    default_chunks,
+    open_source,
+    open_target,
+)
 from .tree import Seen, Tree
 
 Progress = Callable[["State"], None]
@@ -76,14 +85,14 @@ def estimate(
     unit: Shape | None,
     memory: int | str,
     workers: int,
-    size: Sequence[int] | None = None,
+    buffers: Sequence[int | None] | None = None,
 ) -> Estimate:
     """Return what a run over these chunks will do."""
-    regions = job.regions(memory, unit, chunks=chunks, size=size, workers=workers)
+    regions = job.regions(memory, unit, chunks=chunks, workers=workers, buffers=buffers)
     made = sum(prod(o.shape) * o.dtype.itemsize for o in job.outputs)
     there = sum(prod(i.shape) * i.dtype.itemsize for i in job.inputs)
     read = round(job._amplification(regions.size, chunks) * prod(job.result))
-    return Estimate(job, regions, read, made, read / max(there, 1), job.peak(regions.size, workers), workers)
+    return Estimate(job, regions, read, made, read / max(there, 1), job.peak(regions.size, workers, buffers), workers)
 
 
 def pool(
@@ -185,18 +194,21 @@ def pool(
     like = next((s.chunks for s in sources if s.shape == job.shape and s.chunks), None)
     shape = tuple(chunks) if chunks is not None else default_chunks(like, job.result)
     if shape is None and regions is None and 0 not in job.result:
-        shape = job.regions(limit, size=size, workers=many).size
+        shape = job.regions(
+            limit, size=size, workers=many, buffers=[s.buffer for s in sources] + [None] * len(job.outputs)
+        ).size
     outs = out if isinstance(out, tuple) else (out,) * len(job.outputs) if out is None else (out,)
     if len(outs) != len(job.outputs):
         problems.fail("out", short_repr(out), f"{len(job.outputs)}: {', '.join(o.name for o in job.outputs)}")
     cut = None if shards is None else tuple(shards)
     kept_unit = cut or shape if _is_path(outs[0]) else None
     least = kept_unit or (1,) * len(job.result) if size is None else tuple(size)
-    while workers is None and many > 1 and job.peak(least, many) > limit:
+    wanted = [Wanted(job.result, o.dtype, shape, cut, zarr_format, sources[0].array) for o in job.outputs]
+    buffers = [s.buffer for s in sources] + [buffer_of_target(o, w) for o, w in zip(outs, wanted, strict=True)]
+    while workers is None and many > 1 and job.peak(least, many, buffers) > limit:
         many -= 1  # fewer regions at the same time
     if regions is None:  # refuse too little memory before a file is made
-        job.regions(limit, kept_unit, chunks=like, size=size, workers=many)
-    wanted = [Wanted(job.result, o.dtype, shape, cut, zarr_format, sources[0].array) for o in job.outputs]
+        job.regions(limit, kept_unit, chunks=like, size=size, workers=many, buffers=buffers)
     again = bool(resume) or regions is not None
     opened = [open_target(problems, "out", o, w, again, overwrite) for o, w in zip(outs, wanted, strict=True)]
     targets, fresh = [store for store, _ in opened], any(new for _, new in opened)
@@ -205,12 +217,12 @@ def pool(
     if regions is None:
         journal = _journal(problems, job, sources, outs[0], resume and not fresh)
         sizes = size if journal is None or journal.size is None else journal.size
-        tiles = job.regions(limit, unit, chunks=like, size=sizes, workers=many)
+        tiles = job.regions(limit, unit, chunks=like, size=sizes, workers=many, buffers=buffers)
         if journal is not None:
             journal.size = list(tiles.size)
         chosen: Sequence[Region] = tiles
     else:
-        chosen = _checked_regions(problems, job, regions, unit, limit // many)
+        chosen = _checked_regions(problems, job, regions, unit, limit // many, buffers)
     _run(job, sources, targets, chosen, many, journal, progress)
     made: tuple[StoredArray, ...] = tuple(target.array for target in targets)
     return made[0] if len(made) == 1 else made
@@ -234,10 +246,11 @@ def _by_tree(
         held = sum(prod(j.result) * j.outputs[0].dtype.itemsize for j in jobs)
         if held > limit // 2:
             problems.fail("memory", f"{limit} bytes", f"at least {2 * held}, twice the sums of blocks", MemoryError)
-        array: Any = Seen(source.array, jobs[0].dtype, only_there)
+        array: Any = Seen(source, jobs[0].dtype, only_there)
         chunks = source.chunks
         for stage in jobs:
-            regions = stage.regions(limit - held, None, chunks=chunks, workers=workers)
+            buffers = (None if stage is jobs[0] else 0, 0)
+            regions = stage.regions(limit - held, None, chunks=chunks, workers=workers, buffers=buffers)
             target = Store(np.zeros(stage.result, stage.outputs[0].dtype), "sums")
             _run(stage, [Store(array, source.name, chunks)], [target], regions, workers, None, progress)
             array, chunks = target.array, None
@@ -285,7 +298,12 @@ def _common_unit(problems: ArgumentErrors, units: list[Shape | None]) -> Shape |
 
 
 def _checked_regions(
-    problems: ArgumentErrors, job: Job, regions: Iterable[Sequence[slice]], unit: Shape | None, limit: int
+    problems: ArgumentErrors,
+    job: Job,
+    regions: Iterable[Sequence[slice]],
+    unit: Shape | None,
+    limit: int,
+    buffers: Sequence[int | None],
 ) -> Sequence[Region]:
     """Return regions that a caller chose; refuse overlaps, parts of units, and regions that need more memory."""
     units = unit or (1,) * len(job.result)
@@ -301,10 +319,10 @@ def _checked_regions(
         _refuse_overlap(problems, job, chosen, units)
         sizes = [size_of(region) for region in chosen]
     for s in {s for s in sizes if 0 not in s}:
-        if job.peak(s) > limit:
-            problems.fail(
-                "memory", f"{limit} bytes for each worker", f"{job.peak(s)} for a region of {list(s)}", MemoryError
-            )
+        needed = job.peak(s, buffers=buffers)
+        if needed > limit:
+            wanted = f"{needed} for a region of {list(s)}"
+            problems.fail("memory", f"{limit} bytes for each worker", wanted, MemoryError)
     return chosen
 
 
@@ -354,12 +372,18 @@ def _run(
     def there(number: int, region: Region) -> bool:
         """Return True if the journal knows the region, and its cells have the checksum."""
         known = None if journal is None else journal.done.get(number)
-        return known is not None and checksum(tuple(t.read(region) for t in targets)) == known
+        if known is None:
+            return False
+        try:
+            return checksum(tuple(t.read(region, f"target {k}") for k, t in enumerate(targets))) == known
+        except OSError:  # a chunk that was torn
+            return False
 
     def one(number: int, region: Region) -> tuple[int, int, int, int] | None:
         if there(number, region):
             return None
-        parts = [s.read(need) for s, need in zip(sources, job.needs(region), strict=True)]
+        needs = job.needs(region)
+        parts = [s.read(need, f"source {k}") for k, (s, need) in enumerate(zip(sources, needs, strict=True))]
         read = sum(part.nbytes for part in parts)
         found = job.run(region, *parts)
         del parts
@@ -367,6 +391,8 @@ def _run(
         check = checksum(made) if journal is not None else 0
         for target, array in zip(targets, made, strict=True):
             target.write(region, array)
+        for store in (*sources, *targets):
+            store.release()
         return number, check, read, sum(array.nbytes for array in made)
 
     def finish(future: Future[tuple[int, int, int, int] | None]) -> None:
