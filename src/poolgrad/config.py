@@ -153,11 +153,11 @@ def foreign() -> object:
     Returns
     -------
     PyCapsule
-        A capsule named "poolgrad.foreign.1", with the functions that foreign.hpp declares.
+        A capsule named "poolgrad.table.2": the functions that poolgrad.h declares, as a `pg_table`.
 
     Examples
     --------
-    >>> "poolgrad.foreign.1" in repr(foreign())
+    >>> "poolgrad.table.2" in repr(foreign())
     True
     """
     return _core.foreign()

@@ -24,7 +24,7 @@ def built(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         if not native.available():
             patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-            native.build()
+            native.EXTENSION.build()
             native.available.cache_clear()
         assert native.available()
         yield

@@ -6,12 +6,7 @@ The library needs XLA's headers, which are part of jaxlib. It is built with the 
 
 from __future__ import annotations
 
-import ctypes
-import hashlib
 import os
-import platform
-import shutil
-import subprocess
 import sys
 import warnings
 from functools import lru_cache
@@ -22,43 +17,18 @@ import jax
 import jax.ffi
 import numpy as np
 
+from .._frameworks.build import Extension
 from .._frameworks.spec import Frame, PoolSpec
-from ..config import foreign
 
 HERE = Path(__file__).parent
-NAME = "_xla.so"
 TARGETS = ("poolgrad_select", "poolgrad_follow", "poolgrad_fold", "poolgrad_address")
-FLAGS = ("-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wconversion", "-Werror")
-
-
-def _header() -> Path:
-    """Return the header of the core's function table: beside this file, or in a checkout beside the core."""
-    beside = HERE / "foreign.hpp"
-    return beside if beside.exists() else HERE.parents[1] / "core" / "api" / "foreign.hpp"
-
-
-def cached() -> Path:
-    """Return the path of a library built after installation; it depends on the sources, the machine and jaxlib's version."""
-    sources = (HERE / "xla.cpp").read_bytes() + _header().read_bytes()
-    key = hashlib.sha256(sources + f"{platform.system()} {platform.machine()} {jax.lib.__version__}".encode())
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return root / "poolgrad" / key.hexdigest()[:16] / NAME
-
-
-def build() -> Path:
-    """Compile the library into the user's cache, and return its path."""
-    compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
-    if not compiler:
-        raise RuntimeError("poolgrad.jax: build: got no C++ compiler, wanted one in CXX or on the path")
-    target = cached()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    made = target.with_name(f"{NAME}.{os.getpid()}")
-    paths = ("-isystem", jax.ffi.include_dir(), f"-I{_header().parent}", str(HERE / "xla.cpp"), "-o", str(made))
-    done = subprocess.run([*compiler.split(), *FLAGS, *paths], capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"poolgrad.jax: build: the compiler failed:\n{done.stderr[-4000:]}")
-    made.replace(target)
-    return target
+EXTENSION = Extension(
+    "poolgrad.jax",
+    HERE / "xla.cpp",
+    "_xla.so",
+    jax.lib.__version__,
+    lambda: ("-isystem", jax.ffi.include_dir()),
+)
 
 
 MODES = ("", "compiled", "callback", "portable")
@@ -74,17 +44,7 @@ def mode() -> str:
 
 def library() -> Path | None:
     """Return the path of the library to load, or None."""
-    if mode() == "callback":
-        return None
-    return next((path for path in (HERE / NAME, cached()) if path.exists()), None)
-
-
-def _address(capsule: object) -> int | None:
-    """Return the address of the core's table; Python raises if its version differs."""
-    read = ctypes.pythonapi.PyCapsule_GetPointer
-    read.restype, read.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    address: int | None = read(capsule, b"poolgrad.foreign.1")
-    return address
+    return None if mode() == "callback" else EXTENSION.find()
 
 
 @lru_cache(1)
@@ -94,9 +54,7 @@ def available() -> bool:
     if path is None:
         return False
     try:
-        loaded = ctypes.CDLL(str(path))
-        loaded.poolgrad_connect.argtypes = [ctypes.c_void_p]
-        loaded.poolgrad_connect(_address(foreign()))
+        loaded = EXTENSION.load(path)
         for name in TARGETS:
             jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(loaded, name)), platform="cpu")
     except Exception as error:
@@ -157,7 +115,7 @@ def main(arguments: list[str]) -> int:
     """Build the library, or print which one is used."""
     if arguments == ["build"]:
         print(f"poolgrad.jax: compiling with the headers of jaxlib {jax.lib.__version__} ...", flush=True)
-        print(f"poolgrad.jax: built {build()}")
+        print(f"poolgrad.jax: built {EXTENSION.build()}")
         return 0
     if arguments:
         print("usage: python -m poolgrad.jax [build]", file=sys.stderr)
