@@ -114,14 +114,6 @@ def test_complex_numbers_are_refused_in_the_words_of_numpy():
     assert str(here.value) == str(numpy.value)
 
 
-def test_another_platform_is_refused_with_what_to_do():
-    traced = jax.jit(lambda x: pool.max_pool(x, 2)).trace(jax.ShapeDtypeStruct((4,), jnp.float32))
-    with pytest.raises(
-        ValueError, match=r"max_pool: x: got an array on cuda, wanted the CPU: move it with jax.device_put"
-    ):
-        traced.lower(lowering_platforms=("cuda",))
-
-
 def test_a_compiled_pool_reads_the_caller_s_memory(built):
     x = jnp.ones((64, 64))
     with jax.enable_x64(True):
