@@ -19,7 +19,12 @@ from .._frameworks.build import Extension
 
 EXTENSION = Extension("poolgrad.tensorflow", Path(__file__).parent / "kernels.cpp", "_tensorflow.so")
 OLDEST, NEWEST = (2, 18), (2, 21)  # versions that were tried
-LIBRARIES = ("libtensorflow_framework.so.2", "libtensorflow_cc.so.2", "libtensorflow_framework.2.dylib", "libtensorflow_cc.2.dylib")
+LIBRARIES = (
+    "libtensorflow_framework.so.2",
+    "libtensorflow_cc.so.2",
+    "libtensorflow_framework.2.dylib",
+    "libtensorflow_cc.2.dylib",
+)
 
 
 class Status(NamedTuple):
@@ -138,7 +143,9 @@ class Accelerate:
 
     def _follow_threads(self) -> None:
         assert self._loaded is not None
-        given = tf.config.threading.get_intra_op_parallelism_threads() or int(os.environ.get("TF_NUM_INTRAOP_THREADS") or 0)
+        given = tf.config.threading.get_intra_op_parallelism_threads() or int(
+            os.environ.get("TF_NUM_INTRAOP_THREADS") or 0
+        )
         self._threads = min(max(given, 0), 1024)
         self._loaded.poolgrad_tf_threads(self._threads)
 
