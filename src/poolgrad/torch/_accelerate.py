@@ -6,7 +6,7 @@ import threading
 from types import TracebackType
 from typing import NamedTuple
 
-from . import _compiled
+from . import _compiled, _inductor
 
 _lock = threading.Lock()
 _handles: set[object] = set()  # those that are on; a program may drop what `accelerate` returned
@@ -36,6 +36,7 @@ class Acceleration:
             _handles.discard(self)
             if not _handles:
                 _compiled.load().override(False)
+                _inductor.give_back()
 
     @property
     def on(self) -> bool:
@@ -81,5 +82,6 @@ def accelerate() -> Acceleration:
     with _lock:
         if not _handles:
             made.override(True)
+            _inductor.take()
         _handles.add(handle)
     return handle

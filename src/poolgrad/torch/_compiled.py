@@ -19,11 +19,10 @@ from typing import Any
 
 import torch
 
-from .._frameworks.compiled import cached, compile_library, core_header
+from .._frameworks.build import Extension
 from ..config import foreign
 
 HERE = Path(__file__).parent
-NAME = "_compiled_torch.so"
 KNOWN = ((2, 13),)  # versions of torch whose results the tests compare with ours
 
 ADVICE = "python -m poolgrad.torch build"
@@ -35,31 +34,34 @@ def torch_version() -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def path() -> Path:
-    """Return where the library for this torch and this Python is, or would be."""
-    sources = [core_header(), *sorted(HERE.glob("*.hpp")), *sorted(HERE.glob("*.cpp"))]
-    return cached(NAME, sources, torch.__version__, torch.version.git_version or "", sysconfig.get_config_var("SOABI"))
+def _headers() -> tuple[str, ...]:
+    root, own = Path(torch.__file__).parent / "include", Path(sysconfig.get_path("include"))
+    if not (own / "Python.h").exists():
+        raise RuntimeError("poolgrad.torch: build: got no Python.h, wanted Python's headers (package python3-dev)")
+    paths = (root, root / "torch" / "csrc" / "api" / "include", own)
+    return tuple(word for path in paths for word in ("-isystem", str(path)))
+
+
+def _libraries() -> tuple[str, ...]:
+    folder = Path(torch.__file__).parent / "lib"
+    return (f"-L{folder}", "-ltorch_cpu", "-ltorch_python", "-lc10", f"-Wl,-rpath,{folder}", "-fopenmp", "-s")
+
+
+EXTENSION = Extension(
+    "poolgrad.torch",
+    HERE / "extension.cpp",
+    "_compiled_torch.so",
+    f"{torch.__version__} {torch.version.git_version} {sysconfig.get_config_var('SOABI')}",
+    _headers,
+    _libraries,
+)
 
 
 def build() -> Path:
     """Compile the library into the user's cache, and return its path."""
     if torch_version() not in KNOWN:
         raise RuntimeError(f"poolgrad.torch: build: {unknown_version()}")
-    if not (Path(sysconfig.get_path("include")) / "Python.h").exists():
-        raise RuntimeError("poolgrad.torch: build: got no Python.h, wanted Python's headers (package python3-dev)")
-    root = Path(torch.__file__).parent
-    api = root / "include" / "torch" / "csrc" / "api" / "include"
-    includes = [str(root / "include"), str(api), sysconfig.get_path("include")]
-    links = [
-        f"-L{root / 'lib'}",
-        "-ltorch_cpu",
-        "-ltorch_python",
-        "-lc10",
-        f"-Wl,-rpath,{root / 'lib'}",
-        "-fopenmp",
-        "-s",
-    ]
-    return compile_library("poolgrad.torch", path(), HERE / "extension.cpp", includes, links)
+    return EXTENSION.build()
 
 
 def unknown_version() -> str:
@@ -74,17 +76,18 @@ def unknown_version() -> str:
 @lru_cache(1)
 def load() -> Any:
     """Return the loaded library, or None."""
-    if os.environ.get("POOLGRAD_TORCH") == "python" or torch_version() not in KNOWN or not path().exists():
+    path = None if os.environ.get("POOLGRAD_TORCH") == "python" else EXTENSION.find()
+    if path is None or torch_version() not in KNOWN:
         return None
     try:
-        loader = importlib.machinery.ExtensionFileLoader("_compiled", str(path()))
-        spec = importlib.util.spec_from_file_location("_compiled", path(), loader=loader)
+        loader = importlib.machinery.ExtensionFileLoader("_compiled", str(path))
+        spec = importlib.util.spec_from_file_location("_compiled", path, loader=loader)
         assert spec is not None
         made = importlib.util.module_from_spec(spec)
         loader.exec_module(made)
         made.connect(foreign())
     except Exception as error:
-        warnings.warn(f"poolgrad.torch: pools run through Python, since {path()} cannot be used: {error}", stacklevel=2)
+        warnings.warn(f"poolgrad.torch: pools run through Python, since {path} cannot be used: {error}", stacklevel=2)
         return None
     return made
 
@@ -106,7 +109,7 @@ def main(arguments: list[str]) -> int:
         print("usage: python -m poolgrad.torch [build]", file=sys.stderr)
         return 2
     if load() is not None:
-        print(f"pools of plain tensors are compiled, by {path()}")
+        print(f"pools of plain tensors are compiled, by {EXTENSION.find()}")
     elif torch_version() not in KNOWN:
         print(f"pools run through Python: {unknown_version()}")
     else:

@@ -12,8 +12,9 @@ struct Taught {
   Shared w;
   int rank = 0;
   bool best = false, least = false, indices = false;
-  Mean mean = Mean::once;
-  Share share = Share::reciprocal;
+  pg_mean mean = PG_MEAN_ONCE;
+  pg_share share = PG_SHARE_RECIPROCAL;
+  std::vector<int32_t> few;  ///< the cells of each window, of a mean of few cells
   PyObject* pool = nullptr;  ///< the resolved pool, for gradients that torch watches
 
   Taught() = default;
@@ -25,6 +26,24 @@ struct Taught {
     PyGILState_Release(state);
   }
 };
+
+/// Take the means, by plain loops if there are few cells.
+inline void average(const Taught& call, const Tensor& x, Tensor& y) {
+  if (call.few.empty()) return fold(*call.w, call.mean, x, y);
+  if (x.scalar_type() == at::kFloat)
+    fold_few(*call.w, call.few, static_cast<const float*>(x.const_data_ptr()), static_cast<float*>(y.mutable_data_ptr()));
+  else
+    fold_few(*call.w, call.few, static_cast<const double*>(x.const_data_ptr()), static_cast<double*>(y.mutable_data_ptr()));
+}
+
+/// Share g over the cells of the windows.
+inline void average_back(const Taught& call, const Tensor& g, Tensor& dx) {
+  if (call.few.empty()) return spread(*call.w, call.share, g, dx);
+  if (g.scalar_type() == at::kFloat)
+    spread_few(*call.w, call.few, static_cast<const float*>(g.const_data_ptr()), static_cast<float*>(dx.mutable_data_ptr()));
+  else
+    spread_few(*call.w, call.few, static_cast<const double*>(g.const_data_ptr()), static_cast<double*>(dx.mutable_data_ptr()));
+}
 
 inline Table<std::shared_ptr<Taught>>& taught_calls() {
   static auto* table = new Table<std::shared_ptr<Taught>>;  // never destroyed: Python may be gone by then
@@ -120,11 +139,12 @@ struct TaughtBackward : torch::autograd::Node {
     const Tensor in = g.contiguous(layout.format);
     if (!aligned(in)) return {watched(g, kept)};
     Tensor dx = at::empty(sizes, g.options(), layout.format);
-    if (call->best)
-      place(w, in, kept.contiguous(layout.format), dx);
-    else
-      spread(w, call->share, in, dx);
-    return {dx};
+    if (!call->best) {
+      average_back(*call, in, dx);
+      return {dx};
+    }
+    if (place(w, in, kept.contiguous(layout.format), dx)) return {dx};
+    return {watched(g, kept)};  // which says what is wrong
   }
 
  private:
@@ -158,7 +178,9 @@ inline Given run(const std::shared_ptr<Taught>& call, const Layout& layout, cons
     const at::AutoDispatchBelowADInplaceOrView guard;
     made.y = blank(x, w, layout, x.scalar_type(), true);
     if (!call->best) {
-      fold(w, call->mean, x, made.y);
+      average(*call, x, made.y);
+    } else if (!recorded && !call->indices) {
+      select(w, x, made.y, call->least);
     } else {
       taps = blank(x, w, layout, tap_type(w), true);
       choose(w, x, made.y, taps, call->least);
@@ -229,8 +251,13 @@ inline bool teach(int64_t function, int rank, PyObject* args, PyObject* named, P
   call->best = best;
   call->least = least;
   call->indices = indices;
-  call->mean = static_cast<Mean>(mean);
-  call->share = static_cast<Share>(share);
+  call->mean = static_cast<pg_mean>(mean);
+  call->share = static_cast<pg_share>(share);
+  const Windows& w = *call->w;
+  const at::ScalarType type = THPVariable_Unpack(PyTuple_GET_ITEM(args, 0)).scalar_type();
+  const bool plainly = type == at::kFloat || type == at::kDouble;
+  if (!best && plainly && w.source() <= kFewCells && w.dest() <= kFewCells && w.cells() <= kAddedInTurn && w.depth() <= kAddedInTurn)
+    call->few = counts_of(w);
   call->pool = Py_NewRef(pool);
   PyObject *name, *value;
   Py_ssize_t at = 0;

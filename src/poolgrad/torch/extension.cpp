@@ -21,8 +21,13 @@ PyObject* guarded(F&& f) {
 }
 
 PyObject* connect(PyObject*, PyObject* capsule) {
-  poolgrad::aten::core = static_cast<const poolgrad::Foreign*>(PyCapsule_GetPointer(capsule, poolgrad::kForeignName));
-  if (!poolgrad::aten::core) return nullptr;
+  const auto* table = static_cast<const pg_table*>(PyCapsule_GetPointer(capsule, PG_CAPSULE));
+  if (!table) return nullptr;
+  if (!pg_table_fits(table)) {
+    PyErr_SetString(PyExc_RuntimeError, "it was built for another version of poolgrad: build it again");
+    return nullptr;
+  }
+  poolgrad::aten::core = table;
   Py_RETURN_NONE;
 }
 

@@ -8,30 +8,24 @@
 
 namespace poolgrad::aten {
 
-/// Rules of the core, numbered as in plan/dtype.hpp.
-enum class Mean : int { counted, exact, wide, strict, total, once };
-enum class Share : int { reciprocal, short_reciprocal, quotient, whole };
-
 /// Return the core's number of an element type, or -1.
 inline int number_of(at::ScalarType type) {
   switch (type) {
-    case at::kHalf: return 0;
-    case at::kBFloat16: return 1;
-    case at::kFloat: return 2;
-    case at::kDouble: return 3;
-    case at::kChar: return 4;
-    case at::kByte: return 5;
-    case at::kShort: return 6;
-    case at::kInt: return 8;
-    case at::kLong: return 10;
+    case at::kHalf: return PG_F16;
+    case at::kBFloat16: return PG_BF16;
+    case at::kFloat: return PG_F32;
+    case at::kDouble: return PG_F64;
+    case at::kChar: return PG_I8;
+    case at::kByte: return PG_U8;
+    case at::kShort: return PG_I16;
+    case at::kInt: return PG_I32;
+    case at::kLong: return PG_I64;
     default: return -1;
   }
 }
 
-inline bool floating(int type) { return type < 4; }
-inline bool halves(int type) { return type < 2; }
-
-inline void check(bool done, const Reason& reason) { TORCH_CHECK(done, "poolgrad: ", reason.text); }
+inline bool floating(int type) { return type <= PG_F64; }
+inline bool halves(int type) { return type <= PG_BF16; }
 
 /// Return an empty tensor of the pooled shape (or of the shape of the input) in the layout of the input.
 inline Tensor blank(const Tensor& like, const Windows& w, const Layout& layout, at::ScalarType type, bool pooled) {
@@ -43,34 +37,114 @@ inline Tensor blank(const Tensor& like, const Windows& w, const Layout& layout, 
 
 inline at::ScalarType tap_type(const Windows& w) { return w.tap_bytes() == 1 ? at::kByte : at::kInt; }
 
+/// Run the core's tasks on torch's threads.
+inline void on_torchs_threads(void*, int64_t tasks, void (*task)(void*, int64_t), void* argument) {
+  at::parallel_for(0, tasks, 1, [&](int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; ++i) task(argument, i);
+  });
+}
+
+/// As many threads as torch may use here: one inside a parallel region.
+inline pg_run threads() {
+  const int most = at::in_parallel_region() ? 1 : at::get_num_threads();
+  return {most, most > 1 ? on_torchs_threads : nullptr, nullptr};
+}
+
+/// Call the core; ask for the text of an error only after one, since writing it takes longer than a small pool.
+template <class F>
+void call(F&& f) {
+  const pg_run run = threads();
+  if (f(&run, nullptr) == PG_OK) return;
+  pg_error error;
+  check(f(&run, &error), error);
+}
+
+/// Return whether a call of the core was taken.
+template <class F>
+bool taken(F&& f) {
+  const pg_run run = threads();
+  return f(&run, nullptr) == PG_OK;
+}
+
+inline pg_input in(const Tensor& t) { return pg_in(t.const_data_ptr(), t.numel()); }
+inline pg_output out(Tensor& t) { return pg_out(t.mutable_data_ptr(), t.numel()); }
+
+/// Find the best cell of each window.
+inline void select(const Windows& w, const Tensor& x, Tensor& y, bool least = false) {
+  call([&](const pg_run* run, pg_error* error) {
+    return core->select(w.plan(), run, number_of(x.scalar_type()), PG_BEST_PROPAGATE_NAN, least, in(x), out(y), error);
+  });
+}
+
 /// Find the best cell of each window and its tap.
 inline void choose(const Windows& w, const Tensor& x, Tensor& y, Tensor& taps, bool least = false) {
-  Reason reason;
-  check(core->choose(w.plan(), number_of(x.scalar_type()), Choice{least, true}, x.const_data_ptr(),
-                     y.mutable_data_ptr(), taps.mutable_data_ptr(), &reason),
-        reason);
+  call([&](const pg_run* run, pg_error* error) {
+    return core->choose(w.plan(), run, number_of(x.scalar_type()), PG_BEST_PROPAGATE_NAN, least, in(x), out(y), out(taps), error);
+  });
 }
 
-/// Add each cell of g at its tap.
-inline void place(const Windows& w, const Tensor& g, const Tensor& taps, Tensor& dx) {
-  Reason reason;
-  check(core->place(w.plan(), number_of(g.scalar_type()), g.const_data_ptr(), taps.const_data_ptr(),
-                    dx.mutable_data_ptr(), &reason),
-        reason);
+/// Add each cell of g at its tap; return false if a tap is outside its window.
+inline bool place(const Windows& w, const Tensor& g, const Tensor& taps, Tensor& dx) {
+  return taken([&](const pg_run* run, pg_error* error) {
+    return core->place(w.plan(), run, number_of(g.scalar_type()), in(g), in(taps), out(dx), error);
+  });
 }
 
-inline void fold(const Windows& w, Mean mean, const Tensor& x, Tensor& y) {
-  Reason reason;
-  check(core->fold(w.plan(), number_of(x.scalar_type()), static_cast<int>(mean), x.const_data_ptr(),
-                   y.mutable_data_ptr(), &reason),
-        reason);
+inline void fold(const Windows& w, pg_mean mean, const Tensor& x, Tensor& y) {
+  call([&](const pg_run* run, pg_error* error) {
+    return core->fold(w.plan(), run, number_of(x.scalar_type()), mean, in(x), out(y), error);
+  });
 }
 
-inline void spread(const Windows& w, Share share, const Tensor& g, Tensor& dx) {
-  Reason reason;
-  check(core->spread(w.plan(), number_of(g.scalar_type()), static_cast<int>(share), g.const_data_ptr(),
-                     dx.mutable_data_ptr(), &reason),
-        reason);
+inline void spread(const Windows& w, pg_share share, const Tensor& g, Tensor& dx) {
+  call([&](const pg_run* run, pg_error* error) {
+    return core->spread(w.plan(), run, number_of(g.scalar_type()), share, 0, in(g), out(dx), error);
+  });
+}
+
+// ---- means of few cells: plain loops, which take less time than choosing a schedule; the core's order, so its bits
+
+constexpr int64_t kFewCells = 1024;
+constexpr int64_t kAddedInTurn = 64;  // cells that the core adds one by one; more of them, in float64
+
+/// Call f(window's cells in row-major order as positions, its flat result) for the windows of each item, in order.
+template <class F>
+void over_windows(const Windows& w, F&& f) {
+  static const Axis one{1, {0}, {1}, {1}};
+  const int rank = w.rank();
+  const Axis &z = rank == 3 ? w.axis(0) : one, &y = rank > 1 ? w.axis(rank - 2) : one, &x = w.axis(rank - 1);
+  int64_t result = 0;
+  for (int64_t item = 0; item < w.outer(); ++item)
+    for (int64_t a = 0; a < z.size(); ++a)
+      for (int64_t b = 0; b < y.size(); ++b)
+        for (int64_t c = 0; c < x.size(); ++c)
+          for (int64_t lane = 0; lane < w.inner(); ++lane, ++result)
+            for (int64_t i = z.start[a]; i < z.stop[a]; ++i)
+              for (int64_t j = y.start[b]; j < y.stop[b]; ++j)
+                for (int64_t k = x.start[c]; k < x.stop[c]; ++k)
+                  f((((item * z.n + i) * y.n + j) * x.n + k) * w.inner() + lane, result);
+}
+
+/// Return how many cells each window of an item has.
+inline std::vector<int32_t> counts_of(const Windows& w) {
+  std::vector<int32_t> made(static_cast<size_t>(w.dest()), 0);
+  over_windows(w, [&](int64_t, int64_t result) { ++made[static_cast<size_t>(result)]; });
+  return made;
+}
+
+template <class T>
+void fold_few(const Windows& w, const std::vector<int32_t>& counts, const T* x, T* y) {
+  std::fill(y, y + w.dest(), T{0});
+  over_windows(w, [&](int64_t cell, int64_t result) { y[result] += x[cell]; });
+  for (int64_t i = 0; i < w.dest(); ++i) y[i] /= static_cast<T>(counts[static_cast<size_t>(i)]);
+}
+
+template <class T>
+void spread_few(const Windows& w, const std::vector<int32_t>& counts, const T* g, T* dx) {
+  std::fill(dx, dx + w.source(), T{0});
+  over_windows(w, [&](int64_t cell, int64_t result) {
+    dx[cell] += g[result] * static_cast<T>(1.0 / counts[static_cast<size_t>(result)]);
+  });
 }
 
 constexpr int64_t kGrain = 1 << 15;  // elements that are worth a thread
@@ -102,11 +176,11 @@ inline bool special(const Tensor& y, bool lowest = false) {
   const void* data = y.const_data_ptr();
   at::parallel_for(0, y.numel(), kGrain, [&](int64_t a, int64_t b) {
     bool here = false;
-    if (type == 2) here = any_special<uint32_t>(static_cast<const uint32_t*>(data) + a, b - a, 0x7F800000, lowest);
-    if (type == 3)
+    if (type == PG_F32) here = any_special<uint32_t>(static_cast<const uint32_t*>(data) + a, b - a, 0x7F800000, lowest);
+    if (type == PG_F64)
       here = any_special<uint64_t>(static_cast<const uint64_t*>(data) + a, b - a, 0x7FF0000000000000, lowest);
     if (halves(type))
-      here = any_special<uint16_t>(static_cast<const uint16_t*>(data) + a, b - a, type ? 0x7F80 : 0x7C00, lowest);
+      here = any_special<uint16_t>(static_cast<const uint16_t*>(data) + a, b - a, type == PG_BF16 ? 0x7F80 : 0x7C00, lowest);
     if (here) found = true;
   });
   return found;

@@ -56,7 +56,6 @@ inline bool went(Op op, Way way) {
 }
 
 constexpr int64_t kSmall = 4096;   // elements of an input that torch pools in less time than ours needs to start
-constexpr int64_t kAddedInTurn = 64;  // cells that the core adds one by one; more of them, in float64
 
 /// Return whether torch pools so few cells faster.
 inline bool few(const Tensor& x) { return policy.load(std::memory_order_relaxed) && x.numel() < kSmall; }
@@ -195,7 +194,7 @@ struct MaxPoolBackward : torch::autograd::Node {
     const at::AutoDispatchBelowADInplaceOrView guard;
     const Tensor in = g.contiguous(layout.format), where = kept.contiguous(layout.format);
     Tensor dx = at::empty(sizes, g.options(), layout.format);
-    place(*w, in, where, dx);
+    TORCH_CHECK(place(*w, in, where, dx), "poolgrad: a hook changed saved taps: one is outside its window");
     return {dx};
   }
 
@@ -237,13 +236,17 @@ Tensor max_pool(const Tensor& x, IntArrayRef k, IntArrayRef s, IntArrayRef p, In
   // torch rounds after each addition of halves; the core once
   if (recorded && !w->disjoint() && (halves(type) || w->depth() > kAddedInTurn)) return theirs(kSums);
   Tensor y, taps;
-  Way way;
+  Way way = kOurs;
   {
     const at::AutoDispatchBelowADInplaceOrView guard;
     const Tensor in = x.contiguous(layout.format);
     y = blank(x, *w, layout, x.scalar_type(), true);
-    taps = blank(x, *w, layout, tap_type(*w), true);
-    way = choose_as_torch(*w, layout, in, y, taps);
+    if (recorded) {
+      taps = blank(x, *w, layout, tap_type(*w), true);
+      way = choose_as_torch(*w, layout, in, y, taps);
+    } else {
+      select(*w, in, y);
+    }
   }
   if (way != kOurs) return theirs(way);
   went(op, kOurs);
@@ -278,7 +281,7 @@ template <class Make>
 Way means_of(int rank, const Tensor& x, Layout& layout, Shared& w, Make&& make) {
   if (few(x)) return kFew;
   const int type = number_of(x.scalar_type());
-  if (type != 2 && type != 3) return kDtype;  // torch adds halves in an order of its own
+  if (type != PG_F32 && type != PG_F64) return kDtype;  // torch adds halves in an order of its own
   layout = rank == 3 ? plain_layout(x, rank) : layout_of(x, rank);  // torch's means over three axes have one layout
   if (!layout.outer) return kLayout;
   w = make(layout);
@@ -304,11 +307,15 @@ inline Way avg(int rank, const Tensor& x, const Averages& a, Tensor& y) {
   if (!suits(y, x, *w, layout, x.scalar_type(), true)) return kOut;
   if (!y.defined()) y = blank(x, *w, layout, x.scalar_type(), true);
   const Tensor in = x.contiguous(layout.format);
-  if (by.kind == Divisor::cells) {
-    fold(*w, w->cells() > kAddedInTurn ? Mean::strict : Mean::exact, in, y);
+  if (by.kind == Divisor::spans) {
+    fold(*w, PG_MEAN_SPANNED, in, y);
     return kOurs;
   }
-  fold(*w, Mean::total, in, y);
+  if (by.kind == Divisor::cells) {
+    fold(*w, w->cells() > kAddedInTurn ? PG_MEAN_STRICT : PG_MEAN_EXACT, in, y);
+    return kOurs;
+  }
+  fold(*w, PG_MEAN_TOTAL, in, y);
   divide(*w, by, y, y);
   return kOurs;
 }
@@ -316,10 +323,10 @@ inline Way avg(int rank, const Tensor& x, const Averages& a, Tensor& y) {
 /// Spread g over the cells of its windows, each share divided as torch divides it.
 inline void share(const Windows& w, Divisor by, const Tensor& g, Tensor& dx) {
   const int64_t cells = w.cells();
-  if (by.kind != Divisor::number && w.even() && !(cells & (cells - 1))) return spread(w, Share::reciprocal, g, dx);
+  if (by.kind != Divisor::number && w.even() && !(cells & (cells - 1))) return spread(w, PG_SHARE_RECIPROCAL, g, dx);
   Tensor shares = at::empty_like(g);
   divide(w, by, g, shares);
-  spread(w, Share::whole, shares, dx);
+  spread(w, PG_SHARE_WHOLE, shares, dx);
 }
 
 inline Way avg_backward(int rank, const Tensor& g, const Tensor& x, const Averages& a, Tensor& dx) {
@@ -384,7 +391,7 @@ inline Way adaptive_avg(int rank, const Tensor& x, IntArrayRef sizes, Tensor& y)
   if (layout.last || !x.is_contiguous()) return kLayout;  // torch divides by one number there, but in the last lanes by two
   if (w->cells() > kAddedInTurn) return kSums;
   y = blank(x, *w, layout, x.scalar_type(), true);
-  fold(*w, Mean::total, x, y);
+  fold(*w, PG_MEAN_TOTAL, x, y);
   divide(*w, {Divisor::lengths, 1}, y, y);
   return kOurs;
 }
@@ -414,7 +421,7 @@ inline Way adaptive_avg_backward(int rank, const Tensor& g, const Tensor& x, Ten
   const Tensor in = g.contiguous();
   Tensor shares = at::empty_like(in);
   divide(*w, {Divisor::lengths, 1}, in, shares);
-  spread(*w, Share::whole, shares, dx);
+  spread(*w, PG_SHARE_WHOLE, shares, dx);
   return kOurs;
 }
 

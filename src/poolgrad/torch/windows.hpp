@@ -13,14 +13,17 @@
 #include <utility>
 #include <vector>
 
-#include "foreign.hpp"
+#include "poolgrad.h"
 
 namespace poolgrad::aten {
 
 using at::IntArrayRef;
 using at::Tensor;
 
-inline const Foreign* core = nullptr;  ///< the core's functions, from `connect`
+inline const pg_table* core = nullptr;  ///< the core's functions, from `connect`
+
+/// Raise the error of a call of the core.
+inline void check(int code, const pg_error& error) { TORCH_CHECK(code == PG_OK, "poolgrad: ", error.text); }
 
 /// The windows along one axis: cells from `start` to `stop`; `span` counts the padding, too.
 struct Axis {
@@ -49,27 +52,33 @@ class Windows {
  public:
   Windows(std::vector<Axis> axes, int64_t outer, int64_t inner)
       : axes_(std::move(axes)), outer_(outer), inner_(inner) {
-    std::vector<int64_t> n, m, start, stop;
+    std::vector<pg_axis> rows;
     for (const Axis& a : axes_) {
-      n.push_back(a.n);
-      m.push_back(a.size());
-      start.insert(start.end(), a.start.begin(), a.start.end());
-      stop.insert(stop.end(), a.stop.begin(), a.stop.end());
+      pg_axis row{};
+      row.kind = PG_AXIS_WINDOWS;
+      row.cells = a.n;
+      row.windows = a.size();
+      row.start = a.start.data();
+      row.stop = a.stop.data();
+      row.span = a.span.data();
+      rows.push_back(row);
       cells_ *= a.widest();
       depth_ *= a.deepest();
       for (size_t j = 0; j < a.start.size(); ++j)
         even_ &= a.stop[j] - a.start[j] == a.widest() && a.span[j] == a.widest();
     }
-    Reason reason;
-    plan_ = core->plan(outer, inner, static_cast<int>(axes_.size()), n.data(), m.data(), start.data(), stop.data(),
-                       &reason);
-    TORCH_CHECK(plan_, "poolgrad: ", reason.text);
-    core->sizes(plan_, &source_, &dest_, &tap_);
+    pg_error error;
+    check(core->plan_new(outer, inner, static_cast<int32_t>(rows.size()), rows.data(), &plan_, &error), error);
+    pg_plan_info info;
+    check(core->plan_describe(plan_, &info, &error), error);
+    source_ = info.source;
+    dest_ = info.dest;
+    tap_ = info.taps == PG_U8 ? 1 : 4;
   }
   Windows(const Windows&) = delete;
-  ~Windows() { core->drop(plan_); }
+  ~Windows() { core->plan_drop(plan_); }
 
-  const void* plan() const { return plan_; }
+  const pg_plan* plan() const { return plan_; }
   int rank() const { return static_cast<int>(axes_.size()); }
   const Axis& axis(int a) const { return axes_[static_cast<size_t>(a)]; }
   int64_t outer() const { return outer_; }
@@ -86,7 +95,7 @@ class Windows {
   std::vector<Axis> axes_;
   int64_t outer_, inner_, source_ = 0, dest_ = 0, tap_ = 1, cells_ = 1, depth_ = 1;
   bool even_ = true;
-  void* plan_ = nullptr;
+  pg_plan* plan_ = nullptr;
 };
 
 using Shared = std::shared_ptr<Windows>;
