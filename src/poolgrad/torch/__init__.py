@@ -66,6 +66,7 @@ from .modules import (
     MinPool2d,
     MinPool3d,
 )
+from .replacement import Replacement, replace
 
 __all__ = [
     "AdaptiveAvgPool1d",
@@ -95,6 +96,7 @@ __all__ = [
     "MinPool1d",
     "MinPool2d",
     "MinPool3d",
+    "Replacement",
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
     "adaptive_avg_pool3d",
@@ -122,4 +124,5 @@ __all__ = [
     "min_pool1d",
     "min_pool2d",
     "min_pool3d",
+    "replace",
 ]
