@@ -158,8 +158,8 @@ def replace(model: nn.Module, *, back: bool = False) -> Replacement:
 
 def _is_quantised(kind: type[nn.Module]) -> bool:
     """Return whether modules of this class return quantised tensors."""
-    path = kind.__module__
-    return path.startswith("torch.ao.nn.") and ".quantized." in path and ".dynamic." not in path
+    path, weights = kind.__module__, kind.__name__.endswith(("PackedParams", "PackedParameter"))
+    return path.startswith("torch.ao.nn.") and ".quantized." in path and not (".dynamic." in path or weights)
 
 
 def _reason(module: nn.Module, back: bool) -> str | None:
