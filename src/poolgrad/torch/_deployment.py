@@ -116,9 +116,9 @@ def _standard_best(
         return made if made is None else (-made[0], made[1]) if indices else -made
     rank, lengths = geometry.rank, source[len(source) - geometry.rank :]
     if geometry.sizes:
-        kernel = _even(lengths, geometry.sizes) if graph is Graph.ONNX else None
-        if graph is not Graph.ONNX or not _known(lengths):
+        if _adaptive(geometry, lengths, indices, graph):
             return _named("adaptive_max_pool", rank)(x, geometry.sizes, indices)
+        kernel = _even(lengths, geometry.sizes)
         return None if kernel is None else _named("max_pool", rank)(x, kernel, kernel, return_indices=indices)
     pads = _pads(geometry, lengths)
     if pads is None:
@@ -152,7 +152,7 @@ def _standard_means(
     rank, lengths = geometry.rank, source[len(source) - geometry.rank :]
     pool, made = _named("avg_pool", rank), None
     if geometry.sizes:
-        if graph is not Graph.ONNX or not _known(lengths):
+        if _adaptive(geometry, lengths, False, graph):
             made = _named("adaptive_avg_pool", rank)(x, geometry.sizes)
         elif (kernel := _even(lengths, geometry.sizes)) is not None:
             made = pool(x, kernel, kernel)
@@ -211,6 +211,11 @@ def _named(kind: str, rank: int) -> Any:
 def _known(lengths: Sizes) -> bool:
     """Return whether lengths are numbers, not symbols."""
     return all(type(n) is int for n in lengths)
+
+
+def _adaptive(geometry: TorchWindows, lengths: Sizes, indices: bool, graph: Graph) -> bool:
+    """Return whether the graph takes torch's adaptive pools: to ONNX they are reductions over whole planes."""
+    return graph is not Graph.ONNX or not _known(lengths) or (not indices and all(m == 1 for m in geometry.sizes))
 
 
 def _even(lengths: Sizes, sizes: Sequence[int]) -> tuple[int, ...] | None:
