@@ -138,6 +138,15 @@ class Store:
         if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
             base.madvise(mmap.MADV_DONTNEED)
 
+    def address(self, problems: ArgumentErrors) -> Any:
+        """Return what another process opens the store by: its path, or a Zarr array."""
+        if isinstance(self.array, np.memmap) and self.path is not None and self.path.suffix == ".npy":
+            return str(self.path)
+        if not hasattr(self.array, "store_path"):
+            wanted = "paths of .npy files or Zarr arrays, or Zarr arrays, with an executor"
+            problems.fail(self.name, short_repr(type(self.array).__name__), wanted, TypeError)
+        return self.array
+
     def fingerprint(self) -> str:
         """Return a digest that changes if the array does: of all files' sizes and times, or of the cells of an array in memory."""
         digest = hashlib.blake2b(f"{self.shape} {self.dtype}".encode(), digest_size=16)
@@ -300,6 +309,11 @@ def buffer_of_target(value: Any, wanted: Wanted) -> int | None:
         return None
     raw = wanted.same_format and not wanted.like.compressors
     return (1 if raw else 2) * prod(wanted.chunks) * wanted.dtype.itemsize
+
+
+def reopen_target(problems: ArgumentErrors, value: Any) -> Store:
+    """Open an array that exists for writing."""
+    return _open_path(problems, "out", value, "r+") if isinstance(value, str) else _wrap(problems, "out", value)
 
 
 def open_target(
