@@ -33,6 +33,7 @@ from .stores import (
     default_chunks,
     open_source,
     open_target,
+    refuse_to_send,
     reopen_target,
 )
 from .tree import Seen, Tree
@@ -218,6 +219,11 @@ def pool(
         many -= 1  # fewer regions at the same time
     if regions is None:  # refuse too little memory before a file is made
         job.regions(limit, kept_unit, chunks=like, size=size, workers=many, buffers=buffers)
+    if executor is not None:  # refuse arrays that other processes cannot open before a file is made
+        for given_store in sources:
+            given_store.address(problems)
+        for one in outs:
+            refuse_to_send(problems, one)
     again = bool(resume) or regions is not None
     opened = [open_target(problems, "out", o, w, again, overwrite) for o, w in zip(outs, wanted, strict=True)]
     targets, fresh = [store for store, _ in opened], any(new for _, new in opened)
