@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from .._common.errors import ArgumentErrors, short_repr
 from .._pooling.named import POOLS
 from .._pooling.types import Stride, Windows
 from ..config import get_num_threads, threads
+from .chunk_files import free_scratch
 from .job import Job
 from .journal import Journal, checksum
 from .parts import Region, Shape, as_region, size_of
@@ -32,6 +33,8 @@ from .stores import (
     default_chunks,
     open_source,
     open_target,
+    refuse_to_send,
+    reopen_target,
 )
 from .tree import Seen, Tree
 
@@ -111,6 +114,7 @@ def pool(
     shards: Sequence[int] | None = None,
     zarr_format: int = 3,
     progress: Progress | None = None,
+    executor: Executor | None = None,
     **options: object,
 ) -> StoredArray | tuple[StoredArray, ...]:
     """Pool a stored array into a stored array, region by region, with the bits of the whole array.
@@ -150,6 +154,10 @@ def pool(
         2 or 3 (default), for a result that is created.
     progress : callable, optional
         A function that gets a `State` after each region.
+    executor : concurrent.futures.Executor, optional
+        Where regions are computed, `workers` at a time: processes, or ``client.get_executor()`` of a Dask cluster. The arrays must be
+        paths, or Zarr arrays, that all workers reach. This process keeps the journal, so a worker that is killed loses its region
+        alone. Default: threads of this process.
     **options : optional
         The other arguments of the pool or op.
 
@@ -189,6 +197,8 @@ def pool(
     job = as_job(op, sources, args, options)
     _check_sources(problems, job, sources)
     many = as_workers(problems, workers)
+    if tree and executor is not None:
+        problems.fail("executor", short_repr(executor), "None with tree=True")
     if tree:
         return _by_tree(problems, job, sources[0], out, limit, many, overwrite, progress)
     like = next((s.chunks for s in sources if s.shape == job.shape and s.chunks), None)
@@ -209,6 +219,11 @@ def pool(
         many -= 1  # fewer regions at the same time
     if regions is None:  # refuse too little memory before a file is made
         job.regions(limit, kept_unit, chunks=like, size=size, workers=many, buffers=buffers)
+    if executor is not None:  # refuse arrays that other processes cannot open before a file is made
+        for given_store in sources:
+            given_store.address(problems)
+        for one in outs:
+            refuse_to_send(problems, one)
     again = bool(resume) or regions is not None
     opened = [open_target(problems, "out", o, w, again, overwrite) for o, w in zip(outs, wanted, strict=True)]
     targets, fresh = [store for store, _ in opened], any(new for _, new in opened)
@@ -223,7 +238,7 @@ def pool(
         chosen: Sequence[Region] = tiles
     else:
         chosen = _checked_regions(problems, job, regions, unit, limit // many, buffers)
-    _run(job, sources, targets, chosen, many, journal, progress)
+    _run(job, sources, targets, chosen, many, journal, progress, executor)
     made: tuple[StoredArray, ...] = tuple(target.array for target in targets)
     return made[0] if len(made) == 1 else made
 
@@ -357,6 +372,53 @@ def _journal(problems: ArgumentErrors, job: Job, sources: Sequence[Store], out: 
     return journal
 
 
+class Made(NamedTuple):
+    """What became of a region: its checksum if there is a journal, the bytes read and written; nothing if it was there before."""
+
+    check: int
+    read: int
+    written: int
+    was_there: bool = False
+
+
+def _one(
+    job: Job, sources: Sequence[Store], targets: Sequence[Store], region: Region, known: int | None, journaled: bool
+) -> Made:
+    """Read, compute and write a region, unless its cells have the checksum that a journal knows."""
+    if known is not None and _checksum_there(targets, region) == known:
+        return Made(known, 0, 0, True)
+    needs = job.needs(region)
+    parts = [s.read(need, f"source {k}") for k, (s, need) in enumerate(zip(sources, needs, strict=True))]
+    read = sum(part.nbytes for part in parts)
+    found = job.run(region, *parts)
+    del parts
+    made: tuple[Array, ...] = found if isinstance(found, tuple) else (found,)
+    check = checksum(made) if journaled else 0
+    for target, array in zip(targets, made, strict=True):
+        target.write(region, array)
+    for store in (*sources, *targets):
+        store.release()
+    return Made(check, read, sum(array.nbytes for array in made))
+
+
+def _checksum_there(targets: Sequence[Store], region: Region) -> int | None:
+    """Return the checksum of the cells that are there; None if they cannot be read."""
+    try:
+        return checksum(tuple(t.read(region, f"target {k}") for k, t in enumerate(targets)))
+    except OSError:  # a chunk that was torn
+        return None
+
+
+def _far(job: Job, sources: Sequence[Any], targets: Sequence[Any], *rest: Any) -> Made:
+    """Compute a region in a process that knows the stores by their paths alone."""
+    problems = ArgumentErrors("pool")
+    opened = [open_source(problems, given.name, one) for given, one in zip(job.inputs, sources, strict=True)]
+    with threads(1):
+        made = _one(job, opened, [reopen_target(problems, one) for one in targets], *rest)
+    free_scratch()
+    return made
+
+
 def _run(
     job: Job,
     sources: Sequence[Store],
@@ -365,69 +427,53 @@ def _run(
     workers: int,
     journal: Journal | None,
     progress: Progress | None,
+    executor: Executor | None = None,
 ) -> None:
     began = time.perf_counter()
     state = State(0, len(regions), 0, 0, 0, 0.0)
+    problems = ArgumentErrors("pool")
+    function: Callable[..., Made] = _one if executor is None else _far
+    stores: list[list[Any]] = [list(sources), list(targets)]
+    if executor is not None:
+        stores = [[store.address(problems) for store in some] for some in stores]
 
-    def there(number: int, region: Region) -> bool:
-        """Return True if the journal knows the region, and its cells have the checksum."""
-        known = None if journal is None else journal.done.get(number)
-        if known is None:
-            return False
-        try:
-            return checksum(tuple(t.read(region, f"target {k}") for k, t in enumerate(targets))) == known
-        except OSError:  # a chunk that was torn
-            return False
-
-    def one(number: int, region: Region) -> tuple[int, int, int, int] | None:
-        if there(number, region):
-            return None
-        needs = job.needs(region)
-        parts = [s.read(need, f"source {k}") for k, (s, need) in enumerate(zip(sources, needs, strict=True))]
-        read = sum(part.nbytes for part in parts)
-        found = job.run(region, *parts)
-        del parts
-        made: tuple[Array, ...] = found if isinstance(found, tuple) else (found,)
-        check = checksum(made) if journal is not None else 0
-        for target, array in zip(targets, made, strict=True):
-            target.write(region, array)
-        for store in (*sources, *targets):
-            store.release()
-        return number, check, read, sum(array.nbytes for array in made)
-
-    def finish(future: Future[tuple[int, int, int, int] | None]) -> None:
-        made = future.result()
+    def finish(number: int, made: Made) -> None:
         state.done += 1
-        if made is None:
-            state.skipped += 1
-        else:
-            number, check, read, written = made
-            state.read += read
-            state.written += written
-            if journal is not None:
-                journal.add(number, check)
+        state.skipped += made.was_there
+        state.read += made.read
+        state.written += made.written
+        if journal is not None and not made.was_there:
+            journal.add(number, made.check)
         state.seconds = time.perf_counter() - began
         if progress is not None:
             progress(state)
 
     if journal is not None:
         journal.begin()
-    running: set[Future[tuple[int, int, int, int] | None]] = set()
-    executor = ThreadPoolExecutor(workers, "poolgrad")
+    running: dict[Future[Made], int] = {}
+
+    def finish_some() -> None:
+        for future in wait(running, return_when=FIRST_COMPLETED)[0]:
+            finish(running.pop(future), future.result())
+
+    own = ThreadPoolExecutor(workers, "poolgrad") if executor is None else None
     try:
-        with threads(1) if workers > 1 else nullcontext():
+        with threads(1) if workers > 1 and own else nullcontext():
             for number, region in enumerate(regions):
                 while len(running) >= workers:
-                    finished, running = wait(running, return_when=FIRST_COMPLETED)
-                    for future in finished:
-                        finish(future)
-                running.add(executor.submit(one, number, region))
+                    finish_some()
+                known = None if journal is None else journal.done.get(number)
+                words = (job, *stores, region, known, journal is not None)
+                running[(own or executor).submit(function, *words)] = number  # type: ignore[union-attr]
             while running:
-                finished, running = wait(running, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    finish(future)
+                finish_some()
     finally:
-        executor.shutdown(wait=True, cancel_futures=True)
+        for future in running:
+            future.cancel()
+        if own is not None:
+            own.shutdown(wait=True, cancel_futures=True)
+        else:
+            wait(running)
         if journal is not None:
             journal.close()
     for target in targets:

@@ -20,6 +20,7 @@ from .chunk_files import ChunkError, ChunkFiles, find_files, scratch
 from .parts import Region, Shape, size_of
 
 _HDF5 = (".h5", ".hdf5", ".he5", ".nc")
+_SENT = "the path of a .npy file or of a Zarr array, or a Zarr array, with an executor"
 _KINDS = "an array, a .npy file, a Zarr array, or an HDF5 dataset as file.h5::name"
 
 
@@ -137,6 +138,14 @@ class Store:
         base = self.array.base if isinstance(self.array, np.memmap) else None
         if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
             base.madvise(mmap.MADV_DONTNEED)
+
+    def address(self, problems: ArgumentErrors) -> Any:
+        """Return what another process opens the store by: its path, or a Zarr array."""
+        if isinstance(self.array, np.memmap) and self.path is not None and self.path.suffix == ".npy":
+            return str(self.path)
+        if not hasattr(self.array, "store_path"):
+            problems.fail(self.name, short_repr(type(self.array).__name__), _SENT, TypeError)
+        return self.array
 
     def fingerprint(self) -> str:
         """Return a digest that changes if the array does: of all files' sizes and times, or of the cells of an array in memory."""
@@ -300,6 +309,18 @@ def buffer_of_target(value: Any, wanted: Wanted) -> int | None:
         return None
     raw = wanted.same_format and not wanted.like.compressors
     return (1 if raw else 2) * prod(wanted.chunks) * wanted.dtype.itemsize
+
+
+def refuse_to_send(problems: ArgumentErrors, out: Any) -> None:
+    """Refuse a target that other processes cannot open for writing."""
+    path = isinstance(out, (str, os.PathLike)) and Path(os.fspath(out).partition("::")[0]).suffix not in _HDF5
+    if not path and not hasattr(out, "store_path"):
+        problems.fail("out", short_repr(out), _SENT, TypeError)
+
+
+def reopen_target(problems: ArgumentErrors, value: Any) -> Store:
+    """Open an array that exists for writing."""
+    return _open_path(problems, "out", value, "r+") if isinstance(value, str) else _wrap(problems, "out", value)
 
 
 def open_target(
