@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from anywidget import AnyWidget
 
 _HEIGHT = 720
+_PLACES = {"x": (40.0, 40.0), "g": (40.0, 400.0), "y": (320.0, 40.0), "dx": (600.0, 40.0)}
 _MISSING = (
     "studio: got no package anywidget, wanted anywidget>=0.9: run `pip install 'poolgrad[notebook]'` and restart the kernel, "
     "or show the page without it, unchangeable: studio(..., static=True)"
@@ -172,6 +173,9 @@ def _pooled(x: Any, pool: str, g: Any, words: dict[str, Any]) -> Graph:
         dx = getattr(ops, f"{pool}_grad")(scope.with_op_name("dx"), source, given, **words)
         scope.page.fetch.append(as_output(dx).name)
         _pin(scope, dx)
+    for name, place in _PLACES.items():
+        if name in scope.page.nodes:
+            scope.page.nodes[name].at = place
     elif g is not None:
         raise GraphError("studio: g: got a gradient, wanted none: integers and rounded results have no derivatives")
     return scope.graph

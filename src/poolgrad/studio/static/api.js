@@ -37,11 +37,31 @@ async function take(fresh) {
   api.onToken();
 }
 
+const ASKED = 'token?';
+
+/** Ask the other tabs of this address for the token: a link to a page has none. @returns {Promise<void>} */
+function borrow() {
+  const others = new BroadcastChannel('poolgrad token');
+  return new Promise((resolve) => {
+    const done = () => { others.close(); resolve(); };
+    setTimeout(done, 600);
+    others.onmessage = async ({ data }) => {
+      if (typeof data !== 'string' || data === ASKED) return;
+      await take(data);
+      if (token) done();
+    };
+    others.postMessage(ASKED);
+  });
+}
+
 /** Tell the other tabs of this address the token, and hear theirs: after a restart one tab is opened with the new one. */
 function share() {
   const others = new BroadcastChannel('poolgrad token');
-  others.onmessage = ({ data }) => { if (typeof data === 'string') take(data); };
-  others.postMessage(token);
+  others.onmessage = ({ data }) => {
+    if (data === ASKED && api.used) others.postMessage(token);
+    else if (typeof data === 'string' && data !== ASKED) take(data);
+  };
+  if (token) others.postMessage(token);
   addEventListener('hashchange', () => take(inAddress()));
 }
 
@@ -96,6 +116,7 @@ export const api = {
   /** Keeps the document after each change, where the browser may not. @type {((doc: any) => void)|null} */ keep: null,
   /** Return everything that the first screen needs. */
   async first() {
+    if (!token && !carrier) await borrow();
     const found = await Promise.all([api.ops(), api.start(), api.examples()]);
     api.used = true;
     if (!carrier) share();
