@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from . import _core as _core  # the first import: it refuses sub-interpreters before NumPy is loaded
+from . import _hosts as _hosts
 from . import raw_ops
 from ._windows.axis import Axis
 from ._windows.plan import Plan

@@ -25,8 +25,11 @@ from .._frameworks.pools import Chosen, pool, pool_over
 from .._frameworks.spec import Frame, PoolSpec
 from .._pooling.fractional import drawing_over, seeds_of
 from .._windows.plan_cache import trim
-from . import primitives
+from . import native, primitives
 from .primitives import portable_pools as portable_pools
+
+if native.library() is not None:
+    native.available()  # a program that another process exported finds the calls
 
 
 class _Jax:
@@ -118,6 +121,28 @@ class Taps(Chosen[jax.Array]):
 jax.tree_util.register_pytree_node(
     Taps, lambda taps: ((taps.values, taps.windows), taps.rule), lambda rule, arrays: Taps(arrays[0], arrays[1], rule)
 )
+
+def disabled_checks() -> list[Any]:
+    """Return the safety checks of `jax.export` to disable for programs with compiled pools.
+
+    JAX does not know whether the calls of a program still exist where it is loaded. A process that runs the program imports
+    `poolgrad.jax`, of the same version. Programs that are traced within `portable_pools` need none of this.
+
+    Returns
+    -------
+    list of jax.export.DisabledSafetyCheck
+        For ``jax.export.export(..., disabled_checks=...)``.
+
+    Examples
+    --------
+    >>> import poolgrad.jax as pool
+    >>> [str(check) for check in pool.disabled_checks()][:1]
+    ['custom_call:poolgrad_select']
+    """
+    from jax.export import DisabledSafetyCheck
+
+    return [DisabledSafetyCheck.custom_call(target) for target in native.TARGETS]
+
 
 _PLAIN = frozenset({int, str, bool, type(None)})
 _NUMBERS = _PLAIN | {float}

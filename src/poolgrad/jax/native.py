@@ -52,6 +52,13 @@ def available() -> bool:
     """Return True if pools are compiled in; load and register the library at the first call."""
     path = library()
     if path is None:
+        if not mode():
+            warnings.warn(
+                "poolgrad.jax: pools are called through Python, which takes longer: python -m poolgrad.jax build compiles "
+                "them in; POOLGRAD_JAX=callback keeps them and this warning away",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         return False
     try:
         loaded = EXTENSION.load(path)

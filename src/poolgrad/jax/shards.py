@@ -7,14 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import prod
 from typing import Any
 
 import jax
+import numpy as np
 from jax.experimental.custom_partitioning import custom_partitioning
 from jax.sharding import PartitionSpec
 
 from .._common.errors import ArgumentErrors
 from .._frameworks.spec import PoolSpec
+
+try:  # JAX has no public names for these; without them XLA distributes the portable operations
+    from jax._src.dispatch import prim_requires_devices_during_lowering as _REQUIRING
+    from jax._src.lib import xla_client
+    from jax._src.sharding_impls import GSPMDSharding
+
+    _REPLICATED, _HloSharding = xla_client.OpSharding.Type.REPLICATED, xla_client.HloSharding
+except (ImportError, AttributeError):  # pragma: no cover  # another release of JAX
+    _REQUIRING = None
 
 
 def _varying(kind: Any) -> frozenset[Any]:
@@ -54,12 +65,9 @@ def typed(rule: PoolSpec | None, made: Any, like: Any, *others: Any) -> Any:
 
 
 def needs_devices(primitive: Any) -> None:
-    """Tell JAX that lowering this primitive asks for the devices, where JAX wants to be told."""
-    try:
-        from jax._src.dispatch import prim_requires_devices_during_lowering as known
-    except ImportError:  # pragma: no cover  # another release: `distributed` sees no devices, and leaves arrays to XLA
-        return
-    known.add(primitive)
+    """Tell JAX that lowering this primitive asks for the devices."""
+    if _REQUIRING is not None:
+        _REQUIRING.add(primitive)
 
 
 def _over_devices(ctx: Any) -> bool:
@@ -77,7 +85,8 @@ def distributed(ctx: Any, run: Any, portably: Any, compiled: bool) -> Any:
     where = ctx.module_context
     exported = getattr(where.lowering_parameters, "for_export", False)
     devices = getattr(where.axis_context, "device_assignment", True)
-    if not compiled or exported or devices is None or not jax.config.jax_use_shardy_partitioner:
+    known = _REQUIRING is not None and devices is not None and jax.config.jax_use_shardy_partitioner
+    if not (compiled and known) or exported:
         return portably
     return partial(_by_parts, run)
 
@@ -93,7 +102,8 @@ def _by_parts(run: Callable[..., list[Any]], *args: Any, rule: PoolSpec, **param
     results = [_factors(rule, sides[1], args[0].ndim)] * (1 if "back" in params else 1 + rule.picks)
     named = dict.fromkeys(" ".join((*operands, *results)).split())  # in the order in which they appear, which Shardy wants
     made.def_partition(
-        partial(_partition, local),
+        partial(_partition, rule, local),
+        decode_shardings=False,
         sharding_rule=f"{', '.join(operands)} -> {', '.join(results)}",
         need_replication_factors=tuple(name for name in named if not name.startswith("kept")),
     )
@@ -105,6 +115,25 @@ def _factors(rule: PoolSpec, side: str, rank: int) -> str:
     return " ".join(f"{side if d in pooled else 'kept'}{d}" for d in range(rank))
 
 
-def _partition(local: Callable[..., list[Any]], mesh: Any, operands: Sequence[Any], results: Any) -> Any:
-    shardings = jax.tree.map(lambda a: a.sharding, (results, operands))
-    return mesh, lambda *arrays: tuple(local(*arrays)), *shardings
+def _partition(rule: PoolSpec, local: Callable[..., list[Any]], mesh: Any, operands: Any, results: Any) -> Any:
+    """Return how to compute a part: on arrays that are distributed along the same axes, and whole along those that are pooled."""
+    pooled = [axis[0] for axis in rule.frame.axes]
+    tiles = max((_tiles(a, pooled) for a in (operands[0], results[0])), key=lambda t: prod(t.shape[:-1]))
+    devices = operands[0].sharding._device_assignment
+
+    made = _HloSharding.subgroup_with_device_ordering(tiles, subgroup_types=[_REPLICATED])
+    alike, everywhere = GSPMDSharding(devices, made), GSPMDSharding.get_replicated(devices)
+    given = (alike, everywhere, *(alike for _ in operands[2:]))
+    return mesh, lambda *arrays: tuple(local(*arrays)), (alike,) * len(results), given
+
+
+def _tiles(array: Any, pooled: Sequence[int]) -> Any:
+    """Return the devices by the part that they have along each axis, those with the same part last; pooled axes are whole."""
+    rank, how = len(array.shape), array.sharding._to_xla_hlo_sharding(len(array.shape))
+    if not how.is_tiled():
+        return np.arange(array.sharding.num_devices, dtype=np.int64).reshape(*[1] * rank, -1)
+    sizes = list(how.tile_assignment_dimensions())
+    made = np.asarray(how.tile_assignment_devices(), np.int64).reshape(*sizes[:rank], -1)
+    apart = [1 if d in pooled else n for d, n in enumerate(made.shape[:-1])]
+    turned = np.moveaxis(made, list(pooled), list(range(rank - len(pooled), rank)))
+    return np.ascontiguousarray(turned.reshape(*apart, -1))
