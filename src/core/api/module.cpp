@@ -83,7 +83,7 @@ struct Choice {
     Plan forward = plan.forward(), transposed = over();
     forward.only = transposed.only = only;
     const bool worth = cells * kItemBytes[static_cast<int>(dtype)] >= kWorthThreads;
-    const Cuts cuts = cut_call(over(), worth ? thread_limit.load() : 1,
+    const Cuts cuts = cut_call(over(), worth ? allowed_threads() : 1,
                                follows && follows_single_taps(forward));
     std::vector<Schedule> all;
     for (int64_t task = 0; work_of(over()) && task < cuts.tasks(); ++task) {
@@ -653,6 +653,11 @@ PyObject* PyInit__core() {
   return nullptr;
 }
 
+/// The number of threads of a call; programs that look at loaded libraries know poolgrad by this name.
+extern "C" __attribute__((visibility("default"))) int poolgrad_threads() {
+  return poolgrad::allowed_threads();
+}
+
 NB_MODULE(_inner, m) {
   using namespace poolgrad;
   if (import_numpy() < 0) throw nb::python_error();
@@ -744,11 +749,30 @@ NB_MODULE(_inner, m) {
   m.def("gather", &gather);
   m.def("scatter", &scatter, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
         nb::arg("once") = false);
-  m.def("get_num_threads", [] { return thread_limit.load(); });
-  m.def("set_num_threads", [](int n) {
-    if (n < 1 || n > 1024)
-      throw nb::value_error(("threads: got " + std::to_string(n) + ", wanted 1 to 1024").c_str());
-    thread_limit = n;
+  m.def("get_num_threads", &allowed_threads);
+  m.def("thread_setting", [] {
+    return nb::make_tuple(thread_limit.load(), thread_limit_given.load());
+  });
+  m.def(
+      "set_num_threads",
+      [](int n, bool given) {
+        if (n < 1 || n > 1024)
+          throw nb::value_error(
+              ("threads: got " + std::to_string(n) + ", wanted 1 to 1024").c_str());
+        thread_limit_given = given;
+        thread_limit = n;
+      },
+      nb::arg(), nb::arg("given") = true);
+  m.def("limit_here", [](int n) {
+    const int before = executor_threads();
+    limit_threads_here(n);
+    return before;
+  });
+  m.def("follow_threads", [](uintptr_t threads, int usual, uintptr_t busy) {
+    if (!threads || !busy) throw nb::value_error("threads: got 0, wanted addresses");
+    // Never freed: a call of another thread may hold it.
+    thread_host = new ThreadHost{reinterpret_cast<int (*)()>(threads), usual,
+                                 reinterpret_cast<bool (*)()>(busy)};
   });
   m.def("available_threads", &available_threads);
   m.def("use_bfloat16", [](nb::handle array) {

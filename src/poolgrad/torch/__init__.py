@@ -67,6 +67,7 @@ from .modules import (
     MinPool2d,
     MinPool3d,
 )
+from .replacement import Replacement, replace
 
 __all__ = [
     "Acceleration",
@@ -97,6 +98,7 @@ __all__ = [
     "MinPool1d",
     "MinPool2d",
     "MinPool3d",
+    "Replacement",
     "accelerate",
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
@@ -125,4 +127,5 @@ __all__ = [
     "min_pool1d",
     "min_pool2d",
     "min_pool3d",
+    "replace",
 ]

@@ -23,6 +23,7 @@ from .._common.arrays import afford
 from .._common.errors import ArgumentErrors, Finding, short_repr
 from .._pooling.sources import frozen
 from . import _compiled
+from ._deployment import write, written
 from ._resolved import Pool
 from ._tensors import PLAIN_TYPES, SAME, Sizes, Tensor, TorchWindows, channels_last, plan, readable, rows_of
 
@@ -185,7 +186,10 @@ def ranks(resolve: Resolve, face: type, remember: bool = True) -> tuple[Any, Any
             try:
                 if args and readable(args[0]):
                     return find(args, named).plain(args[0])
-                return resolve(rank, *args, **named).run(args[0] if args else named["input"])
+                x = args[0] if args else named["input"]
+                if (graph := written(x)) is not None:
+                    return write(pool, lambda: resolve(rank, *args, **named), x, graph, (args, named))
+                return resolve(rank, *args, **named).run(x)
             except _REFUSALS as error:
                 refused = _renamed(pool, error, args, named)
                 if refused is None:
@@ -206,7 +210,6 @@ def checked(x: Any, rank: int, name: str = "input") -> Tensor:
         isinstance(x, torch.Tensor)
         and x.dtype in _DTYPES
         and x.layout is torch.strided
-        and (x.is_cpu or x.is_meta)
         and rank < x.ndim < rank + 3
         and not x.is_nested
     ):
@@ -220,13 +223,6 @@ def _refused(problems: ArgumentErrors, x: Any, rank: int, name: str) -> NoReturn
         problems.fail(name, short_repr(x), "a torch.Tensor", TypeError)
     if isinstance(x, torch.nn.parameter.UninitializedTensorMixin):
         problems.fail(name, f"an {type(x).__name__}", "a tensor with a shape")
-    if not (x.is_cpu or x.is_meta):
-        problems.fail(
-            name,
-            f"a tensor on {x.device}",
-            "one on the CPU: pool x.cpu(), then move the result back",
-            NotImplementedError,
-        )
     if x.is_nested:
         problems.fail(name, "a nested tensor", "a dense tensor: x.to_padded_tensor(0.0)", TypeError)
     if x.is_quantized:
@@ -379,7 +375,7 @@ def supplied(x: Tensor, rank: int, windows: Any) -> tuple[Tensor, TorchWindows]:
     lengths = x.shape[x.ndim - rank :]
     given = list(windows) if isinstance(windows, (list, tuple)) else [windows]
     try:
-        pg.plan(x.shape, given, axes=tuple(range(x.ndim - rank, x.ndim)))
+        pg.plan([1] * (x.ndim - rank) + [*lengths], given, axes=tuple(range(x.ndim - rank, x.ndim)))
     except (ValueError, TypeError) as error:
         if not hasattr(error, "findings"):
             raise

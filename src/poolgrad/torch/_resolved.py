@@ -17,7 +17,7 @@ from torch.autograd import forward_ad
 
 from .._windows.axis import Axis
 from .._windows.plan_cache import SHORT, entries
-from . import _custom_ops, _kernels
+from . import _custom_ops, _deployment, _kernels
 from ._autograd import Apply, Choose, run
 from ._tensors import Sizes, Tensor, TorchWindows, Windows, orders, plan, plan_of, readable, rows_of, unwatched
 
@@ -39,6 +39,10 @@ class Pool:
     def run(self, x: Tensor) -> Any:
         """Pool a tensor on the shortest way that it allows."""
         return self.plain(x) if readable(x) else self.traced(x)
+
+    def written(self, x: Tensor, graph: _deployment.Graph) -> Any:
+        """Pool a tensor by operations that the graph can hold."""
+        raise NotImplementedError
 
     def short(self) -> bool:
         """Return True if the tables of the windows are short enough to keep the pool."""
@@ -142,6 +146,11 @@ class CorePool(Pool):
         assert self.axes is not None
         return plan_of(self.source, self.geometry, self.axes)
 
+    @property
+    def given(self) -> Windows:
+        """The windows, if the geometry does not tell them: as axes if they are known, else as a tensor."""
+        return self.windows if self.axes is None else self.axes
+
     @cached_property
     def windows(self) -> Tensor | None:
         """The windows as a tensor, if the geometry does not tell them."""
@@ -192,6 +201,10 @@ class Best(CorePool):
         if unwatched(taps):
             return y, self.positions(taps)
         return y, _custom_ops.positions(taps, self.windows, x.shape, *self.geometry)
+
+    def written(self, x: Tensor, graph: _deployment.Graph) -> Any:
+        """Return the best cells, and their positions."""
+        return _deployment.best(x, self.geometry, self.given, self.least, self.indices, self.source, graph)
 
     def value(self, x: Tensor) -> Tensor:
         """Return the best cells."""
@@ -278,6 +291,10 @@ class Means(CorePool):
         """Return the means."""
         return run(Apply, x, None, self.windows, self.kind, self.divisor, False, x.shape, self.geometry)
 
+    def written(self, x: Tensor, graph: _deployment.Graph) -> Any:
+        """Return the means."""
+        return _deployment.means(x, self.geometry, self.given, self.kind, self.divisor, self.source, graph)
+
     def value(self, x: Tensor) -> Tensor:
         """Return the means."""
         kernel = self._kernel
@@ -309,11 +326,16 @@ class Unpooling(CorePool):
 
     def __init__(self, x: Tensor, index: Tensor, kind: str, source: Sizes, rank: int) -> None:
         super().__init__(source, x.dtype, TorchWindows(rank))
-        self.index, self.kind = index, kind
+        self.positions_given, self.index, self.kind = index, index.to(torch.int64), kind
 
     def traced(self, x: Tensor) -> Any:
         """Return the planes."""
         return run(Apply, x, self.index, None, self.kind, 1.0, True, self.source, self.geometry)
+
+    def written(self, x: Tensor, graph: _deployment.Graph) -> Any:
+        """Return the planes."""
+        lengths = self.source[len(self.source) - self.geometry.rank :]
+        return _deployment.unpooling(x, self.positions_given, self.kind, lengths, graph)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return the planes and the positions."""
