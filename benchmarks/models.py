@@ -154,7 +154,12 @@ def render(records: list[Record]) -> str:
 
     found = {_key(record): record for record in records}
     columns = [(layout, way, compiled) for compiled in (False, True) for layout in LAYOUTS for way in WAYS]
-    head = ["network", "input", *(f"{'compiled, ' * c}{layout}, {way}" for layout, way, c in columns), "held for backward"]
+    head = [
+        "network",
+        "input",
+        *(f"{'compiled, ' * c}{layout}, {way}" for layout, way, c in columns),
+        "held for backward",
+    ]
     rows = []
     for name, made in MODELS.items():
         trained = found.get((name, LAYOUTS[0], WAYS[1], False))
@@ -201,7 +206,9 @@ def run(given: argparse.Namespace) -> int:
     for name in given.only or MODELS:
         for last in (False, True):
             for training in (False, True):
-                if (given.layout and LAYOUTS[last] not in given.layout) or (given.way and WAYS[training] not in given.way):
+                if (given.layout and LAYOUTS[last] not in given.layout) or (
+                    given.way and WAYS[training] not in given.way
+                ):
                     continue
                 record = _measure(name, last, training, given.compiled, given.seconds_per_cell, given.cache.absolute())
                 kept[_key(record)] = record
