@@ -237,9 +237,11 @@ def test_graphs_of_torch_have_the_gradients_of_our_pools(name, way):
 
 def test_standard_pools_are_exported_with_lengths_that_change():
     shapes = ({0: Dim("batch"), 2: Dim("height", min=4), 3: Dim("width", min=4)},)
-    for name in ("max", "avg", "global max", "global avg", "min", "norm"):
-        model = CASES[name].model()
-        program = torch.export.export(model, inputs(name)[:1], dynamic_shapes=shapes)
+    slide = {"kernel_size": 3, "stride": 2, "padding": 1}  # with ceil_mode, torch's own pools take no such lengths
+    models = [Pool("max_pool2d", slide), Pool("avg_pool2d", slide)]
+    models += [CASES[name].model() for name in ("global max", "global avg", "min", "norm")]
+    for model in models:
+        program = torch.export.export(model, inputs("max")[:1], dynamic_shapes=shapes)
         x = distinct((3, 3, 9, 16), torch.float32)
         torch.testing.assert_close(program.module()(x), model(x))
 
