@@ -6,6 +6,7 @@ y = pgt.max_pool2d(x, 3, stride=2, padding=1)          # as torch.nn.functional
 pool = pgt.FractionalAvgPool2d(output_ratio=0.7)       # as torch.nn, and what torch has not
 """
 
+from ._accelerate import Acceleration, accelerate
 from .fractional import (
     fractional_avg_pool1d,
     fractional_avg_pool2d,
@@ -69,6 +70,7 @@ from .modules import (
 from .replacement import Replacement, replace
 
 __all__ = [
+    "Acceleration",
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",
@@ -97,6 +99,7 @@ __all__ = [
     "MinPool2d",
     "MinPool3d",
     "Replacement",
+    "accelerate",
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
     "adaptive_avg_pool3d",

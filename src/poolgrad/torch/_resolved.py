@@ -48,6 +48,10 @@ class Pool:
         """Return True if the tables of the windows are short enough to keep the pool."""
         raise NotImplementedError
 
+    def taught(self) -> tuple[Any, ...] | None:
+        """Return what the compiled part must know to run the pool; None if it cannot."""
+        return None
+
     def seeded(self, seed: Any) -> Pool | None:
         """Return the pool with windows from this seed; None if it draws none."""
         return None
@@ -122,6 +126,13 @@ class CorePool(Pool):
     def short(self) -> bool:
         """Return True if the tables of the windows are short enough to keep the pool."""
         return entries(self.plan) <= SHORT
+
+    def _windows_taught(self) -> tuple[Any, ...] | None:
+        """Return outer and inner elements, and the windows of each pooled axis."""
+        if self.axes is not None or self.windows is not None:
+            return None
+        made = self.plan
+        return made.outer, made.inner, [(axis.length, axis.start.tolist(), axis.stop.tolist()) for axis in made.axes]
 
     @property
     def plan(self) -> Any:
@@ -227,6 +238,13 @@ class Best(CorePool):
         dx: Tensor = run(Apply, g, kept, self.windows, "taps", 1.0, True, self.source, self.geometry)
         return dx
 
+    def taught(self) -> tuple[Any, ...] | None:
+        """Return what the compiled part must know to run the pool; None if it cannot."""
+        windows = self._windows_taught()
+        if windows is None or self._kernel is None:
+            return None
+        return *windows, True, self.least, self.indices, 0, 0, self.geometry.wide
+
     @cached_property
     def _places(self) -> Any:
         drawn = self.axes is not None or self.windows is not None
@@ -261,6 +279,13 @@ class Means(CorePool):
         else:
             operator = _kernels.mean(tuple(self.source), self.windows, self.kind, self.divisor, self.geometry)
         return _kernels.average(operator, self.dtype)
+
+    def taught(self) -> tuple[Any, ...] | None:
+        """Return what the compiled part must know to run the pool; None if it cannot."""
+        windows, kernel = self._windows_taught(), self._kernel
+        if windows is None or kernel is None or kernel.rules is None:
+            return None
+        return *windows, False, False, False, *map(int, kernel.rules), False
 
     def traced(self, x: Tensor) -> Any:
         """Return the means."""
