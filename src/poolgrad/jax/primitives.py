@@ -202,9 +202,7 @@ def _select_jvp(primals: Any, tangents: Any, *, rule: PoolSpec, portable: bool) 
     if isinstance(tangents[0], ad.Zero):
         return found, list(map(_zero, found))
     state = found[1] if rule.picks else x
-    changed = linear_p.bind(
-        *shards.aligned(tangents[0], windows, state), rule=rule, back=False, portable=portable
-    )
+    changed = linear_p.bind(*shards.aligned(tangents[0], windows, state), rule=rule, back=False, portable=portable)
     return found, [changed, *map(_zero, found[1:])]
 
 
