@@ -123,10 +123,11 @@ export class Inspector {
       el('p.doc', { text: facts?.doc ?? '' }), this.derivative(own), ...this.sentences().map((text) => el('p.trouble', { text })));
   }
 
-  /** A button for the derivative of this block's result by what it pools, or of a gradient by the gradient that it spreads. */
+  /** A button for the derivative of this block's result by what it pools, or of a derivative by the array in which it is linear. */
   derivative(own) {
     const given = own ? linked(this.store.run, this.node).filter((t) => t.ref && t.ref !== own.key) : [];
-    const by = own?.role === 'gradient' ? given.find((t) => t.symbol === 'g') : given.find((t) => t.side === 'source');
+    const of = (symbol) => given.find((t) => t.symbol === symbol);
+    const by = (own?.role === 'gradient' ? of('g') ?? of('v') : null) ?? given.find((t) => t.side === 'source');
     if (!this.derive || !by) return null;
     const names = [own.key, by.ref].map((key) => key.replace(/\.output$/, ''));
     return el('button.derive', { text: `Add gradient d${names[0]}/d${names[1]}`, title: 'Adds the blocks that compute it, with a gradient of ones', onclick: () => this.derive(own.key, by.ref) });

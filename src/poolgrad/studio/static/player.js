@@ -2,6 +2,7 @@
 
 import { taking } from 'poolgrad/explain';
 import { el } from 'poolgrad/dom';
+import { numbersOf } from 'poolgrad/relation';
 import { number } from 'poolgrad/sentences';
 import { panelAxes, ravel, size, unravel } from 'poolgrad/tensor';
 
@@ -94,10 +95,11 @@ export class Player {
   gradient(map) {
     const { plan } = this;
     const sums = new Float64Array(size(plan.taker.shape));
+    const values = numbersOf(plan.links.tensors, this.inspector.store.tensors);
     let last = [];
     for (let k = 0; k <= this.at; k++) {
       const flat = plan.flat(k);
-      last = taking(plan.links, flat);
+      last = taking(plan.links, values, flat);
       for (const [cell, weight] of last) sums[cell] += weight * Number(plan.giver.values[flat]);
     }
     this.sum = sums.reduce((a, b) => a + b, 0);

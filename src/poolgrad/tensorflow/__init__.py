@@ -26,12 +26,13 @@ try:  # no public function tells which tensors have tangents
 except ImportError:
     _tangents = None
 
-from ._common.arrays import as_array
-from ._common.errors import ArgumentErrors, short_repr
-from ._frameworks import types
-from ._frameworks.pools import Chosen, pool
-from ._frameworks.spec import Frame, PoolSpec, carry, select
-from .config import limit_here
+from .._common.arrays import as_array
+from .._common.errors import ArgumentErrors, short_repr
+from .._frameworks import types
+from .._frameworks.pools import Chosen, pool
+from .._frameworks.spec import Frame, PoolSpec, carry, select
+from ..config import limit_here
+from .acceleration import accelerate as accelerate
 
 REFUSAL = (
     "poolgrad.tensorflow: SavedModel: got a function that pools, wanted one that runs without Python: "
