@@ -44,7 +44,7 @@ def markdown(report: Record) -> str:
     return "\n".join(parts) + "\n"
 
 
-# What a summary names: words, an entry point, words that a cell's name must contain, and the peer.
+# The rows of a summary: words, an entry point, words that a cell's name must contain, and the peer.
 HEADLINES = (
     ("block maxima, minima, means and sums of pictures", "numpy", ("_pool(x, ",), "scikit-image"),
     ("moving maxima, minima and means of pictures", "numpy", (", 1), ",), "scipy"),
