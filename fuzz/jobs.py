@@ -4,7 +4,8 @@
     python fuzz/jobs.py --case 1234 --engine dask
 
 `job_cases` draws the jobs: pools, derivatives of all orders, and TensorFlow's ops, over windows of all kinds, dtypes and NaN. Half of them
-use formulas for few windows too. An engine whose package is not installed is skipped. Cubed, which writes files, gets every eighth job.
+use formulas for few windows too. An engine whose package is not installed is skipped. Cubed, which writes
+files, gets every eighth job, unless --cubed-every says otherwise.
 """
 
 from __future__ import annotations
@@ -108,13 +109,13 @@ def run_engine(engine: str, case: Case, rng: np.random.Generator) -> Any:
     return run_dask(case, rng, engine == "dask")
 
 
-def check(seed: int, engines: list[str]) -> tuple[Counter[str], list[str]]:
+def check(seed: int, engines: list[str], every: dict[str, int]) -> tuple[Counter[str], list[str]]:
     """Compare one case by all engines; return how many comparisons there were, and what differed."""
     warnings.simplefilter("ignore")
     regular.SHORT = 0 if seed % 2 else 1 << 12
     case, found, wrong = random_case(seed), Counter[str](), []
     for engine in engines:
-        if engine == "cubed" and seed % 8:
+        if seed % every.get(engine, 1):
             continue
         try:
             got = run_engine(engine, case, np.random.default_rng(seed))
@@ -135,13 +136,15 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--seed", type=int, default=0, help="begin with this job")
     parser.add_argument("--engine", choices=ENGINES, action="append")
+    parser.add_argument("--cubed-every", type=int, default=8, help="Cubed gets one job of so many (default 8)")
     parser.add_argument("--case", type=int, help="this job alone")
     given = parser.parse_args()
     engines = [e for e in given.engine or ENGINES if importlib.util.find_spec(ENGINES[e])]
     seeds = [given.case] if given.case is not None else range(given.seed, given.seed + given.calls)
+    every = {"cubed": 1 if given.case is not None else given.cubed_every}
     found, wrong, begun = Counter[str](), [], time.monotonic()
     with ProcessPoolExecutor(given.jobs) as workers:
-        for made, texts in workers.map(check, seeds, [engines] * len(seeds), chunksize=8):
+        for made, texts in workers.map(check, seeds, [engines] * len(seeds), [every] * len(seeds), chunksize=8):
             found += made
             wrong += texts
             for text in texts:

@@ -68,7 +68,7 @@ def test_every_store_in_and_out(source, target, tmp_path, zarr):
 
 def test_results_with_shards_are_written_shard_by_shard(tmp_path, zarr):
     src, seen = stored(zarr, tmp_path / "x.zarr"), []
-    y = pg.pool(src, tmp_path / "y.zarr", "avg", 3, 1, padding="same", memory="4MB", chunks=(8, 8, 8), shards=(32, 32, 32), progress=lambda s: seen.append((s.done, s.total)))  # fmt: skip
+    y = pg.pool(src, tmp_path / "y.zarr", "avg", 3, 1, padding="same", size=(32, 32, 32), chunks=(8, 8, 8), shards=(32, 32, 32), progress=lambda s: seen.append((s.done, s.total)))  # fmt: skip
     assert y.shards == (32, 32, 32)
     assert y[...].tobytes() == pg.avg_pool(X, 3, 1, padding="same").tobytes()
     assert seen == [(k + 1, 18) for k in range(18)]

@@ -65,7 +65,7 @@ def test_metadata_is_written_last_and_a_run_goes_on(tmp_path):
         if state.total > 1 and state.done == 2:
             raise KeyboardInterrupt
 
-    words = {"levels": 3, "factors": (1, 2, 2), "chunks": (1, 16, 16), "memory": "30KB", "workers": 1}
+    words = {"levels": 3, "factors": (1, 2, 2), "chunks": (1, 16, 16), "memory": "10KB", "workers": 1}
     with pytest.raises(KeyboardInterrupt):
         pg.pyramid(X, tmp_path / "p.zarr", progress=stop, **words)
     assert "ome" not in zarr.open_group(str(tmp_path / "p.zarr"), mode="r").attrs

@@ -83,7 +83,7 @@ struct Choice {
     Plan forward = plan.forward(), transposed = over();
     forward.only = transposed.only = only;
     const bool worth = cells * kItemBytes[static_cast<int>(dtype)] >= kWorthThreads;
-    const Cuts cuts = cut_call(over(), worth ? thread_limit.load() : 1,
+    const Cuts cuts = cut_call(over(), worth ? allowed_threads() : 1,
                                follows && follows_single_taps(forward));
     std::vector<Schedule> all;
     for (int64_t task = 0; work_of(over()) && task < cuts.tasks(); ++task) {
@@ -378,6 +378,24 @@ nb::object mean(const OwnedPlan& plan, nb::handle x, nb::handle by, bool ignore_
   return fits ? y : nb::none();
 }
 
+/// Return the norm of each window, for p = 1 or 2. Return None if a sum overflowed, or is below
+/// `small` and may have lost digits.
+nb::object norm(const OwnedPlan& plan, nb::handle x, int p, double small) {
+  const Checked in = check(x, "x", plan.source_size(), false);
+  const nb::object y = given_or_new(nb::none(), plan.dest_shape, x, "x");
+  const Checked out = check(y, "y", plan.dest_size(), true);
+  if (!is_float(in.dtype)) throw nb::type_error("x: must be floats");
+  if (p != 1 && p != 2) throw nb::value_error("p: must be 1 or 2");
+  const Dtype sums = in.dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32;
+  announce(plan, Verb::fold, x, sums, static_cast<int>(Mean::total));
+  const NormCall call{plan.forward(), in.dtype, in.data, out.data, p == 2, small};
+  std::atomic<bool> good{true};
+  in_pieces(plan.forward(), in.bytes, [&](Piece part) {
+    if (good && !call.run(part)) good = false;
+  });
+  return good ? y : nb::none();
+}
+
 bool is_nan_free(nb::handle x) {
   const Checked in = check(x, "x", -1, false);
   const Verbs* verbs = level->verbs(in.dtype);
@@ -653,6 +671,11 @@ PyObject* PyInit__core() {
   return nullptr;
 }
 
+/// The number of threads of a call; programs that look at loaded libraries know poolgrad by this name.
+extern "C" __attribute__((visibility("default"))) int poolgrad_threads() {
+  return poolgrad::allowed_threads();
+}
+
 NB_MODULE(_inner, m) {
   using namespace poolgrad;
   if (import_numpy() < 0) throw nb::python_error();
@@ -685,6 +708,7 @@ NB_MODULE(_inner, m) {
   m.def("best_taps", &best_taps);
   m.def("mean", &mean, nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(),
         nb::arg("rounding") = 0);
+  m.def("norm", &norm);
   m.def("argmax", &argmax);
   m.def("route", &route, nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), out);
   m.def("recall", &recall, nb::arg(), nb::arg(), nb::arg(), nb::arg(), out);
@@ -744,11 +768,30 @@ NB_MODULE(_inner, m) {
   m.def("gather", &gather);
   m.def("scatter", &scatter, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
         nb::arg("once") = false);
-  m.def("get_num_threads", [] { return thread_limit.load(); });
-  m.def("set_num_threads", [](int n) {
-    if (n < 1 || n > 1024)
-      throw nb::value_error(("threads: got " + std::to_string(n) + ", wanted 1 to 1024").c_str());
-    thread_limit = n;
+  m.def("get_num_threads", &allowed_threads);
+  m.def("thread_setting", [] {
+    return nb::make_tuple(thread_limit.load(), thread_limit_given.load());
+  });
+  m.def(
+      "set_num_threads",
+      [](int n, bool given) {
+        if (n < 1 || n > 1024)
+          throw nb::value_error(
+              ("threads: got " + std::to_string(n) + ", wanted 1 to 1024").c_str());
+        thread_limit_given = given;
+        thread_limit = n;
+      },
+      nb::arg(), nb::arg("given") = true);
+  m.def("limit_here", [](int n) {
+    const int before = executor_threads();
+    limit_threads_here(n);
+    return before;
+  });
+  m.def("follow_threads", [](uintptr_t threads, int usual, uintptr_t busy) {
+    if (!threads || !busy) throw nb::value_error("threads: got 0, wanted addresses");
+    // Never freed: a call of another thread may hold it.
+    thread_host = new ThreadHost{reinterpret_cast<int (*)()>(threads), usual,
+                                 reinterpret_cast<bool (*)()>(busy)};
   });
   m.def("available_threads", &available_threads);
   m.def("use_bfloat16", [](nb::handle array) {

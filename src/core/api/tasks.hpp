@@ -10,14 +10,44 @@
 
 namespace poolgrad {
 
+/// The most threads of a call, and whether the program itself set that number.
 inline std::atomic<int> thread_limit{1};
+inline std::atomic<bool> thread_limit_given{false};
+
+/// Another library of the process: the threads that a call of this thread may use, their number if
+/// nobody has set it, and whether that library runs this thread as one of several already.
+struct ThreadHost {
+  int (*threads)();
+  int usual;
+  bool (*busy)();
+};
+inline std::atomic<const ThreadHost*> thread_host{nullptr};
+
+/// Return the threads that the host leaves to calls of this thread.
+inline int host_threads() {
+  constexpr int kAny = 1024;
+  const ThreadHost* host = thread_host.load(std::memory_order_acquire);
+  if (!host) return kAny;
+  if (host->busy()) return 1;
+  const int threads = host->threads();
+  return threads < host->usual ? std::max(threads, 1) : kAny;
+}
+
+/// Return the most threads that a call of this thread may use: the number of the program, or the
+/// least of the default, of its executor's and of its host's.
+inline int allowed_threads() {
+  const int limit = thread_limit.load(), own = executor_threads();
+  if (own) return std::min(own, limit);
+  return thread_limit_given.load() ? limit : std::min(limit, host_threads());
+}
 
 /// The verbs of the chosen level; set once, when the module is loaded.
 inline VerbTable chosen_verbs = nullptr;
 inline CellTable chosen_cells = nullptr;
 
-/// The scratch memory of a box (boxes.hpp) in bytes, so that it stays in cache. Tests set it.
-constexpr int64_t kBoxBytes = 768 << 10;
+/// The scratch memory of a box (boxes.hpp) in bytes, so that it stays in cache, and leaves room in
+/// the scratch memory of a thread for that of a verb. Tests set it.
+constexpr int64_t kBoxBytes = 512 << 10;
 inline std::atomic<int64_t> box_bytes{kBoxBytes};
 
 /// A second thread costs more than it saves below this many bytes, even if it is awake.
@@ -28,8 +58,7 @@ constexpr int64_t kWorthWaking = 1 << 21;
 
 /// Return the number of threads for a call that reads or writes so many bytes.
 inline int threads_for(int64_t bytes) {
-  const int own = executor_threads(), allowed = own ? own : thread_limit.load();
-  const int limit = bytes < kWorthThreads ? 1 : allowed;
+  const int limit = bytes < kWorthThreads ? 1 : allowed_threads();
   return limit > 1 && bytes < kWorthWaking && !calls_follow_closely() ? 1 : limit;
 }
 

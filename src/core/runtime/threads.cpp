@@ -85,6 +85,7 @@ struct TaskWatch {
 
 constinit thread_local TaskWatch watch{{0}, nullptr, nullptr, {}};
 constinit thread_local const Executor* executor = nullptr;
+constinit thread_local Executor limited_here{};
 
 void Job::work(StopCheck should_stop, int64_t most) {
   FloatState state;
@@ -281,6 +282,10 @@ void parallel_for(int64_t tasks, int threads, StopCheck should_stop, void (*body
 UseExecutor::UseExecutor(const Executor& given) : before_(executor) { executor = &given; }
 UseExecutor::~UseExecutor() { executor = before_; }
 int executor_threads() { return executor ? executor->threads : 0; }
+void limit_threads_here(int threads) {
+  limited_here.threads = threads < 0 ? 0 : threads;
+  executor = threads > 0 ? &limited_here : nullptr;
+}
 
 StepBudget& step_budget() { return watch.step_budget; }
 void poll() { watch.poll(); }

@@ -45,6 +45,9 @@ class UseExecutor {
 /// Return the number of threads that the executor of this thread allows; 0 if it does not say.
 int executor_threads();
 
+/// Let the calls of this thread use at most so many threads of the pool; 0: as many as the process allows.
+void limit_threads_here(int threads);
+
 /// Thrown inside a task to end its call.
 struct Stopped {};
 

@@ -14,7 +14,7 @@ from .._common.errors import ArgumentErrors
 from ..jobs.job import Job
 from ..jobs.loop import State, as_workers, estimate, pool
 from ..jobs.pyramid import pyramid
-from ..jobs.stores import default_chunks, open_source
+from ..jobs.stores import Wanted, buffer_of_target, default_chunks, open_source
 
 Options = argparse.Namespace
 
@@ -112,27 +112,39 @@ def _dry_run(options: Options, op: str, args: tuple[Any, ...], words: dict[str, 
     if len(described) in (2, 3) and described[0].replace("x", "").isdigit():
         shape, dtype = tuple(_several(described[0])), np.dtype(described[1])
         chunks = tuple(_several(described[2])) if len(described) == 3 else None
+        buffer = None if chunks is None else 2 * prod(chunks) * dtype.itemsize
+        source = None
     else:
         store = open_source(problems, "src", options.src)
-        shape, dtype, chunks = store.shape, store.dtype, store.chunks
+        shape, dtype, chunks, buffer, source = store.shape, store.dtype, store.chunks, store.buffer, store.array
     job = Job(op, shape, dtype, *args, **words)
+    result = job.outputs[0]
     made = options.chunks or default_chunks(chunks, job.result)
     whole = options.shards or made
     unit = None if whole is None else tuple(whole)
     workers = as_workers(problems, options.workers)
-    found = estimate(job, chunks, unit, options.memory, workers)
-    result = job.outputs[0]
+    wanted = Wanted(job.result, result.dtype, made, options.shards, options.zarr_format, source)
+    found = estimate(job, chunks, unit, options.memory, workers, (buffer, buffer_of_target(options.out, wanted)))
     rows = (
         ("source", f"{_x(shape)} {dtype}, {size(prod(shape) * dtype.itemsize)}" + (f", chunks {_x(chunks)}" if chunks else "")),
         ("result", f"{_x(result.shape)} {result.dtype}, {size(found.write)}" + (f", units {_x(unit)}" if unit else "")),
         ("regions", f"{len(found.regions)} of {_x(found.regions.size)}"),
         ("reads", f"{size(found.read)}, {found.amplification:.2f} times the source"),
         ("writes", size(found.write)),
-        ("memory", f"{size(found.peak)} for the arrays of {workers} workers"),
+        ("memory", f"{size(found.peak)} for the arrays of {workers} workers, {size(_base())} for Python and packages"),
     )  # fmt: skip
     for name, text in rows:
         print(f"{name:8} {text}")
     return 0
+
+
+def _base() -> int:
+    """Return the bytes that this process has: the interpreter and the packages that a run loads too."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def pyramid_options(parser: Any) -> None:

@@ -53,6 +53,8 @@ class Extension:
         The framework's version, if the library depends on it; else "".
     options : callable
         Returns more options of the compiler, such as those for the framework's headers. A build calls it, nothing else.
+    links : callable
+        Returns options that follow the source, such as libraries. A build calls it, nothing else.
     """
 
     module: str
@@ -60,6 +62,7 @@ class Extension:
     name: str
     version: str = ""
     options: Callable[[], tuple[str, ...]] = tuple
+    links: Callable[[], tuple[str, ...]] = tuple
 
     @property
     def beside(self) -> Path:
@@ -69,7 +72,8 @@ class Extension:
     @property
     def cached(self) -> Path:
         """Return the path of a library built after installation; it depends on the sources, the machine and the framework."""
-        sources = self.source.read_bytes() + header().read_bytes()
+        paths = (self.source, *sorted(self.source.parent.glob("*.hpp")), header())
+        sources = b"".join(path.read_bytes() for path in paths)
         key = hashlib.sha256(sources + f"{platform.system()} {platform.machine()} {self.version}".encode())
         root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         return root / "poolgrad" / key.hexdigest()[:16] / self.name
@@ -86,7 +90,7 @@ class Extension:
         target = self.cached
         target.parent.mkdir(parents=True, exist_ok=True)
         made = target.with_name(f"{self.name}.{os.getpid()}")
-        paths = (*self.options(), f"-I{header().parent}", str(self.source), "-o", str(made))
+        paths = (*self.options(), f"-I{header().parent}", str(self.source), "-o", str(made), *self.links())
         done = subprocess.run([*compiler.split(), *FLAGS, *paths], capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(f"{self.module}: build: the compiler failed:\n{done.stderr[-4000:]}")

@@ -164,12 +164,28 @@ def cast(problems: ArgumentErrors, result: Array, dtype: np.dtype[Any], how: Div
     return float_cast(result, dtype)
 
 
+def in_one_pass(op: str, plan: Plan, how: Division, kind: np.dtype[Any]) -> bool:
+    """Return True if the core takes these sums or means of integers of that kind at once, without sums in memory."""
+    problems = ArgumentErrors(op)
+    dtype = None if how.dtype is None else dtype_of(problems, how.dtype)
+    ratio = divisor_of(problems, how)
+    return _has_kernel(plan, how, ratio, kind, _whole_type(how, ratio, dtype, kind))
+
+
+def _whole_type(how: Division, ratio: Ratio | None, dtype: np.dtype[Any] | None, kind: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of sums or means of integers of that kind."""
+    return dtype or (sum_type(kind) if _sums_only(how, ratio, dtype) else np.dtype(np.float64))
+
+
+def _sums_only(how: Division, ratio: Ratio | None, dtype: np.dtype[Any] | None) -> bool:
+    return not how.by_count and ratio == Ratio(1) and (dtype is None or dtype.kind in "iu")
+
+
 def _whole_run(op: str, layout: Layout, how: Division, dtype: np.dtype[Any] | None, kind: np.dtype[Any]) -> Run:
     """Return the function that takes the sum or mean of integers of that kind, by the integer policy."""
     problems = ArgumentErrors(op)
     ratio = divisor_of(problems, how)
-    sums_only = not how.by_count and ratio == Ratio(1) and (dtype is None or dtype.kind in "iu")
-    result = dtype or (sum_type(kind) if sums_only else np.dtype(np.float64))
+    sums_only, result = _sums_only(how, ratio, dtype), _whole_type(how, ratio, dtype, kind)
     kernel = None
     if _has_kernel(layout.plan, how, ratio, kind, result):
         by = _divisor(problems, how)

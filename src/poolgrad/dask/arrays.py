@@ -17,6 +17,7 @@ from .._windows.regular import borders
 from ..jobs.job import Job
 from ..jobs.parts import Region, Shape, edges_of, joined, pieces, size_of
 from ..jobs.regions import Regions
+from ..jobs.stores import open_source
 from ..jobs.tree import Seen, Tree, there
 
 Chunks = tuple[tuple[int, ...], ...]
@@ -135,7 +136,9 @@ def _read_and_run(job: Job, grid: Any, stores: Any, which: int | None = None, bl
         region = grid.at(block_id)
     else:
         region = tuple(slice(int(e[i]), int(e[i + 1])) for e, i in zip(grid, block_id, strict=True))
-    made = job.run(region, *(np.asarray(s[need]) for s, need in zip(stores, job.needs(region), strict=True)))
+    problems, needs = ArgumentErrors(job.op), job.needs(region)
+    opened = (open_source(problems, given.name, s) for given, s in zip(job.inputs, stores, strict=True))
+    made = job.run(region, *(store.read(need) for store, need in zip(opened, needs, strict=True)))
     return made if which is None else made[which]
 
 

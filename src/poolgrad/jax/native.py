@@ -31,9 +31,20 @@ EXTENSION = Extension(
 )
 
 
+MODES = ("", "compiled", "callback", "portable")
+
+
+def mode() -> str:
+    """Return how pools run on the CPU, if the environment says it."""
+    asked = os.environ.get("POOLGRAD_JAX", "").strip()
+    if asked not in MODES:
+        raise ValueError(f"POOLGRAD_JAX: got {asked!r}, wanted 'compiled', 'callback' or 'portable'")
+    return asked
+
+
 def library() -> Path | None:
     """Return the path of the library to load, or None."""
-    return None if os.environ.get("POOLGRAD_JAX") == "callback" else EXTENSION.find()
+    return None if mode() == "callback" else EXTENSION.find()
 
 
 @lru_cache(1)
@@ -41,6 +52,13 @@ def available() -> bool:
     """Return True if pools are compiled in; load and register the library at the first call."""
     path = library()
     if path is None:
+        if not mode():
+            warnings.warn(
+                "poolgrad.jax: pools are called through Python, which takes longer: python -m poolgrad.jax build compiles "
+                "them in; POOLGRAD_JAX=callback keeps them and this warning away",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         return False
     try:
         loaded = EXTENSION.load(path)
@@ -62,11 +80,26 @@ def _plain(frame: Frame) -> bool:
     return all(axis[3] == 1 for axis in frame.axes) and not frame.loose
 
 
+def _divides(rule: PoolSpec) -> bool:
+    """Return True if sums are divided by something else than the cells of their windows."""
+    return rule.divisor is not None or rule.count_include_pad
+
+
+def compiles(rule: PoolSpec, dtype: Any, back: bool | None = None) -> bool:
+    """Return True if XLA can make the choice of a spec, or apply its operator if `back` is given, without Python."""
+    if not _plain(rule.frame):
+        return False
+    if back is None:
+        whole = not jax.numpy.issubdtype(dtype, jax.numpy.floating)
+        known = rule.ties == "first" and (whole or rule.nan != "tf")
+    else:  # halves are divided in a wider type
+        known = rule.kind == "pick" or (rule.kind == "fold" and not (_divides(rule) and dtype.itemsize == 2))
+    return known and available()
+
+
 def select(rule: PoolSpec, shapes: Any, x: Any, windows: Any) -> list[Any] | None:
     """Return the best cells and their taps, or None if XLA cannot find them."""
-    whole = not jax.numpy.issubdtype(x.dtype, jax.numpy.floating)
-    known = rule.ties == "first" and (whole or rule.nan != "tf")
-    if not (known and _plain(rule.frame) and available()):
+    if not compiles(rule, x.dtype):
         return None
     call = jax.ffi.ffi_call("poolgrad_select", shapes)
     found = call(x, windows, axes=_axes(rule.frame), least=rule.least, nan_wins=rule.nan == "propagate")
@@ -75,16 +108,13 @@ def select(rule: PoolSpec, shapes: Any, x: Any, windows: Any) -> list[Any] | Non
 
 def linear(rule: PoolSpec, back: bool, shape: Any, v: Any, windows: Any, *state: Any) -> Any:
     """Apply the operator to v, or return None if XLA cannot."""
-    if rule.kind not in ("fold", "pick") or not _plain(rule.frame) or not available():
+    if not compiles(rule, v.dtype, back):
         return None
     if rule.kind == "pick":
         return jax.ffi.ffi_call("poolgrad_follow", shape)(v, windows, *state, axes=_axes(rule.frame), back=back)
     spans = rule.count_include_pad and rule.divisor is None
-    divided = spans or rule.divisor is not None
-    if divided and v.dtype.itemsize == 2:  # halves are divided in a wider type
-        return None
     factor = np.float64(1.0 if rule.divisor is None else rule.divisor)
-    words = {"back": back, "mean": rule.mean and not divided, "spans": spans, "factor": factor}
+    words = {"back": back, "mean": rule.mean and not _divides(rule), "spans": spans, "factor": factor}
     return jax.ffi.ffi_call("poolgrad_fold", shape)(v, windows, axes=_axes(rule.frame), **words)
 
 

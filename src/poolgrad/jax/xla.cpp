@@ -1,4 +1,5 @@
 // Run the pools inside XLA, without Python. Python passes the address of the core once.
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -167,20 +168,25 @@ Type typed(const ffi::AnyBuffer& in, const ffi::AnyBuffer& out) {
   return type;
 }
 
-ffi::Error select(ffi::AnyBuffer x, ffi::AnyBuffer bounds, ffi::Result<ffi::AnyBuffer> y, ffi::Result<ffi::AnyBuffer> taps, Numbers axes, bool least, bool nan_wins) {
+/// A call uses at most as many threads as XLA has for the program.
+pg_run run_of(const ffi::ThreadPool& threads) { return {static_cast<int32_t>(std::min<int64_t>(threads.num_threads(), 1024)), nullptr, nullptr}; }
+
+ffi::Error select(ffi::ThreadPool threads, ffi::AnyBuffer x, ffi::AnyBuffer bounds, ffi::Result<ffi::AnyBuffer> y, ffi::Result<ffi::AnyBuffer> taps, Numbers axes, bool least, bool nan_wins) {
   return tried([&] {
+    const pg_run how = run_of(threads);
     const auto w = windows_of(x.dimensions(), axes, bounds);
     check_taps(*taps, *w);
     const int32_t best = nan_wins ? PG_BEST_PROPAGATE_NAN : PG_BEST_IGNORE_NAN;
-    call(core->choose, w->plan.get(), nullptr, typed(x, *y).number, best, static_cast<int>(least), in(x), out(*y), out(*taps));
+    call(core->choose, w->plan.get(), &how, typed(x, *y).number, best, static_cast<int>(least), in(x), out(*y), out(*taps));
   });
 }
 
-ffi::Error follow(ffi::AnyBuffer v, ffi::AnyBuffer bounds, ffi::AnyBuffer taps, ffi::Result<ffi::AnyBuffer> result, Numbers axes, bool back) {
+ffi::Error follow(ffi::ThreadPool threads, ffi::AnyBuffer v, ffi::AnyBuffer bounds, ffi::AnyBuffer taps, ffi::Result<ffi::AnyBuffer> result, Numbers axes, bool back) {
   return tried([&] {
+    const pg_run how = run_of(threads);
     const auto w = windows_of((back ? *result : v).dimensions(), axes, bounds);
     check_taps(taps, *w);
-    call(back ? core->place : core->pick, w->plan.get(), nullptr, typed(v, *result).number, in(v), in(taps), out(*result));
+    call(back ? core->place : core->pick, w->plan.get(), &how, typed(v, *result).number, in(v), in(taps), out(*result));
   });
 }
 
@@ -209,14 +215,15 @@ void divide(const Windows& w, Type type, const void* from, void* to, double fact
   throw Wrong{"divisor: got an element type that is not divided here"};
 }
 
-ffi::Error fold(ffi::AnyBuffer v, ffi::AnyBuffer bounds, ffi::Result<ffi::AnyBuffer> result, Numbers axes, bool back, bool mean, bool spans, double factor) {
+ffi::Error fold(ffi::ThreadPool threads, ffi::AnyBuffer v, ffi::AnyBuffer bounds, ffi::Result<ffi::AnyBuffer> result, Numbers axes, bool back, bool mean, bool spans, double factor) {
   return tried([&] {
+    const pg_run how = run_of(threads);
     const auto w = windows_of((back ? *result : v).dimensions(), axes, bounds);
     const Type type = typed(v, *result);
     if (type.number > PG_F64) throw Wrong{"v: got integers, wanted a floating type"};
     const bool divided = spans || factor != 1;
     if (!back) {
-      call(core->fold, w->plan.get(), nullptr, type.number, int32_t{mean ? PG_MEAN_ONCE : PG_MEAN_TOTAL}, in(v), out(*result));
+      call(core->fold, w->plan.get(), &how, type.number, int32_t{mean ? PG_MEAN_ONCE : PG_MEAN_TOTAL}, in(v), out(*result));
       if (divided) divide(*w, type, result->untyped_data(), result->untyped_data(), factor, spans);
       return;
     }
@@ -225,7 +232,7 @@ ffi::Error fold(ffi::AnyBuffer v, ffi::AnyBuffer bounds, ffi::Result<ffi::AnyBuf
     std::unique_ptr<char[]> shares(divided ? new char[v.size_bytes()] : nullptr);
     if (divided) divide(*w, type, v.untyped_data(), shares.get(), factor, spans);
     const pg_input g = divided ? pg_in(shares.get(), w->info.dest) : in(v);
-    call(core->spread, w->plan.get(), nullptr, type.number, share, 0, g, out(*result));
+    call(core->spread, w->plan.get(), &how, type.number, share, 0, g, out(*result));
   });
 }
 
@@ -253,8 +260,8 @@ extern "C" __attribute__((visibility("default"))) int poolgrad_connect(const voi
   XLA_FFI_DEFINE_HANDLER_SYMBOL(name, function, binding)
 
 PG_HANDLER(poolgrad_select, poolgrad::select,
-           xla::ffi::Ffi::Bind().Arg<Buffer>().Arg<Buffer>().Ret<Buffer>().Ret<Buffer>().Attr<poolgrad::Numbers>("axes").Attr<bool>("least").Attr<bool>("nan_wins"));
-PG_HANDLER(poolgrad_follow, poolgrad::follow, xla::ffi::Ffi::Bind().Arg<Buffer>().Arg<Buffer>().Arg<Buffer>().Ret<Buffer>().Attr<poolgrad::Numbers>("axes").Attr<bool>("back"));
+           xla::ffi::Ffi::Bind().Ctx<xla::ffi::ThreadPool>().Arg<Buffer>().Arg<Buffer>().Ret<Buffer>().Ret<Buffer>().Attr<poolgrad::Numbers>("axes").Attr<bool>("least").Attr<bool>("nan_wins"));
+PG_HANDLER(poolgrad_follow, poolgrad::follow, xla::ffi::Ffi::Bind().Ctx<xla::ffi::ThreadPool>().Arg<Buffer>().Arg<Buffer>().Arg<Buffer>().Ret<Buffer>().Attr<poolgrad::Numbers>("axes").Attr<bool>("back"));
 PG_HANDLER(poolgrad_fold, poolgrad::fold,
-           xla::ffi::Ffi::Bind().Arg<Buffer>().Arg<Buffer>().Ret<Buffer>().Attr<poolgrad::Numbers>("axes").Attr<bool>("back").Attr<bool>("mean").Attr<bool>("spans").Attr<double>("factor"));
+           xla::ffi::Ffi::Bind().Ctx<xla::ffi::ThreadPool>().Arg<Buffer>().Arg<Buffer>().Ret<Buffer>().Attr<poolgrad::Numbers>("axes").Attr<bool>("back").Attr<bool>("mean").Attr<bool>("spans").Attr<double>("factor"));
 PG_HANDLER(poolgrad_address, poolgrad::address, xla::ffi::Ffi::Bind().Arg<Buffer>().Ret<xla::ffi::BufferR0<xla::ffi::DataType::U64>>());

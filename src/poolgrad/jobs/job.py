@@ -15,12 +15,13 @@ import numpy.typing as npt
 from .._common.arrays import Array
 from .._common.errors import ArgumentErrors, out_of_memory, short_repr
 from .._ops.table import OPS
+from .._pooling.named import POOLS
 from .._pooling.sources import DTYPES
 from .._pooling.window_args import checked_plan, integer_list
 from .._windows.axis import Axis
 from .op_calls import op_job
 from .parts import Call, Input, Output, Part, Region, Shape, Windows, as_region, size_of, within
-from .pool_calls import POOLS, PoolCall, find_windows, split_words
+from .pool_calls import PoolCall, find_windows, split_words
 from .regions import Regions, as_bytes, choose_size
 
 TARGET = 2**26  # bytes of memory that a region may need for the sake of fewer tasks
@@ -356,6 +357,7 @@ class Job:
         chunks: Sequence[int] | None = None,
         size: Sequence[int] | None = None,
         workers: int = 1,
+        buffers: Sequence[int | None] | None = None,
     ) -> Regions:
         """Tile the result into regions that fit into memory.
 
@@ -371,6 +373,8 @@ class Job:
             The shape of the regions, instead of a choice by memory.
         workers : int, optional
             The number of regions that are computed at the same time. Default: 1.
+        buffers : sequence of int or None, optional
+            The bytes that each store holds besides its array, as for `peak`.
 
         Returns
         -------
@@ -400,13 +404,17 @@ class Job:
             for s, u, n in zip(sizes, units, self.result, strict=True):
                 if s % u and s < n:
                     problems.fail("size", list(sizes), f"whole units of {list(units)}: what is written at once")
-            if self.peak(sizes) > limit:
-                self._too_large(problems, sizes, limit)
+            if self.peak(sizes, buffers=buffers) > limit:
+                self._too_large(problems, sizes, limit, buffers)
             return Regions(self.result, sizes)
         read = None if chunks is None else integer_list(problems, "chunks", tuple(chunks), rank, 1)
-        chosen = choose_size(self.result, units, lambda s: (self._amplification(s, read), self.peak(s)), limit, TARGET)
+
+        def cost(size: Shape) -> tuple[float, int]:
+            return self._amplification(size, read), self.peak(size, buffers=buffers)
+
+        chosen = choose_size(self.result, units, cost, limit, TARGET)
         if chosen is None:
-            self._too_large(problems, units, limit)
+            self._too_large(problems, units, limit, buffers)
         return Regions(self.result, chosen)
 
     def unit(self, chunks: Sequence[int]) -> Shape:
@@ -436,11 +444,13 @@ class Job:
             for c, n, windows in zip(sizes, self.shape, self.windows, strict=True)
         )
 
-    def _too_large(self, problems: ArgumentErrors, size: Sequence[int], limit: int) -> NoReturn:
+    def _too_large(
+        self, problems: ArgumentErrors, size: Sequence[int], limit: int, buffers: Sequence[int | None] | None
+    ) -> NoReturn:
         one = any(w is not None and len(w) == 1 for w in self.windows) and not self.call.back
         hint = "; tree=True of pool or poolgrad.dask pools windows that are larger than memory" if one else ""
         got = f"{limit} bytes for each worker"
-        wanted = f"at least {self.peak(size)} for a region of {list(size)}{hint}"
+        wanted = f"at least {self.peak(size, buffers=buffers)} for a region of {list(size)}{hint}"
         problems.fail("memory", got, wanted, MemoryError)
 
     def _typical(self, size: Sequence[int]) -> Region:
@@ -462,10 +472,10 @@ class Job:
             total += prod(lengths) * given.dtype.itemsize
         return total / max(prod(size_of(region)), 1)
 
-    def peak(self, size: Sequence[int], workers: int = 1) -> int:
-        """Return the most bytes that regions of a size need for arrays: each input and output twice, and the kernel's own.
+    def peak(self, size: Sequence[int], workers: int = 1, buffers: Sequence[int | None] | None = None) -> int:
+        """Return the most bytes that regions of a size need: their inputs and outputs, what stores hold besides, and the kernel's own.
 
-        Stores that read asynchronously hold a second copy of what they read. Python, NumPy and the stores' own memory come on top.
+        Python, NumPy and the packages of the stores come on top.
 
         Parameters
         ----------
@@ -473,6 +483,9 @@ class Job:
             The shape of the regions.
         workers : int, optional
             The number of regions that are computed at the same time. Default: 1.
+        buffers : sequence of int or None, optional
+            The bytes that the store of each input, then of each output, holds besides the array while it reads or writes a region;
+            None for a second copy of the array, as stores have that read asynchronously. Default: None for all.
 
         Returns
         -------
@@ -481,13 +494,24 @@ class Job:
         region = self._typical(tuple(size))
         if self._void or 0 in size_of(region):
             return 0
-        if self._even:
-            return workers * 3 * prod(size_of(region)) * self.dtype.itemsize
-        part = self.part(region)
-        slab, made = size_of(part.source), size_of(region)
-        read = sum(prod(size_of(part.dest) if i.pooled else slab) * i.dtype.itemsize for i in self.inputs)
-        write = sum(prod(made) * o.dtype.itemsize for o in self.outputs)
-        return workers * (2 * read + 2 * write + self.call.temporary(slab, size_of(part.dest)))
+        cells = prod(size_of(region))
+        arrays = [
+            prod(size_of(need)) * given.dtype.itemsize
+            for given, need in zip(self.inputs, self.needs(region), strict=True)
+        ]
+        arrays += [cells * made.dtype.itemsize for made in self.outputs]
+        held = (None,) * len(arrays) if buffers is None else tuple(buffers)
+        if len(held) != len(arrays):
+            ArgumentErrors(self.op).fail("buffers", short_repr(held), f"{len(arrays)}: one per input and output")
+        total = sum(n + (n if more is None else more) for n, more in zip(arrays, held, strict=True))
+        if not self._even:
+            part = self.part(region)
+            total += self.call.temporary(part)
+            if (
+                self.call.back and part.source != region
+            ):  # the gradient of all cells of the windows, of which the region is kept
+                total += prod(size_of(part.source)) * sum(made.dtype.itemsize for made in self.outputs)
+        return workers * total
 
 
 def _restored(

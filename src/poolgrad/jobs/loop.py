@@ -5,25 +5,37 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._common.arrays import Array
 from .._common.errors import ArgumentErrors, short_repr
+from .._pooling.named import POOLS
 from .._pooling.types import Stride, Windows
 from ..config import get_num_threads, threads
+from .chunk_files import free_scratch
 from .job import Job
 from .journal import Journal, checksum
 from .parts import Region, Shape, as_region, size_of
-from .pool_calls import POOLS
 from .regions import Regions, as_bytes
-from .stores import Store, StoredArray, StoreOrPath, Wanted, default_chunks, open_source, open_target
+from .stores import (
+    Store,
+    StoredArray,
+    StoreOrPath,
+    Wanted,
+    buffer_of_target,
+    default_chunks,
+    open_source,
+    open_target,
+    refuse_to_send,
+    reopen_target,
+)
 from .tree import Seen, Tree
 
 Progress = Callable[["State"], None]
@@ -76,14 +88,14 @@ def estimate(
     unit: Shape | None,
     memory: int | str,
     workers: int,
-    size: Sequence[int] | None = None,
+    buffers: Sequence[int | None] | None = None,
 ) -> Estimate:
     """Return what a run over these chunks will do."""
-    regions = job.regions(memory, unit, chunks=chunks, size=size, workers=workers)
+    regions = job.regions(memory, unit, chunks=chunks, workers=workers, buffers=buffers)
     made = sum(prod(o.shape) * o.dtype.itemsize for o in job.outputs)
     there = sum(prod(i.shape) * i.dtype.itemsize for i in job.inputs)
     read = round(job._amplification(regions.size, chunks) * prod(job.result))
-    return Estimate(job, regions, read, made, read / max(there, 1), job.peak(regions.size, workers), workers)
+    return Estimate(job, regions, read, made, read / max(there, 1), job.peak(regions.size, workers, buffers), workers)
 
 
 def pool(
@@ -102,6 +114,7 @@ def pool(
     shards: Sequence[int] | None = None,
     zarr_format: int = 3,
     progress: Progress | None = None,
+    executor: Executor | None = None,
     **options: object,
 ) -> StoredArray | tuple[StoredArray, ...]:
     """Pool a stored array into a stored array, region by region, with the bits of the whole array.
@@ -141,6 +154,10 @@ def pool(
         2 or 3 (default), for a result that is created.
     progress : callable, optional
         A function that gets a `State` after each region.
+    executor : concurrent.futures.Executor, optional
+        Where regions are computed, `workers` at a time: processes, or ``client.get_executor()`` of a Dask cluster. The arrays must be
+        paths, or Zarr arrays, that all workers reach. This process keeps the journal, so a worker that is killed loses its region
+        alone. Default: threads of this process.
     **options : optional
         The other arguments of the pool or op.
 
@@ -180,23 +197,33 @@ def pool(
     job = as_job(op, sources, args, options)
     _check_sources(problems, job, sources)
     many = as_workers(problems, workers)
+    if tree and executor is not None:
+        problems.fail("executor", short_repr(executor), "None with tree=True")
     if tree:
         return _by_tree(problems, job, sources[0], out, limit, many, overwrite, progress)
     like = next((s.chunks for s in sources if s.shape == job.shape and s.chunks), None)
     shape = tuple(chunks) if chunks is not None else default_chunks(like, job.result)
     if shape is None and regions is None and 0 not in job.result:
-        shape = job.regions(limit, size=size, workers=many).size
+        shape = job.regions(
+            limit, size=size, workers=many, buffers=[s.buffer for s in sources] + [None] * len(job.outputs)
+        ).size
     outs = out if isinstance(out, tuple) else (out,) * len(job.outputs) if out is None else (out,)
     if len(outs) != len(job.outputs):
         problems.fail("out", short_repr(out), f"{len(job.outputs)}: {', '.join(o.name for o in job.outputs)}")
     cut = None if shards is None else tuple(shards)
     kept_unit = cut or shape if _is_path(outs[0]) else None
     least = kept_unit or (1,) * len(job.result) if size is None else tuple(size)
-    while workers is None and many > 1 and job.peak(least, many) > limit:
+    wanted = [Wanted(job.result, o.dtype, shape, cut, zarr_format, sources[0].array) for o in job.outputs]
+    buffers = [s.buffer for s in sources] + [buffer_of_target(o, w) for o, w in zip(outs, wanted, strict=True)]
+    while workers is None and many > 1 and job.peak(least, many, buffers) > limit:
         many -= 1  # fewer regions at the same time
     if regions is None:  # refuse too little memory before a file is made
-        job.regions(limit, kept_unit, chunks=like, size=size, workers=many)
-    wanted = [Wanted(job.result, o.dtype, shape, cut, zarr_format, sources[0].array) for o in job.outputs]
+        job.regions(limit, kept_unit, chunks=like, size=size, workers=many, buffers=buffers)
+    if executor is not None:  # refuse arrays that other processes cannot open before a file is made
+        for given_store in sources:
+            given_store.address(problems)
+        for one in outs:
+            refuse_to_send(problems, one)
     again = bool(resume) or regions is not None
     opened = [open_target(problems, "out", o, w, again, overwrite) for o, w in zip(outs, wanted, strict=True)]
     targets, fresh = [store for store, _ in opened], any(new for _, new in opened)
@@ -205,13 +232,13 @@ def pool(
     if regions is None:
         journal = _journal(problems, job, sources, outs[0], resume and not fresh)
         sizes = size if journal is None or journal.size is None else journal.size
-        tiles = job.regions(limit, unit, chunks=like, size=sizes, workers=many)
+        tiles = job.regions(limit, unit, chunks=like, size=sizes, workers=many, buffers=buffers)
         if journal is not None:
             journal.size = list(tiles.size)
         chosen: Sequence[Region] = tiles
     else:
-        chosen = _checked_regions(problems, job, regions, unit, limit // many)
-    _run(job, sources, targets, chosen, many, journal, progress)
+        chosen = _checked_regions(problems, job, regions, unit, limit // many, buffers)
+    _run(job, sources, targets, chosen, many, journal, progress, executor)
     made: tuple[StoredArray, ...] = tuple(target.array for target in targets)
     return made[0] if len(made) == 1 else made
 
@@ -234,10 +261,11 @@ def _by_tree(
         held = sum(prod(j.result) * j.outputs[0].dtype.itemsize for j in jobs)
         if held > limit // 2:
             problems.fail("memory", f"{limit} bytes", f"at least {2 * held}, twice the sums of blocks", MemoryError)
-        array: Any = Seen(source.array, jobs[0].dtype, only_there)
+        array: Any = Seen(source, jobs[0].dtype, only_there)
         chunks = source.chunks
         for stage in jobs:
-            regions = stage.regions(limit - held, None, chunks=chunks, workers=workers)
+            buffers = (None if stage is jobs[0] else 0, 0)
+            regions = stage.regions(limit - held, None, chunks=chunks, workers=workers, buffers=buffers)
             target = Store(np.zeros(stage.result, stage.outputs[0].dtype), "sums")
             _run(stage, [Store(array, source.name, chunks)], [target], regions, workers, None, progress)
             array, chunks = target.array, None
@@ -285,7 +313,12 @@ def _common_unit(problems: ArgumentErrors, units: list[Shape | None]) -> Shape |
 
 
 def _checked_regions(
-    problems: ArgumentErrors, job: Job, regions: Iterable[Sequence[slice]], unit: Shape | None, limit: int
+    problems: ArgumentErrors,
+    job: Job,
+    regions: Iterable[Sequence[slice]],
+    unit: Shape | None,
+    limit: int,
+    buffers: Sequence[int | None],
 ) -> Sequence[Region]:
     """Return regions that a caller chose; refuse overlaps, parts of units, and regions that need more memory."""
     units = unit or (1,) * len(job.result)
@@ -301,10 +334,10 @@ def _checked_regions(
         _refuse_overlap(problems, job, chosen, units)
         sizes = [size_of(region) for region in chosen]
     for s in {s for s in sizes if 0 not in s}:
-        if job.peak(s) > limit:
-            problems.fail(
-                "memory", f"{limit} bytes for each worker", f"{job.peak(s)} for a region of {list(s)}", MemoryError
-            )
+        needed = job.peak(s, buffers=buffers)
+        if needed > limit:
+            wanted = f"{needed} for a region of {list(s)}"
+            problems.fail("memory", f"{limit} bytes for each worker", wanted, MemoryError)
     return chosen
 
 
@@ -339,6 +372,53 @@ def _journal(problems: ArgumentErrors, job: Job, sources: Sequence[Store], out: 
     return journal
 
 
+class Made(NamedTuple):
+    """What became of a region: its checksum if there is a journal, the bytes read and written; nothing if it was there before."""
+
+    check: int
+    read: int
+    written: int
+    was_there: bool = False
+
+
+def _one(
+    job: Job, sources: Sequence[Store], targets: Sequence[Store], region: Region, known: int | None, journaled: bool
+) -> Made:
+    """Read, compute and write a region, unless its cells have the checksum that a journal knows."""
+    if known is not None and _checksum_there(targets, region) == known:
+        return Made(known, 0, 0, True)
+    needs = job.needs(region)
+    parts = [s.read(need, f"source {k}") for k, (s, need) in enumerate(zip(sources, needs, strict=True))]
+    read = sum(part.nbytes for part in parts)
+    found = job.run(region, *parts)
+    del parts
+    made: tuple[Array, ...] = found if isinstance(found, tuple) else (found,)
+    check = checksum(made) if journaled else 0
+    for target, array in zip(targets, made, strict=True):
+        target.write(region, array)
+    for store in (*sources, *targets):
+        store.release()
+    return Made(check, read, sum(array.nbytes for array in made))
+
+
+def _checksum_there(targets: Sequence[Store], region: Region) -> int | None:
+    """Return the checksum of the cells that are there; None if they cannot be read."""
+    try:
+        return checksum(tuple(t.read(region, f"target {k}") for k, t in enumerate(targets)))
+    except OSError:  # a chunk that was torn
+        return None
+
+
+def _far(job: Job, sources: Sequence[Any], targets: Sequence[Any], *rest: Any) -> Made:
+    """Compute a region in a process that knows the stores by their paths alone."""
+    problems = ArgumentErrors("pool")
+    opened = [open_source(problems, given.name, one) for given, one in zip(job.inputs, sources, strict=True)]
+    with threads(1):
+        made = _one(job, opened, [reopen_target(problems, one) for one in targets], *rest)
+    free_scratch()
+    return made
+
+
 def _run(
     job: Job,
     sources: Sequence[Store],
@@ -347,61 +427,53 @@ def _run(
     workers: int,
     journal: Journal | None,
     progress: Progress | None,
+    executor: Executor | None = None,
 ) -> None:
     began = time.perf_counter()
     state = State(0, len(regions), 0, 0, 0, 0.0)
+    problems = ArgumentErrors("pool")
+    function: Callable[..., Made] = _one if executor is None else _far
+    stores: list[list[Any]] = [list(sources), list(targets)]
+    if executor is not None:
+        stores = [[store.address(problems) for store in some] for some in stores]
 
-    def there(number: int, region: Region) -> bool:
-        """Return True if the journal knows the region, and its cells have the checksum."""
-        known = None if journal is None else journal.done.get(number)
-        return known is not None and checksum(tuple(t.read(region) for t in targets)) == known
-
-    def one(number: int, region: Region) -> tuple[int, int, int, int] | None:
-        if there(number, region):
-            return None
-        parts = [s.read(need) for s, need in zip(sources, job.needs(region), strict=True)]
-        read = sum(part.nbytes for part in parts)
-        found = job.run(region, *parts)
-        del parts
-        made: tuple[Array, ...] = found if isinstance(found, tuple) else (found,)
-        check = checksum(made) if journal is not None else 0
-        for target, array in zip(targets, made, strict=True):
-            target.write(region, array)
-        return number, check, read, sum(array.nbytes for array in made)
-
-    def finish(future: Future[tuple[int, int, int, int] | None]) -> None:
-        made = future.result()
+    def finish(number: int, made: Made) -> None:
         state.done += 1
-        if made is None:
-            state.skipped += 1
-        else:
-            number, check, read, written = made
-            state.read += read
-            state.written += written
-            if journal is not None:
-                journal.add(number, check)
+        state.skipped += made.was_there
+        state.read += made.read
+        state.written += made.written
+        if journal is not None and not made.was_there:
+            journal.add(number, made.check)
         state.seconds = time.perf_counter() - began
         if progress is not None:
             progress(state)
 
     if journal is not None:
         journal.begin()
-    running: set[Future[tuple[int, int, int, int] | None]] = set()
-    executor = ThreadPoolExecutor(workers, "poolgrad")
+    running: dict[Future[Made], int] = {}
+
+    def finish_some() -> None:
+        for future in wait(running, return_when=FIRST_COMPLETED)[0]:
+            finish(running.pop(future), future.result())
+
+    own = ThreadPoolExecutor(workers, "poolgrad") if executor is None else None
     try:
-        with threads(1) if workers > 1 else nullcontext():
+        with threads(1) if workers > 1 and own else nullcontext():
             for number, region in enumerate(regions):
                 while len(running) >= workers:
-                    finished, running = wait(running, return_when=FIRST_COMPLETED)
-                    for future in finished:
-                        finish(future)
-                running.add(executor.submit(one, number, region))
+                    finish_some()
+                known = None if journal is None else journal.done.get(number)
+                words = (job, *stores, region, known, journal is not None)
+                running[(own or executor).submit(function, *words)] = number  # type: ignore[union-attr]
             while running:
-                finished, running = wait(running, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    finish(future)
+                finish_some()
     finally:
-        executor.shutdown(wait=True, cancel_futures=True)
+        for future in running:
+            future.cancel()
+        if own is not None:
+            own.shutdown(wait=True, cancel_futures=True)
+        else:
+            wait(running)
         if journal is not None:
             journal.close()
     for target in targets:

@@ -20,7 +20,7 @@ from .._ops.semantics import Kernel, Start, WindowRule
 from .._ops.table import ARRAYS, OPS, REQUIRED, Kind, Op
 from .._pooling.taps import digits
 from .._windows.regular import Regular
-from .parts import Input, Output, Part, Shape, Windows
+from .parts import Input, Output, Part, Shape, Windows, size_of
 
 
 class _JobBinder(Binder):
@@ -149,12 +149,11 @@ class OpCall:
         place = [int(i) + s.start for i, s in zip(at, part.dest, strict=True)]
         ArgumentErrors(self.op).fail(name, f"{value} at {place}", wanted)
 
-    def temporary(self, slab: Shape, made: Shape) -> int:
+    def temporary(self, part: Part) -> int:
         """Return the bytes that it needs besides its inputs and outputs."""
-        size = self.dtype.itemsize
         if self._row.rule.verb in (Kernel.ARGMAX, Kernel.SCATTER, Kernel.GATHER):
-            return 6 * 8 * prod(made)
-        return prod(slab) * size if self.back else 0
+            return 6 * 8 * prod(size_of(part.dest))
+        return 0
 
 
 def _flat(places: list[Array], shape: Shape) -> Array:

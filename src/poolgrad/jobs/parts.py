@@ -62,8 +62,8 @@ class Call(Protocol):
     def run(self, part: Part, whole: Shape, *arrays: Array) -> tuple[Array, ...]:
         """Compute the results over a part of an array of shape `whole`."""
 
-    def temporary(self, slab: Shape, made: Shape) -> int:
-        """Return the bytes that it needs besides its inputs and outputs."""
+    def temporary(self, part: Part) -> int:
+        """Return the bytes that it needs besides its inputs and outputs, where those of a gradient cover the part's cells."""
 
 
 def as_region(problems: ArgumentErrors, name: str, region: Sequence[slice], shape: Shape) -> Region:

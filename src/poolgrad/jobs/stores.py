@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import mmap
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
@@ -14,9 +16,11 @@ import numpy as np
 
 from .._common.arrays import Array
 from .._common.errors import ArgumentErrors, short_repr
-from .parts import Region, Shape
+from .chunk_files import ChunkError, ChunkFiles, find_files, scratch
+from .parts import Region, Shape, size_of
 
 _HDF5 = (".h5", ".hdf5", ".he5", ".nc")
+_SENT = "the path of a .npy file or of a Zarr array, or a Zarr array, with an executor"
 _KINDS = "an array, a .npy file, a Zarr array, or an HDF5 dataset as file.h5::name"
 
 
@@ -59,6 +63,7 @@ class Store:
     chunks: Shape | None = None  # what is read at once
     unit: Shape | None = None  # what is written at once: a shard, else a chunk
     path: Path | None = None
+    files: ChunkFiles | None = None  # of a Zarr array whose chunks are plain files
 
     @property
     def shape(self) -> Shape:
@@ -71,14 +76,38 @@ class Store:
         found: np.dtype[Any] = np.dtype(self.array.dtype).newbyteorder("=")
         return found
 
-    def read(self, region: Region) -> Array:
-        """Read a region; name the chunk that cannot be read."""
-        try:
+    @property
+    def buffer(self) -> int | None:
+        """The bytes that are held besides a region while it is read or written; None for as many as the region has."""
+        if self.files is not None:
+            return self.files.buffer
+        if isinstance(self.array, np.ndarray):
+            return 0
+        return None if self._asynchronous or self.chunks is None else 2 * prod(self.chunks) * self.dtype.itemsize
+
+    @property
+    def _asynchronous(self) -> bool:
+        return hasattr(self.array, "store")  # Zarr reads several chunks at a time
+
+    def cells(self, region: Region, slot: str | None = None) -> Array:
+        """Read a region. With a slot, use the memory of the last region of this thread again."""
+        if self.files is None:
             return np.asarray(self.array[region])
+        size = size_of(region)
+        made: Array = np.empty(size, self.dtype) if slot is None else scratch(slot, size, self.dtype)
+        self.files.read(region, made)
+        return made
+
+    def read(self, region: Region, slot: str | None = None) -> Array:
+        """Read a region as `cells` does; name the chunk that cannot be read."""
+        try:
+            return self.cells(region, slot)
         except MemoryError:
             raise
         except Exception as error:
-            got = f"{self._unreadable(region)} that cannot be read ({type(error).__name__}: {short_repr(str(error), 120)})"
+            where = f"chunk {list(error.index)}" if isinstance(error, ChunkError) else self._unreadable(region)
+            kind = "" if isinstance(error, ChunkError) else f"{type(error).__name__}: "
+            got = f"{where} that cannot be read ({kind}{short_repr(str(error), 120)})"
             ArgumentErrors("pool").fail(self.name, got, "a store that is whole", OSError)
 
     def _unreadable(self, region: Region) -> str:
@@ -96,10 +125,27 @@ class Store:
     def write(self, region: Region, values: Array) -> None:
         """Write a region."""
         try:
-            self.array[region] = values
+            if self.files is not None and self.files.whole(region):
+                self.files.write(region, values)
+            else:
+                self.array[region] = values
         except OSError as error:
             got = f"region {_text(region)} that cannot be written ({error})"
             ArgumentErrors("pool").fail(self.name, got, "room for it; resume=True goes on from here", OSError)
+
+    def release(self) -> None:
+        """Let go of the pages of a memory map: they stay in the file, and in the cache of the system."""
+        base = self.array.base if isinstance(self.array, np.memmap) else None
+        if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            base.madvise(mmap.MADV_DONTNEED)
+
+    def address(self, problems: ArgumentErrors) -> Any:
+        """Return what another process opens the store by: its path, or a Zarr array."""
+        if isinstance(self.array, np.memmap) and self.path is not None and self.path.suffix == ".npy":
+            return str(self.path)
+        if not hasattr(self.array, "store_path"):
+            problems.fail(self.name, short_repr(type(self.array).__name__), _SENT, TypeError)
+        return self.array
 
     def fingerprint(self) -> str:
         """Return a digest that changes if the array does: of all files' sizes and times, or of the cells of an array in memory."""
@@ -159,7 +205,8 @@ def _wrap(problems: ArgumentErrors, name: str, value: Any) -> Store:
         problems.fail(name, short_repr(value), _KINDS, TypeError)
     chunks, shards = _chunks(value, "chunks"), _chunks(value, "shards")
     file = getattr(value, "filename", None) if isinstance(value, np.memmap) else None
-    return Store(value, name, chunks, shards or chunks, _folder(value) if file is None else Path(file))
+    path = _folder(value) if file is None else Path(file)
+    return Store(value, name, chunks, shards or chunks, path, None if shards else find_files(value))
 
 
 def _chunks(value: Any, what: str) -> Shape | None:
@@ -246,6 +293,35 @@ class Wanted:
     zarr_format: int = 3
     like: Any = None  # a Zarr array whose compression a new one gets
 
+    @property
+    def same_format(self) -> bool:
+        """True if the other array has the same format."""
+        return getattr(getattr(self.like, "metadata", None), "zarr_format", None) == self.zarr_format
+
+
+def buffer_of_target(value: Any, wanted: Wanted) -> int | None:
+    """Return the bytes that a target will hold besides a region while it is written, before it is made; None for as many again."""
+    if value is None or (isinstance(value, (str, os.PathLike)) and Path(value).suffix == ".npy"):
+        return 0
+    if not isinstance(value, (str, os.PathLike)):
+        return (value if isinstance(value, Store) else _wrap(ArgumentErrors("pool"), "out", value)).buffer
+    if wanted.chunks is None or wanted.shards is not None:
+        return None
+    raw = wanted.same_format and not wanted.like.compressors
+    return (1 if raw else 2) * prod(wanted.chunks) * wanted.dtype.itemsize
+
+
+def refuse_to_send(problems: ArgumentErrors, out: Any) -> None:
+    """Refuse a target that other processes cannot open for writing."""
+    path = isinstance(out, (str, os.PathLike)) and Path(os.fspath(out).partition("::")[0]).suffix not in _HDF5
+    if not path and not hasattr(out, "store_path"):
+        problems.fail("out", short_repr(out), _SENT, TypeError)
+
+
+def reopen_target(problems: ArgumentErrors, value: Any) -> Store:
+    """Open an array that exists for writing."""
+    return _open_path(problems, "out", value, "r+") if isinstance(value, str) else _wrap(problems, "out", value)
+
 
 def open_target(
     problems: ArgumentErrors, name: str, value: Any, wanted: Wanted, again: bool, overwrite: bool
@@ -320,7 +396,7 @@ def _create(problems: ArgumentErrors, name: str, where: Path, inside: str, wante
         return Store(made, f"{where}::{inside}", made.chunks, made.chunks, where)
     zarr = needed(problems, "zarr", name)
     words: dict[str, Any] = {}
-    if getattr(getattr(wanted.like, "metadata", None), "zarr_format", None) == wanted.zarr_format:
+    if wanted.same_format:
         words["compressors"] = wanted.like.compressors or None
     try:
         array = zarr.create_array(

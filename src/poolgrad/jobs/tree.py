@@ -19,6 +19,7 @@ from .._pooling.pools import avg_pool
 from .job import Job
 from .parts import Region, Shape
 from .pool_calls import PoolCall
+from .stores import open_source
 
 _CELLS = 18  # a block has 2**18 cells: 2**18, 512 x 512, 64 x 64 x 64
 _KINDS = ("max", "min", "avg", "sum")
@@ -136,5 +137,5 @@ class Seen:
         return tuple(self.array.shape)
 
     def __getitem__(self, region: Region) -> Array:
-        cells = np.asarray(self.array[region])
+        cells = open_source(ArgumentErrors("pool"), "x", self.array).cells(region)
         return there(cells) if self.only_there else cells.astype(self.dtype, copy=False)
