@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from poolgrad import _core
 
-from . import cells, channels_first, cores, guard, layouts, markdown, planes, plot, readme
+from . import cells, channels_first, cores, guard, layouts, markdown, models, planes, plot, readme
 from .entry import contest, jax_calls, numpy_calls, torch_calls
 from .entry import text as entry_text
 from .peers import MODULES, available
@@ -18,7 +18,7 @@ from .run import Progress, run
 from .summary import disturbance, lines
 from .targets import WHAT, Targets
 
-VERBS = ("run", "entry", "guard", "readme", "render", "cores", "layouts", "channels-first")
+VERBS = ("run", "entry", "guard", "readme", "render", "cores", "layouts", "channels-first", "models")
 ENTRIES = {"numpy": numpy_calls, "torch": torch_calls, "jax": jax_calls}
 OUTPUT = Path("bench-out")
 
@@ -165,6 +165,7 @@ def _parser() -> argparse.ArgumentParser:
     _channels_first_parser(
         verbs.add_parser("channels-first", help="race PyTorch, JAX and TensorFlow channels first, with equal threads")
     )
+    models.add_arguments(verbs.add_parser("models", help="time whole networks with torch's pools and with ours"))
     return parser
 
 
@@ -186,7 +187,7 @@ def main(argv: list[str] | None = None) -> int:
         if args.verb == "render":
             _write(json.loads(args.report.read_text()), args.report.parent)
             return 0
-        races = {"run": _race, "entry": _entry, "cores": _cores, "layouts": _layouts}
+        races = {"run": _race, "entry": _entry, "cores": _cores, "layouts": _layouts, "models": models.run}
         return (races | {"channels-first": _channels_first})[args.verb](args)
     except (ValueError, OSError) as error:
         print(f"python -m benchmarks: {error}", file=sys.stderr)

@@ -71,6 +71,18 @@ PG_INLINE void join_rows(const typename Op::Cell* a, const typename Op::Cell* b,
     store<L>(to + c, Op::template join<L>(load<L>(a + c), load<L>(b + c)));
 }
 
+/// Set line[c] = (line[c] join line[c + span]) join (line[c + 2 span] join line[c + 3 span]).
+template <class Op>
+[[gnu::noinline]] void join_four_rows(typename Op::Cell* line, int64_t span, int64_t n) {
+  constexpr int L = kLanes<typename Op::Cell>;
+  for (int64_t c = 0; c < n; c += L) {
+    const auto *const a = line + c, *const b = a + 2 * span;
+    store<L>(line + c,
+             Op::template join<L>(Op::template join<L>(load<L>(a), load<L>(a + span)),
+                                  Op::template join<L>(load<L>(b), load<L>(b + span))));
+  }
+}
+
 /// Windows of up to this many cells join cell by cell along a line.
 constexpr int64_t kShortLine = 6;
 
@@ -138,13 +150,16 @@ class LineReducer {
 
  private:
   /// Call combine(span) when the cells of the line span 1, 2, 4, ... cells, up to the longest
-  /// window.
+  /// window; leave out spans that no window needs.
   template <class Combine>
   PG_INLINE void double_spans(Cell* line, int64_t cells, int64_t lanes, Combine&& combine) const {
-    for (int64_t span = 1;; span *= 2) {
+    for (int64_t span = 1;;) {
       combine(span);
       if (2 * span > widest_) return;
-      join_rows<Op>(line, line + span * lanes, line, (cells - 2 * span + 1) * lanes);
+      const bool twice = alike_ && 4 * span <= widest_ && (Op::idempotent || !(widest_ & 2 * span));
+      if (twice) join_four_rows<Op>(line, span * lanes, (cells - 4 * span + 1) * lanes);
+      else join_rows<Op>(line, line + span * lanes, line, (cells - 2 * span + 1) * lanes);
+      span *= twice ? 4 : 2;
     }
   }
 

@@ -11,22 +11,26 @@ PG_INLINE bool is_cut(const Axis& axis, int64_t j) {
   return axis.span && axis.span[j] != axis.length(j);
 }
 
-/// Compute maxima by sliding. Cells that are not greater than the start value, NaN included, count
-/// as the start value. Windows that an edge cut start from the lowest finite value.
+/// Compute maxima by sliding, or minima (`least`), which are maxima of flipped cells. Cells that are
+/// not greater than the start value, NaN included, count as the start value. Windows that an edge
+/// cut start from the lowest finite value.
 template <class T>
-void select_sliding(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays, Start start,
-                    Piece piece) {
+[[gnu::noinline]] void select_sliding(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays,
+                                      Start start, Piece piece, bool least = false) {
+  const LaneBits<Wide<T>> flip = least ? flip_order<T>() : LaneBits<Wide<T>>{0};
   for_rows_or_tiles<T>(
       full_plan, arrays, piece, long_rows(full_plan),
       [&](const Plan& plan, const RowArrays<T, 1, 0>& a, Piece p) {
         const int64_t item = plan.axis[0].n * plan.source_slab(),
                       d_item = plan.axis[0].m * plan.dest_slab();
-        const auto raise = [](auto read, auto write, int64_t n, Wide<T> from) {
+        using W = Wide<T>;
+        const auto raise = [](auto read, auto write, int64_t n, W from, LaneBits<W> before,
+                              LaneBits<W> after) {
           for_lanes<T>(n, [&](auto lane, auto many, int64_t first) {
             constexpr int L = decltype(lane)::count, N = decltype(many)::count;
             for (int64_t c = first; c < first + N * L; c += L) {
-              const Vec<Wide<T>, L> v = load<L>(read + c), s = all<Wide<T>, L>(from);
-              store<L>(write + c, (s < v) ? v : s);
+              const Vec<W, L> v = flipped<W, L>(load<L>(read + c), before), s = all<W, L>(from);
+              store<L>(write + c, flipped<W, L>((s < v) ? v : s, after));
             }
           });
         };
@@ -36,7 +40,7 @@ void select_sliding(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays, Sta
             p,
             [&](const TileRow& row, Wide<T>* to) {
               row.for_spans(0, row.cells, [&](int64_t place, int64_t at, int64_t n) {
-                raise(a.source[0] + row.item * item + place, to + at, n, from);
+                raise(a.source[0] + row.item * item + place, to + at, n, from, flip, 0);
               });
             },
             [&](const TileRow& row, const Wide<T>* best) {
@@ -47,7 +51,7 @@ void select_sliding(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays, Sta
                                  [&](bool any, int64_t w, int64_t end) {
                                    row.for_spans(w, end, [&](int64_t place, int64_t at, int64_t n) {
                                      raise(best + at, a.out + row.item * d_item + place, n,
-                                           start_value<T>(start, any));
+                                           start_value<T>(start, any), 0, flip);
                                    });
                                  });
             });

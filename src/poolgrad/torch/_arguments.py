@@ -180,8 +180,7 @@ def ranks(resolve: Resolve, face: type, remember: bool = True) -> tuple[Any, Any
         repeat = _COMPILED.repeat if remember and _COMPILED is not None else _nothing
 
         def pool(*args: Any, **named: Any) -> Any:
-            made = repeat(number, rank, args, named)
-            if made is not None:
+            if PLAIN_TYPES and (made := repeat(number, rank, args, named)) is not None:
                 return made
             try:
                 if args and readable(args[0]):

@@ -54,6 +54,8 @@ def write(function: Any, resolve: Callable[[], Any], x: Any, graph: Graph, words
     args, named = words
     if graph is Graph.FX:
         return _write_call(function, x, args, named)
+    if inspect.signature(function).bind(*args, **named).arguments.get("_random_samples") is not None:
+        _refuse("_random_samples", "a tensor", f"None in a graph of {graph.value}: give a seed, or windows")
     with unwritten():
         pool = resolve()
     return pool.written(x, graph)
@@ -193,11 +195,6 @@ def refuse_symbols(lengths: Sizes, graph: Graph) -> None:
     if not _known(lengths):
         wanted = f"fixed lengths along the pooled axes: {graph.value} has no such pool, so its windows must be numbers"
         _refuse("input", f"lengths {list(lengths)}", wanted)
-
-
-def refuse_planes(graph: Graph) -> NoReturn:
-    """Refuse windows of single planes."""
-    _refuse("_random_samples", "a tensor", f"None in a graph of {graph.value}: give a seed, or windows")
 
 
 def _refuse(name: str, got: str, wanted: str) -> NoReturn:

@@ -41,13 +41,14 @@ _forced = 0
 def forced() -> Iterator[None]:
     """Run pools of CPU tensors here, too, as on other devices: for tests and comparisons. It holds for all threads."""
     global _forced
-    before, _tensors.PLAIN_TYPES = _tensors.PLAIN_TYPES, ()  # no tensor goes straight to the core
+    before = _tensors.PLAIN_TYPES[:]
+    _tensors.PLAIN_TYPES.clear()  # no tensor goes straight to the core
     _forced += 1
     try:
         yield
     finally:
         _forced -= 1
-        _tensors.PLAIN_TYPES = before
+        _tensors.PLAIN_TYPES += before
 
 
 def serves(x: Tensor) -> bool:

@@ -156,7 +156,7 @@ def _keys(*names: str) -> int:
 
 
 _keys_of, _active_keys = torch._C._dispatch_keys, torch._C._dispatch_tls_local_include_set
-PLAIN_TYPES: tuple[type, ...] = (torch.Tensor, torch.nn.Parameter)  # `_portable.forced` empties it
+PLAIN_TYPES: list[type] = [torch.Tensor, torch.nn.Parameter]  # `_portable.forced` empties it
 _PLAIN = {_keys("CPU", "AutocastCPU"), _keys("CPU", "ADInplaceOrView", "AutogradCPU", "AutocastCPU")}
 _IDLE = {_keys("BackendSelect"), _keys("BackendSelect", "ADInplaceOrView")}  # in inference mode, and otherwise
 

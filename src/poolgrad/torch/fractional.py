@@ -230,10 +230,6 @@ class _Planes(CorePool):
         ]
         return torch.cat(made).reshape(self.source)
 
-    def written(self, x: Tensor, graph: _deployment.Graph) -> Any:
-        """Refuse: each plane has windows of its own."""
-        _deployment.refuse_planes(graph)
-
     def traced(self, x: Tensor) -> Any:
         """Return the best cells, with their positions if the caller wants them."""
         made = [Best(part, self.geometry, rows, False, True).run(part) for part, rows in self._parts(x)]

@@ -120,7 +120,7 @@ export class Flow {
     block.showProblems([...problems, ...warnings]);
     block.showShapes(node?.outputs ?? {});
     const tensors = said ? this.store.tensors : null;
-    block.showResults(block.facts.outputs.map((o) => tensors?.get(`${id}.${o.name}`)).filter(Boolean));
+    block.showResults(block.facts.outputs.flatMap((o) => tensors?.get(`${id}.${o.name}`) ?? []));
   }
 
   /** Selection and wires near it. */
@@ -176,6 +176,12 @@ export class Flow {
   /** The height of a block, as far as its results are known. @param {BlockView} block */
   height(block) {
     return block.tall;
+  }
+
+  /** The height of a block by its name. @param {string} id */
+  heightOf(id) {
+    const block = this.blocks.get(id);
+    return block ? this.height(block) : 0;
   }
 
   /** The corner points of all blocks. */
