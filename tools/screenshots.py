@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "helpers"), str(ROOT / "tools")]
+sys.path[:0] = [str(ROOT / "tests" / "helpers"), str(ROOT / "tools")]
 
 import browser  # noqa: E402
 import hands  # noqa: E402
