@@ -151,6 +151,7 @@ GUIDES = (
     ("graph.md", "Graphs", "build and run pages of blocks in Python"),
     ("studio.md", "Studio", "wire operators on a local page and explain each number"),
     ("performance.md", "Performance", "speed against peers, and its limits"),
+    ("entry-points.md", "Speed of the entry points", "the functions that users call, against what they replace"),
     ("bits.md", "Bits", "one hash per operator over threads, instruction sets and layouts"),
     ("promises.md", "Promises", "each promise, its test and its last figure"),
     ("packaging.md", "Packaging", "contents of a package and how to check them"),
