@@ -5,7 +5,7 @@ JOBS ?= 2
 PYTEST := $(BIN)/python -m pytest --durations=10
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 
-.PHONY: demo studio test install lint docs bench bits soak sanitize fuzz differential coverage emulate arm64 mutate clean wheel check-wheel check-sdist reproducible lock check-workflows
+.PHONY: demo studio test install lint docs bench bits soak sanitize library fuzz differential coverage emulate arm64 mutate clean wheel check-wheel check-sdist reproducible lock check-workflows
 
 demo studio: install
 	$(BIN)/poolgrad $@
@@ -19,7 +19,7 @@ $(BIN)/python:
 	$(PIP) --require-hashes -r $<
 	touch $@
 
-.venv/installed: .venv/build pyproject.toml CMakeLists.txt $(shell find src -name '*.py' -o -name '*.pyi' -o -name '*.[ch]pp' -o -name '*.png' \
+.venv/installed: .venv/build pyproject.toml CMakeLists.txt $(shell find src -name '*.py' -o -name '*.pyi' -o -name '*.[ch]pp' -o -name '*.h' -o -name '*.png' \
     -o -name '*.js' -o -name '*.css' -o -name '*.html' -o -name '*.svg' -o -name '*.json') | $(BIN)/python
 	$(PIP) --no-build-isolation --no-deps .
 	touch $@
@@ -36,7 +36,7 @@ $(BIN)/python:
 test:
 	$(MAKE) -j2 .venv/frameworks install  # one waits for the network while the other compiles
 	$(MAKE) lint
-	if test -e .venv/frameworks; then $(BIN)/python -m poolgrad.jax build; fi
+	if test -e .venv/frameworks; then $(BIN)/python -m poolgrad.jax build && $(BIN)/python -m poolgrad.torch build; fi
 	$(BIN)/python tools/browser.py  # for tests/studio, which are skipped without one
 	$(BIN)/python tools/typescript.py  # for the types of the studio's modules, which are skipped without it
 	@failed=; \
@@ -62,6 +62,11 @@ arm64: install .venv/tools
 docs: install .venv/tools
 	$(BIN)/python tools/map.py
 	$(BIN)/python tools/docs.py
+
+library:  # libpoolgrad for programs in C and C++, without Python: docs/c.md
+	cmake -S . -B build/library -DPOOLGRAD_LIBRARY=ON
+	cmake --build build/library --parallel $(JOBS)
+	cmake --install build/library --prefix build/library/installed --strip
 
 bench: install
 	$(BIN)/python -m benchmarks $(CELLS)

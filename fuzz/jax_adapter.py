@@ -188,7 +188,7 @@ def prepare() -> None:
     os.environ["XDG_CACHE_HOME"] = str(ROOT / "build" / "cache")
     if native.library() is None:
         try:
-            native.build()
+            native.EXTENSION.build()
         except RuntimeError as error:
             print(f"jax: pools are called through Python: {error}", flush=True)
 

@@ -146,6 +146,7 @@ GUIDES = (
     ("tensorflow.md", "TensorFlow and Keras", "the pools in TensorFlow, layers for Keras"),
     ("autograd.md", "autograd", "the pools in HIPS autograd"),
     ("xarray.md", "xarray", "the pools of labelled arrays, in memory or on Dask"),
+    ("c.md", "C and C++", "the core as a C library, without Python"),
     ("scale.md", "large arrays", "arrays larger than memory: Zarr, HDF5, Dask, pyramids, the command line"),
     ("graph.md", "Graphs", "build and run pages of blocks in Python"),
     ("studio.md", "Studio", "wire operators on a local page and explain each number"),

@@ -12,6 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 ARM64_COMPILER = "aarch64-linux-gnu-g++"
 ARM64 = ["-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64"]
+C_COMPILERS = {"c++": "cc", "clang++": "clang", ARM64_COMPILER: "aarch64-linux-gnu-gcc"}  # for the programs in C
 KINDS = {
     "asan": ("address,undefined", "c++"),
     "tsan": ("thread", "c++"),
@@ -53,6 +54,7 @@ def configure_and_build(source: Path, folder: Path, compiler: str, python: str, 
     generator = "Ninja" if made.endswith("ninja") else "Unix Makefiles"
     setup = [cmake, "-S", source, "-B", folder, "-G", generator, *options]
     setup += [f"-DCMAKE_CXX_COMPILER={tool(compiler)}", f"-DPython_EXECUTABLE={python}"]
+    setup += [f"-DCMAKE_C_COMPILER={tool(C_COMPILERS[compiler])}"] if compiler in C_COMPILERS else []
     jobs = os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL") or str(os.cpu_count() or 1)
     for command in (setup, [cmake, "--build", folder, "--parallel", jobs]):
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
@@ -68,7 +70,8 @@ def package(folder: Path) -> Path:
     shutil.copytree(ROOT / "src" / "poolgrad", home / "poolgrad", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     module = next(folder.glob("_core*.so"))
     shutil.copy2(module, home / "poolgrad")
-    shutil.copy2(ROOT / "src" / "core" / "api" / "foreign.hpp", home / "poolgrad" / "jax")  # as installed
+    (home / "poolgrad" / "include").mkdir()
+    shutil.copy2(ROOT / "src" / "core" / "api" / "poolgrad.h", home / "poolgrad" / "include")  # as installed
     return home
 
 

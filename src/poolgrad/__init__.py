@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from . import _core as _core  # the first import: it refuses sub-interpreters before NumPy is loaded
+from . import _hosts as _hosts
 from . import raw_ops
 from ._windows.axis import Axis
 from ._windows.plan import Plan
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from .jobs.job import Job
     from .jobs.loop import pool
     from .jobs.pyramid import pyramid
+    from .studio.notebook import studio
 
 # The pythonic API is loaded when it is first asked for: those who came for raw_ops do not wait for it.
 _LATER = {
@@ -69,6 +71,8 @@ if not TYPE_CHECKING:  # a type checker must know which names there are
 
             warn_renamed("poolgrad", name, _RENAMED[name])
             return getattr(import_module(__name__), _RENAMED[name])
+        if name == "studio":  # the package itself, which can be called
+            return import_module(".studio", __name__)
         for module, names in _LATER.items():
             if name in names:
                 value = globals()[name] = getattr(import_module(f".{module}", __name__), name)
@@ -124,6 +128,7 @@ __all__ = [
     "show",
     "show_config",
     "sliding_axis",
+    "studio",
     "sum_pool",
     "summing",
     "threads",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -23,7 +24,9 @@ def get_num_threads() -> int:
     Returns
     -------
     int
-        At first the processors that the process may use, or the environment variable POOLGRAD_NUM_THREADS.
+        The number that `set_num_threads` or the environment variable POOLGRAD_NUM_THREADS set. Without one, the least of: the
+        processors that the process may use, the limit of its control group, the environment variable OMP_NUM_THREADS, and the number
+        that `torch.set_num_threads` set in this thread, if it is below torch's default.
 
     See Also
     --------
@@ -43,7 +46,7 @@ def get_num_threads() -> int:
 def set_num_threads(n: int) -> None:
     """Set the number of threads that a call may use.
 
-    Results never depend on it. The number holds for the whole process.
+    Results never depend on it. The number holds for the whole process, and comes before the limits of frameworks.
 
     Parameters
     ----------
@@ -109,12 +112,42 @@ def threads(n: int) -> Iterator[None]:
     ...     pg.get_num_threads()
     1
     """
-    before = get_num_threads()
+    before = _core.thread_setting()
     set_num_threads(n)
     try:
         yield
     finally:
-        set_num_threads(before)
+        _core.set_num_threads(*before)
+
+
+@contextmanager
+def limit_here(n: int) -> Iterator[None]:
+    """Use at most n threads for calls of this thread within a block; 0 sets no limit. Adapters call it with their framework's limit."""
+    before = _core.limit_here(n)
+    try:
+        yield
+    finally:
+        _core.limit_here(before)
+
+
+def follow_threads(threads: int, usual: int, busy: int) -> None:
+    """Let another library limit the threads of calls, unless the program sets their number.
+
+    Parameters
+    ----------
+    threads : int
+        The address of a C function ``int f(void)``: the threads that a call of this thread may use.
+    usual : int
+        Their number if nobody sets it. Only a lower one is a limit.
+    busy : int
+        The address of a C function ``bool f(void)``: whether this thread is one of several of that library.
+    """
+    _core.follow_threads(threads, usual, busy)
+
+
+def limit_threads(n: int) -> None:
+    """Limit the threads of calls, without a claim that the program set their number. threadpoolctl calls it."""
+    _core.set_num_threads(min(max(n, 1), 1024), given=_core.thread_setting()[1])
 
 
 def set_kept_memory(megabytes: float) -> None:
@@ -153,11 +186,11 @@ def foreign() -> object:
     Returns
     -------
     PyCapsule
-        A capsule named "poolgrad.foreign.1", with the functions that foreign.hpp declares.
+        A capsule named "poolgrad.table.2": the functions that poolgrad.h declares, as a `pg_table`.
 
     Examples
     --------
-    >>> "poolgrad.foreign.1" in repr(foreign())
+    >>> "poolgrad.table.2" in repr(foreign())
     True
     """
     return _core.foreign()
@@ -340,10 +373,33 @@ def _default_kept_memory() -> float:
     return min(512, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**24)
 
 
+def default_threads(processors: int, environment: Mapping[str, str], groups: Path = Path("/sys/fs/cgroup")) -> int:
+    """Return the number of threads where the program sets none.
+
+    OMP_NUM_THREADS may be a list of numbers, one per level of nested teams; the first counts. Other texts do not count.
+    """
+    first = environment.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    asked = int(first) if first.isdecimal() and int(first) > 0 else processors
+    return max(min(processors, asked, _group_processors(groups) or processors, 1024), 1)
+
+
+def _group_processors(groups: Path) -> int | None:
+    """Return the processors that the control group of the process may use at a time, rounded up, or None if it sets no limit."""
+    for quota, period in (("cpu.max", ""), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
+        try:
+            numbers = (groups / quota).read_text().split()
+            numbers += (groups / period).read_text().split() if period else []
+            return max(-(-int(numbers[0]) // int(numbers[1])), 1) if int(numbers[0]) > 0 else None
+        except (OSError, ValueError, IndexError, ZeroDivisionError):  # no such file, or "max"
+            continue
+    return None
+
+
 def _from_environment() -> None:
     set_kept_memory(float(os.environ.get("POOLGRAD_KEPT_MB") or _default_kept_memory()))
     text = os.environ.get("POOLGRAD_NUM_THREADS", "").strip()
     if not text:
+        _core.set_num_threads(default_threads(_core.available_threads(), os.environ), given=False)
         return
     if not text.isdecimal() or not 1 <= int(text) <= 1024:
         raise ValueError(f"POOLGRAD_NUM_THREADS: got {text!r}, wanted an integer from 1 to 1024")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
-import subprocess
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -13,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from graph_pages import CASES, page_of
+from page_words import NODE, delivered, said_by_page
 from support import PACKAGE, Case, arguments
 
 import poolgrad as pg
@@ -236,69 +234,24 @@ def test_in_a_graph_tensors_are_called_by_their_blocks() -> None:
 
 # ---- the same words on the page
 
-NODE = shutil.which("node")
-SCRIPT = """
-import { explain } from 'poolgrad/explain';
-import { unpack } from 'poolgrad/results';
-import { number } from 'poolgrad/sentences';
-import { readFileSync } from 'node:fs';
-const { cases, numbers, phrases } = JSON.parse(readFileSync(process.argv[2], 'utf8'));
-const said = cases.map(({ node, values, asks }) => {
-  const arrays = Object.fromEntries(Object.entries(values).map(([pin, v]) => [pin, unpack(v)]));
-  return asks.map(([pin, cell]) => { const { parts, heading, formula } = explain(node, arrays, phrases, pin, cell); return [parts, heading, formula]; });
-});
-console.log(JSON.stringify({ said, numbers: unpack(numbers).reduce((all, v) => [...all, number(v, 'float64')], []) }));
-"""
-
-
-Sentences = list[list[list[SentencePart]]]  # per cell: its sentence, its heading, its formula
-
-
-def delivered(case: Case) -> tuple[dict[str, Any], Sentences]:
-    """Return the data that the page gets for a case, every cell it may ask about, and Python's sentences."""
-    scope, _, _ = page_of(case)
-    run = execute(scope.page, scope.sources)
-    node = service.run(scope.graph, limit=2**20)["nodes"]["out"]
-    subject = reports.subject_of("out", run.checked.seen["out"], run.blocks["out"], run)
-    assert subject is not None
-    values = {pin: reports.numbers(np.asarray(a)) for pin, a in subject.arrays.items()}
-    asks = [(p.pin, list(cell)) for p in subject.operands for cell in product(*map(range, subject.shape(p.side)))]
-    found = [subject.explain(pin, tuple(cell)) for pin, cell in asks]
-    sentences = [[list(why.parts), list(why.heading), list(why.formula)] for why in found]
-    return {"node": {"links": node["links"]}, "values": values, "asks": asks}, sentences
-
 
 @pytest.mark.skipif(NODE is None, reason="node, which runs the page's module here, is not installed")
 def test_the_page_says_the_same_about_every_cell_of_every_op(tmp_path: Path) -> None:
-    shutil.copytree(PACKAGE / "studio" / "static", tmp_path / "node_modules" / "poolgrad")
-    names = {"name": "poolgrad", "type": "module", "exports": {"./*": "./*.js"}}
-    (tmp_path / "node_modules" / "poolgrad" / "package.json").write_text(json.dumps(names), "utf-8")
-    found = [delivered(case) for case in CASES]
+    found = [delivered(page_of(case)[0], "out") for case in CASES]
     rng = np.random.default_rng(3)
     reals = np.concatenate(
         [rng.standard_normal(300) * 10.0 ** rng.integers(-12, 20, 300), [0.1, 1e15, 9.99999e14, 1e-4, 100000.5, 0.5]]
     )
-    content = {"cases": [c for c, _ in found], "numbers": reports.numbers(reals), "phrases": phrases()}
-    (tmp_path / "cases.json").write_text(json.dumps(content), "utf-8")
-    (tmp_path / "run.mjs").write_text(SCRIPT, "utf-8")
-    assert NODE is not None
-    done = subprocess.run(
-        [NODE, "run.mjs", "cases.json"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    answer = json.loads(done.stdout)
-    for case, (_, wanted), said in zip(CASES, found, answer["said"], strict=True):
-        page = [
-            [[SentencePart(**part | {"cell": tuple(part["cell"])}) for part in form] for form in cell] for cell in said
-        ]
+    said, numbers = said_by_page(tmp_path, [case for case, _ in found], reals)
+    for case, (_, wanted), page in zip(CASES, found, said, strict=True):
         assert page == wanted, case.op
     assert sum(len(wanted) for _, wanted in found) > 2000
-    assert answer["numbers"] == [number(v) for v in reals]
+    assert numbers == [number(v) for v in reals]
 
 
 def test_no_sentence_has_a_gap() -> None:
     for case in CASES:
-        for forms in delivered(case)[1]:
+        for forms in delivered(page_of(case)[0], "out")[1]:
             sentence, heading, formula = ("".join(part.text for part in parts) for parts in forms)
             assert "{" not in sentence + heading + formula
             assert sentence.endswith(".")

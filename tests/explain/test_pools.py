@@ -41,8 +41,12 @@ def test_other_pools_and_wrong_questions():
         pg.explain("max_pool", cell=(9,), x=x, window=2)
     with pytest.raises(ValueError, match=r"explain max_pool: g: got shape \[2\], wanted \[3\]"):
         pg.explain("max_pool", cell=(0,), x=x, g=[1, 2], window=2)
-    with pytest.raises(ValueError, match="explain max_pool: ties: got an argument that does not decide"):
-        pg.explain("max_pool", cell=(0,), x=x, window=2, ties="last")
+    with pytest.raises(ValueError, match="explain max_pool: p: got 2, wanted an argument of max_pool: window, stride"):
+        pg.explain("max_pool", cell=(0,), x=x, window=2, p=2)
+    with pytest.raises(ValueError, match="explain fractional_max_pool: seed: got nothing, wanted an integer"):
+        pg.explain("fractional_max_pool", cell=(0,), x=x, ratio=1.5)
+    with pytest.raises(ValueError, match=r"explain max_pool: v: got array.*, wanted g or v, not both"):
+        pg.explain("max_pool", cell=(0,), x=x, window=2, g=x[::2], v=x)
 
 
 # ---- NaN: the sentence and the value agree, whatever the rule

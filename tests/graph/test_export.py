@@ -271,8 +271,8 @@ def test_blocks_of_any_name_are_exported_as_python_that_gives_the_same_numbers(t
     scope = Scope.new_root_scope()
     made = [ops.Const(scope.with_op_name(name), f"{i},{i + 1}") for i, name in enumerate(NAMES)]
     for i, first in enumerate(made[:-1]):  # so that the exported code reads each name, too
-        ops.Add(scope.with_op_name(f"sum_{i}"), first, made[i + 1])
-    assert [node for node in scope.page.nodes if not node.startswith("sum_")] == NAMES
+        ops.Add(scope.with_op_name(f"added_{i}"), first, made[i + 1])
+    assert [node for node in scope.page.nodes if not node.startswith("added_")] == NAMES
     names = [f"{name}.output" for name in scope.page.nodes]
     scope.page.fetch = names
     script = tmp_path / "page.py"
@@ -283,7 +283,7 @@ def test_blocks_of_any_name_are_exported_as_python_that_gives_the_same_numbers(t
         assert sorted(got) == sorted(names)
         for i, name in enumerate(NAMES):
             assert got[f"{name}.output"].tolist() == [i, i + 1]
-        assert got["sum_3.output"].tolist() == [7, 9]
+        assert got["added_3.output"].tolist() == [7, 9]
     shown = python(str(script))
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout.count("float32 [2]") == len(names)

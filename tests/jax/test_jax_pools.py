@@ -22,9 +22,9 @@ FLOATS = (np.float64, np.float32, np.float16, ml_dtypes.bfloat16)
 def built(tmp_path_factory):
     """Build the library if it was not built with the package."""
     with pytest.MonkeyPatch.context() as patch:
-        if not native.available():
+        if native.library() is None:
             patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-            native.build()
+            native.EXTENSION.build()
             native.available.cache_clear()
         assert native.available()
         yield
@@ -112,14 +112,6 @@ def test_complex_numbers_are_refused_in_the_words_of_numpy():
     with pytest.raises(TypeError) as here:
         pool.max_pool(jnp.asarray(x), 2)
     assert str(here.value) == str(numpy.value)
-
-
-def test_another_platform_is_refused_with_what_to_do():
-    traced = jax.jit(lambda x: pool.max_pool(x, 2)).trace(jax.ShapeDtypeStruct((4,), jnp.float32))
-    with pytest.raises(
-        ValueError, match=r"max_pool: x: got an array on cuda, wanted the CPU: move it with jax.device_put"
-    ):
-        traced.lower(lowering_platforms=("cuda",))
 
 
 def test_a_compiled_pool_reads_the_caller_s_memory(built):

@@ -5,17 +5,13 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: make test installs it where it can")
 
 import torch.autograd.forward_ad as forward_ad  # noqa: E402
-from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, vjp, vmap  # noqa: E402
-from torch_cases import CASES, NAMES, distinct  # noqa: E402
+from torch.func import functional_call, grad, jvp, vmap  # noqa: E402
+from torch_cases import CASES, NAMES, by_hand, cubes, distinct, small, tower  # noqa: E402
 
 import poolgrad.torch as pgt  # noqa: E402
 
 every_case = pytest.mark.parametrize("case", CASES, ids=NAMES)
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
-
-
-def cubes(case):
-    return lambda x: (case.pool(x) ** 3).sum()
 
 
 @every_case
@@ -30,56 +26,6 @@ def test_gradgradcheck_reverse_over_reverse_and_forward_over_reverse(case):
     x = distinct(case.shape).requires_grad_()
     words = {"check_fwd_over_rev": True, "check_rev_over_rev": True, "check_batched_grad": True}
     assert torch.autograd.gradgradcheck(case.pool, x, fast_mode=True, **words)
-
-
-def small(case):
-    return distinct((1, 1, *case.shape[2:]))
-
-
-def tower(case, x):
-    """Return the results of torch.func's transforms of a pool, by name, each to be computed by a call."""
-    v = distinct(x.shape, seed=1)
-    f, pool = cubes(case), case.pool
-    return {
-        "jvp": lambda: jvp(pool, (x,), (v,))[1],
-        "vjp": lambda: vjp(pool, x)[1](pool(x))[0],
-        "jacfwd": lambda: jacfwd(pool)(x),
-        "jacrev": lambda: jacrev(pool)(x),
-        "hessian": lambda: hessian(f)(x),
-        "reverse over reverse": lambda: jacrev(jacrev(f))(x),
-        "forward over forward": lambda: jacfwd(jacfwd(f))(x),
-        "third order": lambda: grad(lambda x: jvp(lambda x: jvp(f, (x,), (v,))[1], (x,), (v,))[1])(x),
-        "third order, reverse": lambda: grad(lambda x: (grad(lambda x: (grad(f)(x) * v).sum())(x) * v).sum())(x),
-        "vmap": lambda: vmap(pool, in_dims=1, out_dims=1)(torch.stack([x, v], 1)),
-        "vmap of grad": lambda: vmap(grad(f))(torch.stack([x, v])),
-        "vmap of jvp": lambda: vmap(lambda x: jvp(pool, (x,), (v,))[1])(torch.stack([x, v])),
-    }
-
-
-def by_hand(case, x):
-    """Return the same from the dense Jacobian, one column per call of the pool: near x, f is linear except for lp."""
-    v, n = distinct(x.shape, seed=1), x.numel()
-    x = x.clone().requires_grad_()
-    y = case.pool(x)
-    rows = [
-        torch.autograd.grad(y, x, e.reshape(y.shape), retain_graph=True)[0] for e in torch.eye(y.numel(), dtype=y.dtype)
-    ]
-    J = torch.stack(rows).reshape(y.numel(), n)
-    y = y.detach()
-    H = (J.T * (6 * y.reshape(-1))) @ J
-    third = J.T @ (6 * (J @ v.reshape(-1)) ** 2)
-    return {
-        "jvp": (J @ v.reshape(-1)).reshape(y.shape),
-        "vjp": (J.T @ y.reshape(-1)).reshape(x.shape),
-        "jacfwd": J.reshape(*y.shape, *x.shape),
-        "jacrev": J.reshape(*y.shape, *x.shape),
-        "hessian": H.reshape(*x.shape, *x.shape),
-        "reverse over reverse": H.reshape(*x.shape, *x.shape),
-        "forward over forward": H.reshape(*x.shape, *x.shape),
-        "third order": third.reshape(x.shape),
-        "third order, reverse": third.reshape(x.shape),
-        "vmap": torch.stack([case.pool(x).detach(), case.pool(v)], 1),
-    }
 
 
 @every_case

@@ -1,18 +1,16 @@
-// The compiled instruction sets (levels), and those that this machine supports. Only module.cpp
-// includes this.
+// The compiled instruction sets (levels), and those that this machine supports; the start of the
+// core.
 #pragma once
-#include <nanobind/nanobind.h>
-
+#include <cstdlib>
 #include <cstring>
+#include <stdexcept>
 #include <string>
 
+#include "api/tasks.hpp"
 #include "verbs/cells.hpp"
 #include "verbs/table.hpp"
 
-namespace nb = nanobind;
-
 namespace poolgrad {
-namespace {
 
 struct Level {
   const char* name;
@@ -21,7 +19,7 @@ struct Level {
   CellTable cells;
 };
 
-const Level* levels(size_t& count) {
+inline const Level* levels(size_t& count) {
 #if defined(PG_X86)
   static const Level list[] = {
       {"x86-64-v4",
@@ -43,25 +41,36 @@ const Level* levels(size_t& count) {
 }
 
 /// Return true if this machine supports the lowest level.
-bool has_a_level() {
+inline bool has_a_level() {
   size_t count;
   return levels(count)[count - 1].supported;
 }
 
 /// Return the highest level that this machine supports, up to the named one if a name is given.
-const Level& choose_level(const char* highest) {
+inline const Level& choose_level(const char* highest) {
   size_t count;
   const Level* list = levels(count);
   size_t i = 0;
   if (highest && *highest) {
     while (i < count && std::strcmp(list[i].name, highest) != 0) ++i;
     if (i == count)
-      throw nb::value_error(
-          (std::string("POOLGRAD_ISA: there is no level '") + highest + "'").c_str());
+      throw std::invalid_argument(std::string("POOLGRAD_ISA: there is no level '") + highest + "'");
   }
   while (!list[i].supported) ++i;
   return list[i];
 }
 
-}  // namespace
+/// Start the core once: its threads, and the verbs of the level. Return that level.
+inline const Level& start_core() {
+  static const Level& level = []() -> const Level& {
+    const Level& chosen = choose_level(std::getenv("POOLGRAD_ISA"));
+    start_threads();
+    chosen_verbs = chosen.verbs;
+    chosen_cells = chosen.cells;
+    thread_limit = available_threads();
+    return chosen;
+  }();
+  return level;
+}
+
 }  // namespace poolgrad

@@ -9,11 +9,11 @@
 
 #include "api/arrays.hpp"
 #include "api/boxed_verbs.hpp"
-#include "api/foreign.hpp"
 #include "api/gil.hpp"
 #include "api/levels.hpp"
 #include "api/plan_type.hpp"
 #include "api/planes.hpp"
+#include "api/poolgrad.h"
 #include "api/tasks.hpp"
 #include "api/windows.hpp"
 #include "runtime/first_wrong.hpp"
@@ -83,7 +83,7 @@ struct Choice {
     Plan forward = plan.forward(), transposed = over();
     forward.only = transposed.only = only;
     const bool worth = cells * kItemBytes[static_cast<int>(dtype)] >= kWorthThreads;
-    const Cuts cuts = cut_call(over(), worth ? thread_limit.load() : 1,
+    const Cuts cuts = cut_call(over(), worth ? allowed_threads() : 1,
                                follows && follows_single_taps(forward));
     std::vector<Schedule> all;
     for (int64_t task = 0; work_of(over()) && task < cuts.tasks(); ++task) {
@@ -378,6 +378,24 @@ nb::object mean(const OwnedPlan& plan, nb::handle x, nb::handle by, bool ignore_
   return fits ? y : nb::none();
 }
 
+/// Return the norm of each window, for p = 1 or 2. Return None if a sum overflowed, or is below
+/// `small` and may have lost digits.
+nb::object norm(const OwnedPlan& plan, nb::handle x, int p, double small) {
+  const Checked in = check(x, "x", plan.source_size(), false);
+  const nb::object y = given_or_new(nb::none(), plan.dest_shape, x, "x");
+  const Checked out = check(y, "y", plan.dest_size(), true);
+  if (!is_float(in.dtype)) throw nb::type_error("x: must be floats");
+  if (p != 1 && p != 2) throw nb::value_error("p: must be 1 or 2");
+  const Dtype sums = in.dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32;
+  announce(plan, Verb::fold, x, sums, static_cast<int>(Mean::total));
+  const NormCall call{plan.forward(), in.dtype, in.data, out.data, p == 2, small};
+  std::atomic<bool> good{true};
+  in_pieces(plan.forward(), in.bytes, [&](Piece part) {
+    if (good && !call.run(part)) good = false;
+  });
+  return good ? y : nb::none();
+}
+
 bool is_nan_free(nb::handle x) {
   const Checked in = check(x, "x", -1, false);
   const Verbs* verbs = level->verbs(in.dtype);
@@ -552,39 +570,18 @@ int64_t gather(int64_t items, bool absolute, nb::handle v, nb::handle index, nb:
   return wrong.get();
 }
 
-/// Scatter item by item, each in its own task. If items are few, or a position leaves its item,
-/// scatter by ranges of the result. With `once`, half types are summed in scratch memory, so no
-/// task owns too many cells.
+/// Add at positions; return the first that is wrong, or -1. See scatter_pieces.
 int64_t scatter(int64_t items, bool absolute, nb::handle g, nb::handle index, nb::handle out,
                 bool once) {
-  constexpr int64_t kMostSums = 1 << 23;
   const Indexed k = indexed(items, g, index, out, true);
   announce_indexed(Verb::scatter, g, out);
   if (k.total == 0 && k.m == 0) return -1;
-  const int threads = threads_for(k.bytes);
-  once = once && k.half;
-  const auto run = [&](ScatterRange r) {
-    return k.verbs->scatter(k.arrays, k.wide, k.n, k.m, k.total, absolute, r);
-  };
-  const bool by_items =
-      once ? items > 1 && items >= threads && k.n <= kMostSums : items >= threads && threads > 1;
-  const int64_t parts =
-      once ? std::max<int64_t>(threads, (k.total + kMostSums - 1) / kMostSums) : threads;
-  FirstWrong wrong;
+  int64_t wrong = -1;
   unlocked([&](StopCheck should_stop) {
-    if (by_items) {
-      FirstWrong outside;
-      parallel_for(items, threads, should_stop, [&](int64_t i) {
-        outside.report(run({i, i + 1, i * k.n, (i + 1) * k.n, false, once}));
-      });
-      if (outside.get() < 0) return;
-    }
-    parallel_for(parts, threads, should_stop, [&](int64_t p) {
-      wrong.report(run({0, items, k.total / parts * p,
-                        p + 1 < parts ? k.total / parts * (p + 1) : k.total, true, once}));
-    });
+    wrong = scatter_pieces(k.verbs, k.arrays, {k.wide, absolute, once && k.half},
+                           {items, k.n, k.m, k.total, k.bytes}, should_stop);
   });
-  return wrong.get();
+  return wrong;
 }
 
 /// Read the axis that an axis was cut from.
@@ -674,17 +671,18 @@ PyObject* PyInit__core() {
   return nullptr;
 }
 
+/// The number of threads of a call; programs that look at loaded libraries know poolgrad by this name.
+extern "C" __attribute__((visibility("default"))) int poolgrad_threads() {
+  return poolgrad::allowed_threads();
+}
+
 NB_MODULE(_inner, m) {
   using namespace poolgrad;
   if (import_numpy() < 0) throw nb::python_error();
-  start_threads();
   note_main_thread();
   // Cached plans outlive the module if something else keeps their users alive at exit.
   nb::set_leak_warnings(false);
-  level = &choose_level(std::getenv("POOLGRAD_ISA"));
-  chosen_verbs = level->verbs;
-  chosen_cells = level->cells;
-  thread_limit = available_threads();
+  level = &start_core();
 
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {
@@ -710,6 +708,7 @@ NB_MODULE(_inner, m) {
   m.def("best_taps", &best_taps);
   m.def("mean", &mean, nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(),
         nb::arg("rounding") = 0);
+  m.def("norm", &norm);
   m.def("argmax", &argmax);
   m.def("route", &route, nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), out);
   m.def("recall", &recall, nb::arg(), nb::arg(), nb::arg(), nb::arg(), out);
@@ -769,11 +768,30 @@ NB_MODULE(_inner, m) {
   m.def("gather", &gather);
   m.def("scatter", &scatter, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
         nb::arg("once") = false);
-  m.def("get_num_threads", [] { return thread_limit.load(); });
-  m.def("set_num_threads", [](int n) {
-    if (n < 1 || n > 1024)
-      throw nb::value_error(("threads: got " + std::to_string(n) + ", wanted 1 to 1024").c_str());
-    thread_limit = n;
+  m.def("get_num_threads", &allowed_threads);
+  m.def("thread_setting", [] {
+    return nb::make_tuple(thread_limit.load(), thread_limit_given.load());
+  });
+  m.def(
+      "set_num_threads",
+      [](int n, bool given) {
+        if (n < 1 || n > 1024)
+          throw nb::value_error(
+              ("threads: got " + std::to_string(n) + ", wanted 1 to 1024").c_str());
+        thread_limit_given = given;
+        thread_limit = n;
+      },
+      nb::arg(), nb::arg("given") = true);
+  m.def("limit_here", [](int n) {
+    const int before = executor_threads();
+    limit_threads_here(n);
+    return before;
+  });
+  m.def("follow_threads", [](uintptr_t threads, int usual, uintptr_t busy) {
+    if (!threads || !busy) throw nb::value_error("threads: got 0, wanted addresses");
+    // Never freed: a call of another thread may hold it.
+    thread_host = new ThreadHost{reinterpret_cast<int (*)()>(threads), usual,
+                                 reinterpret_cast<bool (*)()>(busy)};
   });
   m.def("available_threads", &available_threads);
   m.def("use_bfloat16", [](nb::handle array) {
@@ -793,7 +811,7 @@ NB_MODULE(_inner, m) {
     return names;
   });
   m.def("foreign", [] {
-    return nb::steal(PyCapsule_New(const_cast<Foreign*>(&foreign()), kForeignName, nullptr));
+    return nb::steal(PyCapsule_New(const_cast<pg_table*>(pg_functions()), PG_CAPSULE, nullptr));
   });
   m.attr("compiler") = __VERSION__;
 }

@@ -3,20 +3,51 @@
 #include <algorithm>
 #include <atomic>
 
+#include "runtime/first_wrong.hpp"
 #include "runtime/threads.hpp"
 #include "verbs/cells.hpp"
 #include "verbs/table.hpp"
 
 namespace poolgrad {
 
+/// The most threads of a call, and whether the program itself set that number.
 inline std::atomic<int> thread_limit{1};
+inline std::atomic<bool> thread_limit_given{false};
+
+/// Another library of the process: the threads that a call of this thread may use, their number if
+/// nobody has set it, and whether that library runs this thread as one of several already.
+struct ThreadHost {
+  int (*threads)();
+  int usual;
+  bool (*busy)();
+};
+inline std::atomic<const ThreadHost*> thread_host{nullptr};
+
+/// Return the threads that the host leaves to calls of this thread.
+inline int host_threads() {
+  constexpr int kAny = 1024;
+  const ThreadHost* host = thread_host.load(std::memory_order_acquire);
+  if (!host) return kAny;
+  if (host->busy()) return 1;
+  const int threads = host->threads();
+  return threads < host->usual ? std::max(threads, 1) : kAny;
+}
+
+/// Return the most threads that a call of this thread may use: the number of the program, or the
+/// least of the default, of its executor's and of its host's.
+inline int allowed_threads() {
+  const int limit = thread_limit.load(), own = executor_threads();
+  if (own) return std::min(own, limit);
+  return thread_limit_given.load() ? limit : std::min(limit, host_threads());
+}
 
 /// The verbs of the chosen level; set once, when the module is loaded.
 inline VerbTable chosen_verbs = nullptr;
 inline CellTable chosen_cells = nullptr;
 
-/// The scratch memory of a box (boxes.hpp) in bytes, so that it stays in cache. Tests set it.
-constexpr int64_t kBoxBytes = 768 << 10;
+/// The scratch memory of a box (boxes.hpp) in bytes, so that it stays in cache, and leaves room in
+/// the scratch memory of a thread for that of a verb. Tests set it.
+constexpr int64_t kBoxBytes = 512 << 10;
 inline std::atomic<int64_t> box_bytes{kBoxBytes};
 
 /// A second thread costs more than it saves below this many bytes, even if it is awake.
@@ -27,7 +58,7 @@ constexpr int64_t kWorthWaking = 1 << 21;
 
 /// Return the number of threads for a call that reads or writes so many bytes.
 inline int threads_for(int64_t bytes) {
-  const int limit = bytes < kWorthThreads ? 1 : thread_limit.load();
+  const int limit = bytes < kWorthThreads ? 1 : allowed_threads();
   return limit > 1 && bytes < kWorthWaking && !calls_follow_closely() ? 1 : limit;
 }
 
@@ -76,6 +107,44 @@ void piecewise(const Plan& plan, int64_t bytes, StopCheck should_stop, F&& f,
   const Cuts cuts = cut_call(plan, threads_for(bytes), item_by_item);
   parallel_for(cuts.tasks(), cuts.threads, should_stop,
                [&](int64_t task) { f(cuts.piece(plan, task)); });
+}
+
+/// The rules and the sizes of a scatter: `items` images of n cells, m positions each.
+struct ScatterRules {
+  bool wide, absolute;
+  bool once;  ///< sum half types in float32 and round at the end
+};
+struct ScatterSizes {
+  int64_t items, n, m, total, bytes;
+};
+
+/// Scatter item by item, each in its own task. If items are few, or a position leaves its item,
+/// scatter by ranges of the result. With `once`, half types are summed in scratch memory, so no
+/// task owns too many cells. Return the first wrong position, or -1.
+inline int64_t scatter_pieces(const Verbs* verbs, const Arrays& arrays, ScatterRules rules,
+                              ScatterSizes k, StopCheck should_stop) {
+  constexpr int64_t kMostSums = 1 << 23;
+  const int threads = threads_for(k.bytes);
+  const auto run = [&](ScatterRange r) {
+    return verbs->scatter(arrays, rules.wide, k.n, k.m, k.total, rules.absolute, r);
+  };
+  const bool by_items = rules.once ? k.items > 1 && k.items >= threads && k.n <= kMostSums
+                                   : k.items >= threads && threads > 1;
+  const int64_t parts =
+      rules.once ? std::max<int64_t>(threads, (k.total + kMostSums - 1) / kMostSums) : threads;
+  if (by_items) {
+    FirstWrong outside;
+    parallel_for(k.items, threads, should_stop, [&](int64_t i) {
+      outside.report(run({i, i + 1, i * k.n, (i + 1) * k.n, false, rules.once}));
+    });
+    if (outside.get() < 0) return -1;
+  }
+  FirstWrong wrong;
+  parallel_for(parts, threads, should_stop, [&](int64_t p) {
+    wrong.report(run({0, k.items, k.total / parts * p,
+                      p + 1 < parts ? k.total / parts * (p + 1) : k.total, true, rules.once}));
+  });
+  return wrong.get();
 }
 
 /// Return true if none of n cells is NaN; pass checkpoints.

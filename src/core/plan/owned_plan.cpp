@@ -19,16 +19,6 @@ int64_t product(int64_t a, int64_t b) {
   return r;
 }
 
-/// Compare the tables of an axis with the memory of the machine from this length on.
-constexpr int64_t kLongAxis = 1 << 24;
-
-/// Reject tables of so many cells that do not fit the memory. Their allocation would succeed; the
-/// system would kill some process once we fill them.
-void afford(int64_t cells) {
-  if (cells > kLongAxis && cells / (sysconf(_SC_PAGE_SIZE) / 64) > sysconf(_SC_PHYS_PAGES))
-    throw std::bad_alloc();
-}
-
 void check(const AxisData& axis) {
   if (axis.n < 0) throw std::invalid_argument("plan: an axis has a negative length");
   if (axis.stop.size() != axis.start.size() ||
@@ -124,7 +114,15 @@ void set_whole(Axis& axis, const Whole* parent, int64_t inner) {
   axis.whole = *parent;
 }
 
+/// Compare the tables of an axis with the memory of the machine from this length on.
+constexpr int64_t kLongAxis = 1 << 24;
+
 }  // namespace
+
+void afford(int64_t cells) {
+  if (cells > kLongAxis && cells / (sysconf(_SC_PAGE_SIZE) / 64) > sysconf(_SC_PHYS_PAGES))
+    throw std::bad_alloc();
+}
 
 OwnedPlan::OwnedPlan(int64_t outer, int64_t inner, std::vector<AxisData> axes, bool plain,
                      Schedule only)

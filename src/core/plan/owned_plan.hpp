@@ -29,6 +29,10 @@ struct TableMemory {
 using Table = std::vector<int64_t, TableMemory<int64_t>>;
 using Bytes = std::vector<uint8_t, TableMemory<uint8_t>>;
 
+/// Throw std::bad_alloc if tables of so many cells do not fit the memory. Their allocation would
+/// succeed; the system would kill some process once we fill them.
+void afford(int64_t cells);
+
 /// The axis that an axis was cut from, forward and transposed, as the caller gives it.
 struct ParentData {
   Whole forward, transposed;

@@ -58,7 +58,8 @@ struct Job {
   std::atomic<bool> stopped{false};
   std::exception_ptr failure;  // the exception of the task that stopped the job
 
-  void work(StopCheck should_stop);
+  /// Run tasks, at most so many of them, until there are none left.
+  void work(StopCheck should_stop, int64_t most = INT64_MAX);
 };
 
 /// The job of a thread, and when it last polled.
@@ -83,12 +84,14 @@ struct TaskWatch {
 };
 
 constinit thread_local TaskWatch watch{{0}, nullptr, nullptr, {}};
+constinit thread_local const Executor* executor = nullptr;
+constinit thread_local Executor limited_here{};
 
-void Job::work(StopCheck should_stop) {
+void Job::work(StopCheck should_stop, int64_t most) {
   FloatState state;
   const TaskWatch before = watch;  // of the call that a signal handler interrupted
   watch = TaskWatch{{kStepsPerPoll}, this, should_stop, {}};
-  for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) {
+  for (int64_t i; most-- > 0 && (i = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) {
     try {
       body(context, i);
     } catch (...) {
@@ -201,6 +204,22 @@ class Pool {
   int wanted_ = 0, size_ = 0;
 };
 
+/// Run a job by the program's own threads. Each of its calls takes the next task, whatever number it
+/// names: no task runs twice, and the caller does those that are left over.
+void run_elsewhere(Job& job, const Executor& by, StopCheck should_stop) {
+  by.parallel_for(
+      by.context, job.tasks,
+      [](void* argument, int64_t) {
+        Job& job = *static_cast<Job*>(argument);
+        ++job.helpers;
+        job.work(nullptr, 1);
+        --job.helpers;
+      },
+      &job);
+  job.work(should_stop);
+  while (job.helpers.load() != 0) std::this_thread::yield();
+}
+
 /// A stack of scratch memory; the heap takes what does not fit.
 class Arena {
  public:
@@ -250,12 +269,22 @@ void parallel_for(int64_t tasks, int threads, StopCheck should_stop, void (*body
   const int64_t helpers = (threads < tasks ? threads : tasks) - 1;
   if (helpers <= 0) {
     job.work(should_stop);
+  } else if (executor && executor->parallel_for) {
+    run_elsewhere(job, *executor, should_stop);
   } else if (!the_pool.load()->run(job, static_cast<int>(helpers), should_stop)) {
     // A task may run twice: it writes every cell of its part again.
     if (!job.stopped) job.next = 0;
     job.work(should_stop);
   }
   if (job.failure) std::rethrow_exception(job.failure);
+}
+
+UseExecutor::UseExecutor(const Executor& given) : before_(executor) { executor = &given; }
+UseExecutor::~UseExecutor() { executor = before_; }
+int executor_threads() { return executor ? executor->threads : 0; }
+void limit_threads_here(int threads) {
+  limited_here.threads = threads < 0 ? 0 : threads;
+  executor = threads > 0 ? &limited_here : nullptr;
 }
 
 StepBudget& step_budget() { return watch.step_budget; }

@@ -20,6 +20,34 @@ void parallel_for(int64_t tasks, int threads, StopCheck should_stop, F&& f) {
       [](void* context, int64_t task) { (*static_cast<F*>(context))(task); }, &f);
 }
 
+/// The program's own way to run the tasks of a call.
+struct Executor {
+  int threads = 0;  ///< at most so many; 0: as many as the process allows
+  /// Call task(argument, i) for each i < tasks, on any threads, and return after the last; null: the
+  /// pool does.
+  void (*parallel_for)(void* context, int64_t tasks, void (*task)(void* argument, int64_t i),
+                       void* argument) = nullptr;
+  void* context = nullptr;
+};
+
+/// Let the calls of this thread use an executor while in scope.
+class UseExecutor {
+ public:
+  explicit UseExecutor(const Executor& executor);
+  UseExecutor(const UseExecutor&) = delete;
+  UseExecutor& operator=(const UseExecutor&) = delete;
+  ~UseExecutor();
+
+ private:
+  const Executor* before_;
+};
+
+/// Return the number of threads that the executor of this thread allows; 0 if it does not say.
+int executor_threads();
+
+/// Let the calls of this thread use at most so many threads of the pool; 0: as many as the process allows.
+void limit_threads_here(int threads);
+
 /// Thrown inside a task to end its call.
 struct Stopped {};
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from .._common.errors import ArgumentErrors, short_repr
 from .._ops.table import OPS
+from .._pooling.named import POOLS
 from .op_calls import explain_op
-from .pools import POOLS, explain_pool
+from .pools import explain_pool
 from .subject import Explanation
 
 
@@ -20,16 +21,16 @@ def explain(op: str, /, *, cell: Sequence[int], pin: str | None = None, **given:
     Parameters
     ----------
     op : str
-        Name of an operator of `poolgrad.raw_ops`, such as ``"MaxPoolGrad"``, or of a pool: ``"max_pool"``, ``"avg_pool"``,
-        and these two with the prefix ``adaptive_`` or ``global_``.
+        Name of an operator of `poolgrad.raw_ops`, such as ``"MaxPoolGrad"``, or of a pool, such as ``"max_pool"``,
+        ``"lp_pool"``, ``"adaptive_avg_pool"`` or ``"fractional_max_pool"``.
     cell : sequence of int
         Index of the cell, one integer per dimension of the array that `pin` names. Negative integers are refused.
     pin : str, optional
         Array that holds the cell: an array argument or a result, by its name. Default: the first result, which is ``"output"``
-        for operators; for pools it is ``"y"``, or ``"dx"`` if you pass `g`.
+        for operators; for pools it is ``"y"``, ``"dx"`` if you pass `g`, or ``"dy"`` if you pass `v`.
     **given
-        Arguments of the operator or the pool, by name. For pools: `x`, the window arguments, `nan` for maxima, and optionally
-        `g`, a gradient at y; with `g`, the gradient of x is explained.
+        Arguments of the operator or the pool, by name. For pools also `g`, a gradient at y, or `v`, a direction of x: with
+        these, the gradient of x or the derivative along v is explained. A fractional pool needs a `seed`.
 
     Returns
     -------

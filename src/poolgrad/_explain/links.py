@@ -1,13 +1,15 @@
 """Link source and destination cells: for every window, the cells that it reads and the cells that count.
 
 Each destination cell has a window of source cells. For a mean, all cells of the window count equally. Otherwise the window has
-hits: its largest cells, the cells near a given value, or a given position. The first hit counts; under NEAR, every hit counts.
+hits: its largest cells, the cells near a given value, or a given position. The first hit counts; under NEAR, every hit counts. For a
+norm, all cells count, each with a weight of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -22,7 +24,31 @@ from .._windows.plan import Plan
 
 Array = npt.NDArray[Any]
 
+
+class PoolVerb(Enum):
+    """The computations of pools that no operator of the table has."""
+
+    CARRY = "carry"  # v at the best cells of x: the tangent of a maximum
+    NORM = "norm"  # y[i] = p-norm of window i
+    PUSH = "push"  # the gradient of a norm
+    PULL = "pull"  # the tangent of a norm
+
+
+@dataclass(frozen=True)
+class Weighing:
+    """How the cells of a window count, where that does not follow from the verb."""
+
+    divide: str | float = "cells"  # a mean: by the cells that count, by the "span" (with the padding), or by a number
+    skip: bool = False  # NaN cells do not count
+    least: bool = False  # the smallest cell is the best
+    last: bool = False  # the last of equal cells is the tap
+    ties: str = "first"  # of equal cells: the "first", "every" one in full, or a "split"
+    p: float = 2.0  # the power of a norm
+
+
+PLAIN = Weighing()
 SHARED = (Kernel.FOLD, Kernel.SPREAD)
+NORMS = (PoolVerb.NORM, PoolVerb.PUSH, PoolVerb.PULL)
 GIVEN = (Kernel.SCATTER, Kernel.GATHER)  # kernels that read positions from the caller instead of windows
 
 
@@ -36,12 +62,13 @@ class Links:
     ([1], [2, 3], [[0.0, 10.0, 20.0, 0.0]])
     """
 
-    verb: Kernel
+    verb: Kernel | PoolVerb
     plan: Plan
     windows: IntArray  # flat destination cells
     ptr: IntArray | None = None  # hits of windows[k] are cell[ptr[k]:ptr[k + 1]]; None if all cells count
     cell: IntArray | None = None
     eps: float = 0.0
+    how: Weighing = PLAIN
 
     @cached_property
     def axes(self) -> tuple[Axis | None, ...]:
@@ -50,8 +77,10 @@ class Links:
 
     @property
     def taken(self) -> str:
-        """Cells that count in a window: "share" (all, equally), "every" (every hit) or "first" (the first hit)."""
-        return "share" if self.verb in SHARED else "every" if self.verb is Kernel.NEAR else "first"
+        """Cells that count in a window: "share" (all, equally), "norm" (all), "every" or "split" (every hit), "first" (the first hit)."""
+        if self.verb in SHARED:
+            return "share"
+        return "norm" if self.verb in NORMS else "every" if self.verb is Kernel.NEAR else self.how.ties
 
     @property
     def nbytes(self) -> int:
@@ -66,7 +95,7 @@ class Links:
         return found
 
     def weights(self) -> tuple[IntArray, IntArray, npt.NDArray[np.float64]]:
-        """Return arrays of destination cell, source cell and weight, one entry per link that counts."""
+        """Return arrays of destination cell, source cell and weight, one entry per link of an op that counts."""
         if self.ptr is None or self.cell is None:
             k, j = cell_pairs(self.plan, self.windows)
             count = np.bincount(k, minlength=len(self.windows))
@@ -90,18 +119,27 @@ class Links:
         return total.astype(np.float64).reshape(self.plan.dest)
 
 
+@dataclass(frozen=True)
+class PoolRule:
+    """The verb of a pool, in the place of an operator's semantics."""
+
+    verb: Kernel | PoolVerb
+    eps: float = 0.0
+
+
 def links(
     plan: Plan,
-    rule: OpSemantics,
+    rule: OpSemantics | PoolRule,
     arrays: Mapping[str, Array],
     windows: IntArray | None = None,
     items: int = 1,
     absolute: bool = True,
+    how: Weighing = PLAIN,
 ) -> Links:
     """Return the links of a plan and a rule for these arrays, named x, y, v, g or index by their role."""
     asked = np.arange(prod(plan.dest)) if windows is None else windows
-    made = Links(rule.verb, plan, asked, eps=rule.eps)
-    if rule.verb in SHARED:
+    made = Links(rule.verb, plan, asked, eps=rule.eps, how=how)
+    if rule.verb in (*SHARED, *NORMS):
         return made
     if rule.verb in GIVEN:
         each = prod(plan.dest) // max(items, 1)
@@ -109,18 +147,23 @@ def links(
         at = arrays["index"].reshape(-1)[asked].astype(np.int64) + base
         return Links(rule.verb, plan, asked, np.arange(len(asked) + 1), at)
     k, j = cell_pairs(plan, asked)
-    hit = _hit(rule, arrays, asked, k, j)
+    turn = slice(None, None, -1 if how.last else 1)  # where the last cell wins, the search begins at the end
+    hit = _hit(rule, arrays, asked, k[turn], j[turn])[turn]
     ptr = np.concatenate([[0], np.cumsum(np.bincount(k[hit], minlength=len(asked)))])
-    return Links(rule.verb, plan, asked, ptr, j[hit], rule.eps)
+    cell = j[hit]
+    if how.last:  # the tap comes first
+        cell = cell[ptr[k[hit]] + ptr[k[hit] + 1] - 1 - np.arange(len(cell))]
+    return Links(rule.verb, plan, asked, ptr, cell, rule.eps, how)
 
 
 @np.errstate(all="ignore")
 def _hit(
-    rule: OpSemantics, arrays: Mapping[str, Array], windows: IntArray, k: IntArray, j: IntArray
+    rule: OpSemantics | PoolRule, arrays: Mapping[str, Array], windows: IntArray, k: IntArray, j: IntArray
 ) -> npt.NDArray[np.bool_]:
     """Return a mask of the cells that count, or that tie with a cell that counts."""
     x = _plain(arrays["x"])[j]
-    if rule.verb in (Kernel.ROUTE, Kernel.ARGMAX):
+    searched = rule.verb in (Kernel.ROUTE, Kernel.ARGMAX, PoolVerb.CARRY)
+    if searched and not (isinstance(rule, PoolRule) and "y" in arrays):
         return _largest(x, k)
     y = _plain(arrays["y"])[windows[k]]
     if rule.verb is Kernel.NEAR and x.dtype.kind not in "iu":

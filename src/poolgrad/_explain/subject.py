@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, product
@@ -16,7 +17,7 @@ from .._ops.semantics import Kernel, OpSemantics
 from .._windows.axis import Axis
 from .._windows.cells import covering_windows
 from .._windows.plan import Plan
-from .links import GIVEN, Links, links
+from .links import GIVEN, PLAIN, Links, PoolRule, PoolVerb, Weighing, links
 from .sentences import Cell, Facts, NamedArray, SentencePart, number, phrases, say
 
 Array = npt.NDArray[Any]
@@ -28,7 +29,7 @@ SOURCE, DEST = "source", "dest"
 class Operand:
     """An array of a call: its symbol in formulas, its name in the op, and the side whose shape it has."""
 
-    symbol: str  # x, y, g, v, index; dx and out are results
+    symbol: str  # x, y, g, v, index, mask; dx and out are results
     pin: str
     side: str
     name: str = ""  # its name in sentences; default: the pin
@@ -73,11 +74,12 @@ class Window:
 
 @dataclass(frozen=True)
 class Arrival:
-    """A value that came from, or went to, one destination cell, and the number that divided it."""
+    """A value that came from, or went to, one destination cell, the number that divided it, and the weight of a norm."""
 
     cell: Cell
     value: float
-    divisor: int = 1
+    divisor: int | float = 1
+    weight: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -108,12 +110,13 @@ class Subject:
 
     name: str
     plan: Plan
-    rule: OpSemantics
+    rule: OpSemantics | PoolRule
     operands: tuple[Operand, ...]
     arrays: Mapping[str, Array]  # by pin
     items: int = 1
     absolute: bool = True
     ranks: Mapping[str, Array] = field(default_factory=dict)  # by symbol: decides hits instead of the values
+    how: Weighing = PLAIN
 
     def of(self, symbol: str) -> Operand | None:
         """Return the operand with that symbol, or None."""
@@ -128,7 +131,7 @@ class Subject:
 
     def links(self, windows: npt.NDArray[np.int64] | None = None) -> Links:
         """Return the links between its source and destination cells, of all windows or of some."""
-        return links(self.plan, self.rule, self.inputs(), windows, self.items, self.absolute)
+        return links(self.plan, self.rule, self.inputs(), windows, self.items, self.absolute, self.how)
 
     def shape(self, side: str) -> Cell:
         """Return the shape of the arrays on a side."""
@@ -215,7 +218,7 @@ class _About:
         given = next(p for symbol in phrases()["aliases"]["giver"] if (p := self.subject.of(symbol)))
         values = self.subject.arrays[given.pin]
         return tuple(
-            Arrival(w.cell, values[w.cell].item(), w.count if self._shared else 1)
+            Arrival(w.cell, values[w.cell].item(), self._divisor(w), self._weight(self.cell, w))
             for w in self.windows
             if self._counts(w)
         )
@@ -224,31 +227,84 @@ class _About:
     def _shared(self) -> bool:
         return self.made.taken == "share"
 
+    @property
+    def _all(self) -> bool:
+        """Return True if all cells of a window count."""
+        return self.made.taken in ("share", "norm")
+
     def _counts(self, found: Window) -> bool:
         """Return True if this cell is the tap of a window, or has a share of it."""
-        return self._shared or self.cell in (found.hits if self.made.taken == "every" else found.hits[:1])
+        if self._all:
+            return not (self.subject.how.skip and self._nan(self.cell))
+        return self.cell in (found.hits[:1] if self.made.taken == "first" else found.hits)
+
+    def _decides(self) -> Operand | None:
+        """Return the array whose cells decide which cells count."""
+        return self.subject.of("mask") or self.subject.of("x")
 
     def _nan(self, cell: Cell) -> bool:
         """Return True if the cell that decides is NaN."""
-        x = self.subject.of("x")
+        x = self._decides()
         return x is not None and bool(self.subject.arrays[x.pin][cell] != self.subject.arrays[x.pin][cell])
+
+    def _zero(self) -> bool:
+        """Return True if the cell that decides is zero."""
+        x = self._decides()
+        return x is not None and x.side == self.asked.side and bool(self.subject.arrays[x.pin][self.cell] == 0)
+
+    def _counted(self, found: Window) -> int:
+        """Return the number of cells of a window that may count."""
+        return found.count - (self._skipped(found) if self.subject.how.skip else 0)
+
+    def _divisor(self, found: Window) -> int | float:
+        """Return the number by which the share of a cell is divided."""
+        divide, verb = self.subject.how.divide, self.subject.rule.verb
+        if self._shared:
+            more = found.cut if divide == "span" else 0
+            return self._counted(found) + more if isinstance(divide, str) else divide
+        return len(found.hits) if self.made.taken == "split" and verb in (Kernel.ROUTE, PoolVerb.CARRY) else 1
+
+    def _shares(self, found: Window) -> dict[str, int | str | SentencePart]:
+        """Return the facts about the divisor of a window, and about the rule of the pool."""
+        how, divisor = self.subject.how, self._divisor(found)
+        return {"divisor": number(divisor), "whole": int(divisor == 1), **_rules(how)}
+
+    def _weight(self, cell: Cell, found: Window) -> float:
+        """Return the weight of a cell in the derivative of a norm."""
+        x, y = self.subject.of("x"), self.subject.of("y")
+        if self.made.taken != "norm" or x is None or y is None:
+            return 1.0
+        return norm_weight(
+            float(self.subject.arrays[x.pin][cell]), float(self.subject.arrays[y.pin][found.cell]), self.subject.how.p
+        )
 
     def _of_window(self, found: Window) -> Facts:
         values: dict[str, int | str | SentencePart] = {
             "self": self.asked.symbol, "eps": number(self.subject.rule.eps), "window": self._region(found),
-            "cells": found.count, "cut": found.cut, "hits": len(found.hits),
+            "cells": self._counted(found), "cut": found.cut, "hits": len(found.hits), **self._shares(found),
         }  # fmt: skip
+        if self.subject.how.skip and self._all:
+            values["skipped"] = self._skipped(found)
         places = {"here": self.cell, "window": found.cell}
         if found.hits:
+            values["one"] = int(self.made.taken == "first" or len(found.hits) == 1)
             tap = places["tap"] = found.hits[0]
             values["nan"] = self._nan(tap)
             values["outside"] = not all(a <= c < b for c, (a, b) in zip(tap, found.pairs, strict=True))
             values["skipped"] = self._skipped(found) if not values["nan"] else 0
         shown = found.hits[: phrases()["listed"]]
-        cells = islice(product(*self._ranges(found)), phrases()["listed_cells"])
+        skip = self.subject.how.skip and self._all
+        inside = (cell for cell in product(*self._ranges(found)) if not (skip and self._nan(cell)))
+        cells = list(islice(inside, phrases()["listed_cells"]))
         lists = {"hits": [Facts({}, {"tap": hit, "here": self.cell}) for hit in shown],
-                 "cells": [Facts({}, {"cell": cell}) for cell in cells]}  # fmt: skip
+                 "cells": [Facts(self._weighed(cell, found), {"cell": cell, "window": found.cell}) for cell in cells]}  # fmt: skip
         return Facts(values, places, lists)
+
+    def _weighed(self, cell: Cell, found: Window) -> dict[str, int | str | SentencePart]:
+        """Return the weight of a cell as a fact, if the pool is a norm."""
+        if self.made.taken != "norm":
+            return {}
+        return {"weight": number(self._weight(cell, found)), **_rules(self.subject.how)}
 
     @staticmethod
     def _ranges(found: Window) -> list[range]:
@@ -257,7 +313,7 @@ class _About:
 
     def _skipped(self, found: Window) -> int:
         """Count the cells of a window that are NaN."""
-        x = self.subject.of("x")
+        x = self._decides()
         if x is None:
             return 0
         region = self.subject.arrays[x.pin][tuple(slice(r.start, r.stop, r.step) for r in self._ranges(found))]
@@ -277,7 +333,7 @@ class _About:
         values: dict[str, int | str | SentencePart] = {
             "self": self.asked.symbol, "eps": number(self.subject.rule.eps), "reached": len(self.windows),
             "taps": len(tapped), "missed": len(missed), "lost_ties": sum(self.cell in w.hits for w in missed),
-            "nan": self._nan(self.cell),
+            "nan": self._nan(self.cell), "zero": self._zero(), **_rules(self.subject.how),
         }  # fmt: skip
         places = {"here": self.cell} | ({"window": tapped[0].cell} if tapped else {})
         listed = phrases()["listed"]
@@ -289,20 +345,45 @@ class _About:
         """Return the facts about one window in a list."""
         places = {"here": self.cell, "window": found.cell} | ({"tap": found.hits[0]} if found.hits else {})
         values: dict[str, int | str | SentencePart] = {
-            "cells": found.count, "hits": len(found.hits), "shared": self._shared, "counts": self._counts(found),
-            "less": self._less(found),
+            "hits": len(found.hits), "counts": self._counts(found),
+            "less": self._less(found), **self._shares(found), **self._weighed(self.cell, found),
         }  # fmt: skip
         return Facts(values, places)
 
     def _less(self, found: Window) -> bool:
-        """Return True if this cell is smaller than the value that decides in a window."""
+        """Return True if this cell is smaller than the value that decides in a window, or larger if the smallest cell is the best."""
         x, y = self.subject.of("x"), self.subject.of("y")
         if x is None:
             return False
         cells = self.subject.arrays[x.pin]
         if self.made.taken == "every" and y is not None:
             return bool(cells[self.cell] < self.subject.arrays[y.pin][found.cell])
-        return bool(found.hits) and bool(cells[self.cell] < cells[found.hits[0]])
+        if not found.hits:
+            return False
+        mine, best = cells[self.cell], cells[found.hits[0]]
+        return bool(mine > best) if self.subject.how.least else bool(mine < best)
+
+
+def _rules(how: Weighing) -> dict[str, int | str | SentencePart]:
+    """Return the facts about the rule of a pool: these do not depend on a cell."""
+    mean, total = how.divide == "cells", how.divide == 1
+    return {"least": int(how.least), "last": int(how.last), "ties": how.ties, "p": number(how.p), "two": int(how.p == 2),
+            "mean": int(mean), "total": int(total), "spans": int(how.divide == "span")}  # fmt: skip
+
+
+def norm_weight(x: float, y: float, p: float) -> float:
+    """Return the derivative of the norm y of a window with respect to its cell x.
+
+    >>> norm_weight(-3.0, 5.0, 2.0), norm_weight(0.0, 0.0, 2.0), norm_weight(-4.0, 4.0, 1.0)
+    (-0.6, 0.0, -1.0)
+    """
+    if x == 0 or y == 0:
+        return 0.0
+    try:
+        size = (abs(x) / y) ** (p - 1)
+    except (OverflowError, ZeroDivisionError):
+        size = float("inf")
+    return math.copysign(size, x)
 
 
 def ask(name: str, made: Subject | None, pin: str, cell: Sequence[int]) -> Explanation:

@@ -20,7 +20,7 @@ from .._pooling import means, plan_operators
 from .._pooling.adaptive_global import adaptive_axes, global_axes
 from .._pooling.fractional import drawing_over, fractional_windows, seeds_of
 from .._pooling.means import Division
-from .._pooling.operators import Linear, TapGather, apply
+from .._pooling.operators import Linear, TapGather, apply, most_over_a_cell
 from .._pooling.selection import judge
 from .._pooling.sources import geometry_of, lay_out
 from .._pooling.taps import Taps, picking, unpooling
@@ -41,12 +41,14 @@ POOLS = (*SLIDING, *FRACTIONAL, *ADAPTIVE, *GLOBAL)
 class Frame:
     """The pooled axes as (dimension, cells, windows, step), and the most cells that a window can have.
 
-    A `loose` frame may have a wider tap dtype than its windows need.
+    A `loose` frame may have a wider tap dtype than its windows need. `reach` has, per pooled axis, the most cells of a window and the most
+    windows that read one cell; boundaries that are drawn when the pool runs stay within it.
     """
 
     axes: tuple[tuple[int, int, int, int], ...]
     cells: int
     loose: bool = False
+    reach: tuple[tuple[int, int], ...] = ()
 
     @property
     def taps(self) -> np.dtype[Any]:
@@ -230,20 +232,34 @@ def _words(given: Mapping[str, Any]) -> WindowArgs:
     return WindowArgs(*(given[name] for name in WindowArgs._fields))
 
 
-def _geometry_of(op: str, shape: tuple[int, ...], given: Mapping[str, Any]) -> tuple[PooledAxes, int]:
-    """Return the windows of a call, and a bound on their cells that holds for every seed, or 0 if no bound is needed."""
+def _geometry_of(op: str, shape: tuple[int, ...], given: Mapping[str, Any]) -> PooledAxes:
+    """Return the windows of a call."""
     problems, where = ArgumentErrors(op), (given["axes"], given["layout"])
     if op in (*SLIDING, "lp_pool"):
-        return geometry_of(op, shape, _words(given)), 0
+        return geometry_of(op, shape, _words(given))
     if op in ADAPTIVE:
-        return adaptive_axes(problems, shape, given["size"], *where), 0
+        return adaptive_axes(problems, shape, given["size"], *where)
     if op in GLOBAL:
-        return global_axes(problems, shape, *where), 0
+        return global_axes(problems, shape, *where)
     how = given["pseudo_random"], given["overlapping"]
     axes, drawing = drawing_over(problems, shape, given["ratio"], given["size"], how, *where)
     made = drawing.draw(seeds_of(problems, given["seed"]))
-    cells = prod(axis.length // len(axis) + 1 + drawing.overlapping for axis in made)
-    return PooledAxes(axes, checked_plan(problems, shape, dict(zip(axes, made, strict=True)))), cells
+    return PooledAxes(axes, checked_plan(problems, shape, dict(zip(axes, made, strict=True))))
+
+
+def _reach(axis: Axis, drawn: bool, overlapping: bool) -> tuple[int, int]:
+    """Return the most cells of a window and the most windows over a cell; for drawn windows, bounds that hold for every seed."""
+    if drawn:
+        return axis.length // max(len(axis), 1) + 1 + overlapping, 1 + overlapping
+    return int(axis.count.max(initial=1)), most_over_a_cell(axis)
+
+
+def frame_of(axes: Mapping[int, Axis], drawn: bool = False, overlapping: bool = False) -> Frame:
+    """Return the frame of windows along these dimensions; of all windows that other seeds draw, if they are drawn."""
+    reach = tuple(_reach(axis, drawn, overlapping) for axis in axes.values())
+    cells = prod(widest for widest, _ in reach)
+    pooled = tuple((d, axis.length, len(axis), axis.step) for d, axis in axes.items())
+    return Frame(pooled, cells, drawn and cells > 256, reach)
 
 
 _KINDS = {"max": "max", "min": "min", "avg": "avg", "sum": "sum", "lp": "sum"}
@@ -258,28 +274,23 @@ def understand_call(op: str, shape: tuple[int, ...], dtype: Any, given: Mapping[
     """Check a call of the pool of that name; take the arguments of the NumPy pool, and raise the same errors."""
     for name in _FLAGS:
         flag(ArgumentErrors(op), name, given.get(name, False))
-    geometry, bound = _geometry_of(op, shape, given)
-    problems, axes = (
-        ArgumentErrors(op),
-        tuple(a for d in geometry.axes if (a := geometry.plan.by_dimension[d]) is not None),
-    )
+    geometry, problems = _geometry_of(op, shape, given), ArgumentErrors(op)
+    axes = {d: a for d in geometry.axes if (a := geometry.plan.by_dimension[d]) is not None}
     ties, nan = given.get("ties", "first"), given["nan"]
     judge(problems, ties, nan)
     if given.get("return_taps") and ties in ("all", "split"):
         problems.fail("return_taps", True, f"ties='first' or 'last': {ties!r} chooses no single cell")
     lay_out(problems, np.empty((0,) * len(shape), dtype), geometry)
-    most = int(np.prod([axis.count.max(initial=1) for axis in axes]))
-    pooled = tuple((d, a.length, len(a), a.step) for d, a in zip(geometry.axes, axes, strict=True))
-    rule = PoolSpec(
-        op, "pick", Frame(pooled, max(most, bound), bound > 256), least=_kind(op) == "min", ties=ties, nan=nan
-    )
+    frame = frame_of(axes, op in FRACTIONAL, bool(given.get("overlapping", False)))
+    rule = PoolSpec(op, "pick", frame, least=_kind(op) == "min", ties=ties, nan=nan)
     if _kind(op) in ("avg", "sum"):
         if given.get("divisor") is not None:
             ratio_of(problems, given["divisor"])
         rule = _folding(problems, rule, given, np.dtype(dtype))
     elif not rule.picks:
         rule = replace(rule, kind="like")
-    return PoolCall(rule, boundaries(axes), axes, given, not given.get("keepdims", True))
+    pooled = tuple(axes.values())
+    return PoolCall(rule, boundaries(pooled), pooled, given, not given.get("keepdims", True))
 
 
 def _folding(problems: ArgumentErrors, rule: PoolSpec, given: Mapping[str, Any], dtype: np.dtype[Any]) -> PoolSpec:

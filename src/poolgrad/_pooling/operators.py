@@ -24,6 +24,7 @@ from .._kernels import native
 from .._kernels.native import Astray
 from .._ops.dtypes import HALVES
 from .._ops.semantics import Mean, Share
+from .._windows.axis import Axis
 from .._windows.plan import Plan, phases
 from .._windows.plan_cache import SHORT
 from .types import F, Numbers, S
@@ -341,16 +342,17 @@ def widest(plan: Plan) -> int:
     return kept
 
 
+def most_over_a_cell(axis: Axis) -> int:
+    """Return a bound on the windows of an axis that read one cell, at least 1."""
+    begun, over = (np.searchsorted(ends, axis.start, side="right") for ends in (axis.start, axis.stop))
+    return max(int((begun - over).max(initial=0)), 1)
+
+
 def overlap(plan: Plan) -> int:
     """Return a bound on the windows that read one cell, cached on the plan: 1 if windows do not overlap."""
     kept: int | None = plan.__dict__.get("_overlap")
     if kept is None:
-        kept = 1
-        for axis in plan.by_dimension:
-            if axis is not None:
-                start, stop = np.sort(axis.start), np.sort(axis.stop)
-                begun, over = (np.searchsorted(ends, start, side="right") for ends in (start, stop))
-                kept *= max(int((begun - over).max(initial=0)), 1)
+        kept = prod(1 if axis is None else most_over_a_cell(axis) for axis in plan.by_dimension)
         object.__setattr__(plan, "_overlap", kept)
     return kept
 

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from .._common.errors import short_repr
+from .._explain.pools import POOL
 from .._explain.sentences import phrases
 from . import report
 from .blocks import BLOCKS, GROUPS, Block, Pin
@@ -37,6 +38,8 @@ def _block(block: Block) -> Json:
     if row is not None:
         facts = {"family": row.family, "order": row.order, "rank": row.spatial + 2, "formats": list(row.formats),
                  "dtypes": list(row.dtypes), "link": f"docs/ops/{row.name}.md"}  # fmt: skip
+    elif block.pool is not None:
+        facts |= {"family": block.pool.pool, "order": int(block.pool.form != POOL), "link": "docs/pools.md"}
     return found | facts
 
 
@@ -44,7 +47,7 @@ def _pin(pin: Pin) -> Json:
     return {
         "name": pin.name, "kind": pin.kind, "type": pin.type, "required": pin.required, "default": pin.default,
         "example": pin.example, "doc": pin.doc, "words": None if pin.words is None else list(pin.words),
-        "dtypes": None if pin.dtypes is None else list(pin.dtypes), "rank": pin.rank, "blank": pin.blank,
+        "dtypes": None if pin.dtypes is None else list(pin.dtypes), "rank": pin.rank, "blank": pin.blank, "unset": pin.unset,
     }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Define the blocks that a page may hold: one per row of the op table, and a few that supply arrays."""
+"""Define the blocks that a page may hold: one per row of the op table, one per pool and derivative, and a few that supply arrays."""
 
 from __future__ import annotations
 
@@ -7,13 +7,25 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from .._explain.pools import GRADIENT, POOL, TANGENT
 from .._ops.kinds import EITHER, REQUIRED, TYPED, WIRED, Kind, Param
 from .._ops.table import OPS, Op
 from . import literals, text
+from .pool_calls import ARGUMENTS, FORMS, SECOND, PoolForm
 
 __all__ = ["BLOCKS", "EITHER", "GROUPS", "TYPED", "WIRED", "Block", "Pin", "optional"]
 
-GROUPS = ("input", "pool", "gradient", "second order", "quantised", "help")
+GROUPS = (
+    "input",
+    "pool",
+    "gradient",
+    "second order",
+    "quantised",
+    "array pool",
+    "array gradient",
+    "array tangent",
+    "help",
+)
 
 
 @dataclass(frozen=True)
@@ -32,6 +44,7 @@ class Pin:
     dtypes: tuple[str, ...] | None = None
     rank: int | None = None
     blank: str = ""  # the meaning of an empty text, if the pin allows one
+    unset: str | None = None  # shown where nothing is typed; None: the default, or an example
 
 
 @dataclass(frozen=True)
@@ -44,6 +57,19 @@ class Block:
     pins: tuple[Pin, ...]
     outputs: tuple[str, ...] = ("output",)
     row: Op | None = None
+    pool: PoolForm | None = None
+
+    @property
+    def windowed(self) -> bool:
+        """Return True if the block pools, or derives a pool."""
+        return self.row is not None or self.pool is not None
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Return the arguments that the text pin `attrs` holds."""
+        if self.pool is not None:
+            return self.pool.attributes
+        return () if self.row is None else tuple(optional(self.row))
 
     def pin(self, name: str) -> Pin | None:
         """Return the pin of that name."""
@@ -86,6 +112,33 @@ def _from_row(op: Op) -> Block:
     return Block(op.name, group, op.summary, tuple([*pins, attrs] if attrs else pins), op.outputs, op)
 
 
+# ---- pools for NumPy users
+
+_ARRAY_GROUPS = {POOL: "array pool", GRADIENT: "array gradient", TANGENT: "array tangent", SECOND: "array tangent"}
+
+
+def _argument_pin(name: str) -> Pin:
+    found = ARGUMENTS[name]
+    return Pin(
+        name, TYPED, found.type, found.doc, found.read, found.required, found.default, found.example, found.words,
+        unset=None if found.required else found.unset,
+    )  # fmt: skip
+
+
+def _from_pool(name: str, form: PoolForm) -> Block:
+    pins = [Pin(pin, WIRED, "tensor", doc) for pin, doc in form.inputs.items()]
+    pins += [_argument_pin(pin) for pin in form.pins]
+    readers = {word: ARGUMENTS[word].read for word in form.attributes}
+    doc, example = (
+        "other arguments: " + ", ".join(readers),
+        f"{form.attributes[0]} = {ARGUMENTS[form.attributes[0]].example};",
+    )
+    pins.append(
+        Pin("attrs", TYPED, "attrs", doc, partial(text.attrs, readers=readers, op=name), False, "", example, unset="")
+    )
+    return Block(name, _ARRAY_GROUPS[form.form], form.doc, tuple(pins), pool=form)
+
+
 # ---- blocks that supply arrays
 
 _SHAPE = Pin("shape", TYPED, "shape", "the sizes of the array", text.shape, True, "[1][4][4][1]", "[2][2][2][2]")
@@ -119,4 +172,6 @@ _OTHERS = (
         Pin("x", WIRED, "tensor", "an array"), Pin("y", WIRED, "tensor", "an array of the same shape and type"))),
 )  # fmt: skip
 
-BLOCKS: dict[str, Block] = {block.op: block for block in (*_OTHERS, *map(_from_row, OPS.values()))}
+BLOCKS: dict[str, Block] = {block.op: block for block in (*_OTHERS, *map(_from_row, OPS.values()))} | {
+    name: _from_pool(name, form) for name, form in FORMS.items()
+}

@@ -17,10 +17,12 @@ from .._ops.files import closest
 from .._ops.semantics import Kernel
 from .._ops.table import Kind, Op
 from .._windows.cells import count_cells
+from .._windows.plan import Plan
 from . import literals
-from .blocks import BLOCKS, EITHER, TYPED, WIRED, optional
+from .blocks import BLOCKS, EITHER, TYPED, WIRED
 from .embedded_files import Sources
 from .model import Node, Page, PageProblem
+from .pool_calls import bind_pool
 from .seen import BLOCKED, FAILED, OK, UNKNOWN, Checked, Seen, Spec
 from .text import TextError
 
@@ -120,6 +122,8 @@ def check_node(node: Node, found: Checked, sources: Sources) -> None:
         seen.status = BLOCKED
     if seen.block.row is not None:
         _infer_op(node, seen, found, noted, sources)
+    elif seen.block.pool is not None:
+        _infer_pool(node, seen, found, noted, sources)
     elif not noted:
         _infer_other(node, seen, found, sources)
     if seen.status == OK and not all(spec.known for spec in seen.outputs.values()):
@@ -242,17 +246,42 @@ def _infer_op(node: Node, seen: Seen, found: Checked, noted: set[str], sources: 
     except REFUSALS as error:
         if not hasattr(error, "findings"):
             raise
-        blame(node, op, seen, found, error, noted, arrays)
+        blame(node, seen, found, error, noted, arrays)
         return
     seen.outputs = _outputs(op, call, given)
-    if limits is None or call.plan is None:
+    _charge(node, found, call.plan, sources)
+
+
+def _charge(node: Node, found: Checked, plan: Plan | None, sources: Sources) -> None:
+    """Blame a block if its windows and those of the blocks before it read too many cells."""
+    if sources.limits is None or plan is None:
         return
-    work = count_cells(call.plan)
-    if found.cells + work > limits.cells:
+    work, most = count_cells(plan), sources.limits.cells
+    if found.cells + work > most:
         got = f"windows of {work} cells, with {found.cells} cells of other blocks"
-        _blame(found, node.id, None, got, f"at most {limits.cells} cells on a page")
+        _blame(found, node.id, None, got, f"at most {most} cells on a page")
         return
     found.cells += work
+
+
+def _infer_pool(node: Node, seen: Seen, found: Checked, noted: set[str], sources: Sources) -> None:
+    assert seen.block is not None
+    form = seen.block.pool
+    assert form is not None
+    if noted - {"g", "v"}:
+        return  # the windows are not known
+    arrays = {pin: found.spec(source).stand_in() for pin, source in seen.sources.items()
+              if pin in form.inputs and pin not in noted}  # fmt: skip
+    try:
+        call = bind_pool(form, seen.values, arrays, sources.limits is not None)
+    except REFUSALS as error:
+        if not hasattr(error, "findings"):
+            raise
+        blame(node, seen, found, error, noted, arrays)
+        return
+    seen.pool_call = call
+    seen.outputs["output"] = Spec(call.dtype.name, call.shape)
+    _charge(node, found, call.plan, sources)
 
 
 def _padded(given: Mapping[str, Array], attrs: Mapping[str, Any]) -> int:
@@ -265,14 +294,15 @@ def _padded(given: Mapping[str, Array], attrs: Mapping[str, Any]) -> int:
     return max((n * math.prod(map(operator.add, shape, sums)) for shape, n in sizes), default=0)
 
 
-def blame(node: Node, op: Op, seen: Seen, found: Checked, error: Exception, noted: set[str],
+def blame(node: Node, seen: Seen, found: Checked, error: Exception, noted: set[str],
           arrays: Mapping[str, Array]) -> None:  # fmt: skip
     """Turn the binder's errors into problems at pins."""
+    assert seen.block is not None
     for finding in getattr(error, "findings", ()):
         if finding.argument in noted:
             continue
         pin, at, length = finding.argument, None, 0
-        if pin in optional(op):
+        if pin in seen.block.attributes:
             at = node.text.get("attrs", "").find(pin)
             pin, at, length = "attrs", max(at, 0), len(pin) if at >= 0 else 0
         elif pin in node.text and pin not in seen.sources:

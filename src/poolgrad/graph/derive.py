@@ -1,6 +1,7 @@
 """gradients(y, x): add the blocks that compute a derivative of any order. The op table relates the ops.
 
     MaxPool -> MaxPoolGrad -> MaxPoolGradGrad -> MaxPoolGrad -> ...        AvgPool -> AvgPoolGrad -> AvgPool -> ...
+    max_pool -> max_pool_grad -> max_pool_tangent -> max_pool_grad -> ...
 
 The taps of a maximum are piecewise constant, so nothing flows through orig_input and orig_output.
 """
@@ -9,12 +10,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._explain.pools import GRADIENT, POOL
 from .._ops.semantics import Kernel, WindowRule
 from .._ops.table import Kind, Op, Param
 from . import literals, text
 from .blocks import optional
 from .model import GraphError
 from .op_family import relative
+from .pool_calls import SECOND, PoolForm
 from .scope import Operation, Output, Scope, Tensor, as_output, ops
 
 _KEPT = (Kind.FORMAT, Kind.PADS, Kind.FLAG)
@@ -116,6 +119,8 @@ class _Chain:
     def _through(self, name: str, g: Output) -> dict[str, Output]:
         """Return the gradient that a block passes to its one linear input."""
         seen = self.scope.checked.seen[name]
+        if seen.block is not None and seen.block.pool is not None:
+            return self._through_pool(name, seen.block.pool, g)
         op = seen.block.row if seen.block else None
         if op is None:
             return {}
@@ -130,6 +135,42 @@ class _Chain:
             message = f"{op.name} has no derivative with respect to {pin}: there is no block for it"
             raise GraphError(f"gradients: {name}: {message}")
         return {pin: self._block(name, op, derivative, g)}
+
+    # ---- one pool
+
+    def _through_pool(self, name: str, form: PoolForm, g: Output) -> dict[str, Output]:
+        """Return the gradients that a pool, or a derivative of one, passes to its inputs."""
+        seen = self.scope.checked.seen[name]
+        wanted = [pin for pin, end in seen.sources.items()
+                  if pin in form.inputs and (end == self.x.name or end.partition(".")[0] in self.reached)]  # fmt: skip
+        rounded = [word for word in ("dtype", "rounding") if seen.values.get(word) is not None]
+        if rounded:
+            raise GraphError(
+                f"gradients: {name}: got {rounded[0]}, wanted a {form.pool} without it: it has no derivative"
+            )
+        if form.form == SECOND and wanted:
+            raise GraphError(
+                f"gradients: {name}: {form.pool} has no derivative of a third order: there is no block for it"
+            )
+        found: dict[str, Output] = {}
+        for pin in wanted:
+            given = {p: self.scope.output(end) for p, end in seen.sources.items() if p in form.inputs}
+            if pin == "x" and form.form != POOL:
+                if not form.pool.startswith("lp"):
+                    continue  # x decides only the taps, which are piecewise constant, or nothing
+                bent = given | ({"v": g} if form.form == GRADIENT else {"g": g})
+                found[pin] = self._pool_block(name, f"{form.pool}_second", bent)
+            elif pin == "g":
+                found[pin] = self._pool_block(name, f"{form.pool}_tangent", {"x": given["x"], "v": g})
+            else:
+                found[pin] = self._pool_block(name, f"{form.pool}_grad", {"x": given["x"], "g": g})
+        return found
+
+    def _pool_block(self, name: str, to: str, inputs: dict[str, Output]) -> Output:
+        node = self.scope.page.nodes[name]
+        made = getattr(ops, to)(self.scope.with_op_name(f"{name}_grad"), **inputs, **node.text)
+        assert isinstance(made, Operation)
+        return as_output(made)
 
     def _block(self, name: str, op: Op, to: Op, g: Output) -> Output:
         seen, node = self.scope.checked.seen[name], self.scope.page.nodes[name]

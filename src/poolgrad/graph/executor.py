@@ -218,6 +218,8 @@ def _compute(node: Node, seen: Seen, run: Run) -> BlockResult:
         result = getattr(raw_ops, op.name)(**given, **attrs)
         outputs = dict(zip(op.outputs, result if len(op.outputs) > 1 else (result,), strict=True))
         return BlockResult({name: np.asarray(a) for name, a in outputs.items()}, _pooled(op, given, attrs))
+    if seen.pool_call is not None:
+        return BlockResult({"output": seen.pool_call.run(arrays)})
     if value is not None:
         return BlockResult({"output": np.array(value)})
     if node.op == "Random":
@@ -259,9 +261,9 @@ def _warn(node: Node, result: BlockResult, run: Run) -> None:
 
 def _fail(node: Node, seen: Seen, run: Run, error: Exception) -> None:
     """Record the error that a block raised when it ran."""
-    op, before = (seen.block.row if seen.block else None), len(run.checked.problems)
-    if op is not None and hasattr(error, "findings"):
-        blame(node, op, seen, run.checked, error, set(), inputs_of(seen, run))
+    before = len(run.checked.problems)
+    if seen.block is not None and seen.block.windowed and hasattr(error, "findings"):
+        blame(node, seen, run.checked, error, set(), inputs_of(seen, run))
     if len(run.checked.problems) == before:
         run.checked.problems.append(PageProblem(node.id, None, str(error)[:200], "a block that can run"))
 

@@ -99,7 +99,7 @@ def _line(node: Node, found: Checked, names: dict[str, str]) -> str:
         if value is None:
             gap = True
             continue
-        named = gap or pin.name == "attrs" or (block.row is None and pin is not block.pins[0])
+        named = gap or pin.name == "attrs" or (not block.windowed and pin is not block.pins[0])
         words.append(f"{pin.name}={value}" if named else value)
     line = f"{names[node.id]} = ops.{node.op}({', '.join(words)})\n"
     if len(line) <= 120:

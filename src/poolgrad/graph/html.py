@@ -16,7 +16,6 @@ from .model import Graph
 
 _IMPORT = re.compile(r"""(?:from|import)\s*\(?\s*['"]poolgrad/([\w-]+)['"]""")
 _MOST_CELLS = 2**20  # of a tensor written into the file
-_ENTRY = "viewer"
 
 
 def _static(name: str) -> str:
@@ -24,10 +23,10 @@ def _static(name: str) -> str:
 
 
 @cache
-def _modules() -> dict[str, str]:
-    """Return the viewer and every module it imports, by name."""
+def _modules(entry: str) -> dict[str, str]:
+    """Return a module and every module it imports, by name."""
     found: dict[str, str] = {}
-    waiting = [_ENTRY]
+    waiting = [entry]
     while waiting:
         name = waiting.pop()
         if name not in found:
@@ -36,13 +35,15 @@ def _modules() -> dict[str, str]:
     return found
 
 
-def importmap() -> str:
-    """Return the import map of a file opened from disk: every module is a data URL."""
+def importmap(entry: str = "viewer") -> str:
+    """Return the import map of a page that fetches nothing: every module is a data URL."""
 
     def address(source: str) -> str:
         return "data:text/javascript;base64," + base64.b64encode(source.encode()).decode()
 
-    return json.dumps({"imports": {f"poolgrad/{name}": address(source) for name, source in sorted(_modules().items())}})
+    return json.dumps(
+        {"imports": {f"poolgrad/{name}": address(source) for name, source in sorted(_modules(entry).items())}}
+    )
 
 
 def standalone(graph: Graph, page: str | None = None, cache: Cache | None = None, paths: bool = False,
@@ -57,7 +58,12 @@ def together(graphs: Sequence[Graph], cache: Cache | None = None, paths: bool = 
     cache = cache if cache is not None else Cache()
     pages = [{"graph": graph.to_dict(), "run": answers.run(graph, None, cache, limit=_MOST_CELLS, paths=paths, lock=lock)}
              for graph in graphs]  # fmt: skip
-    plain = json.dumps({"ops": answers.ops(), "pages": pages}, allow_nan=False).replace("<", "\\u003c")
+    used = {node.op for graph in graphs for page in graph.pages for node in page.nodes.values()}
+    known = answers.ops()
+    known["blocks"] = [
+        block for block in known["blocks"] if block["op"] in used
+    ]  # a file that cannot be changed needs no others
+    plain = json.dumps({"ops": known, "pages": pages}, allow_nan=False).replace("<", "\\u003c")
     made = _static("standalone.html")
     title = graphs[0].pages[0].name if len(graphs) == 1 else "poolgrad"
     parts = {"<!--TITLE-->": html.escape(title), "/*STYLE*/": _static("viewer.css"), "/*IMPORTMAP*/": importmap(),
@@ -67,11 +73,14 @@ def together(graphs: Sequence[Graph], cache: Cache | None = None, paths: bool = 
 
 def frame(graph: Graph, page: str | None = None, paths: bool = True) -> str:
     """Return the page inside a frame, for notebooks; where frames do not work, a table of the results."""
-    whole = html.escape(standalone(graph, page, paths=paths), quote=True)
+    return framed(standalone(graph, page, paths=paths), graph.page(page).name, table(graph, page, paths))
+
+
+def framed(whole: str, name: str, instead: str) -> str:
+    """Return an HTML document inside a frame that may only run its scripts."""
     style = "width:100%;height:640px;border:1px solid #ccc;border-radius:6px"
-    title = html.escape(graph.page(page).name, quote=True)
-    return (f'<iframe title="{title}" sandbox="allow-scripts" style="{style}" srcdoc="{whole}">'
-            f"{table(graph, page, paths)}</iframe>")  # fmt: skip
+    quoted, title = html.escape(whole, quote=True), html.escape(name, quote=True)
+    return f'<iframe title="{title}" sandbox="allow-scripts" style="{style}" srcdoc="{quoted}">{instead}</iframe>'
 
 
 def table(graph: Graph, page: str | None = None, paths: bool = True) -> str:

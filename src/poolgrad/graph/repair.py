@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,7 +13,7 @@ from . import literals, text
 from .blocks import BLOCKS, TYPED
 from .model import Edit, Page, PageProblem, Repair, Wire
 from .op_family import forward_of
-from .seen import Checked, Seen
+from .seen import Checked, Seen, Spec
 
 _MOST_TRIED = 30  # forward ops to compare, and wires that one repair removes
 
@@ -115,6 +115,8 @@ def _repair(view: _View, problem: PageProblem, seen: Seen) -> Repair | None:
     found = block.pin(pin) if block and pin else None
     if found is not None and found.kind == TYPED and problem.got == "nothing" and found.default:
         return Repair(f"Set to {found.default}", (_typed(node, found.name, found.default),))
+    if block is not None and block.pool is not None and pin in block.pool.inputs:
+        return _repair_pool(view, problem, seen, pin)
     if op is None or pin is None:
         return None
     param = next((p for p in op.params if p.name == pin), None)
@@ -213,20 +215,33 @@ def _sequence(view: _View, node: str, pin: str, seen: Seen) -> Repair | None:
 
 def _joined(view: _View, node: str, param: Param, op: Op) -> Repair | None:
     """Wire in the only output of the page that fits; if none fits the array that is pooled, insert one."""
-    fitting = []
-    for name, seen in view.checked.seen.items():
-        for pin, spec in seen.outputs.items():
-            fits = spec.shape is not None and len(spec.shape) == op.spatial + 2 and spec.dtype in op.dtypes
-            if fits and name != node and not view.needs(name, node):
-                fitting.append(f"{name}.{pin}")
+    fitting = _fitting(view, node, lambda spec: len(spec.shape or ()) == op.spatial + 2 and spec.dtype in op.dtypes)
     if len(fitting) == 1:
-        edits = _wired(view, node, param.name, fitting[0])
-        return Repair(f"Connect {fitting[0].removesuffix('.output')}", tuple(edits))
+        return _connected(view, node, param.name, fitting[0])
     if fitting or param is not op.params[0]:
         return None
-    name = view.fresh("x")
-    sizes = (1, *[4] * op.spatial, 1)
     dtype = "float32" if "float32" in op.dtypes else op.dtypes[0]
+    return _filled(view, node, param.name, (1, *[4] * op.spatial, 1), dtype)
+
+
+def _fitting(view: _View, node: str, fits: Callable[[Spec], bool]) -> list[str]:
+    """Return the outputs of the page that fit, and that do not depend on a block."""
+    found = []
+    for name, seen in view.checked.seen.items():
+        for pin, spec in seen.outputs.items():
+            if spec.known and fits(spec) and name != node and not view.needs(name, node):
+                found.append(f"{name}.{pin}")
+    return found
+
+
+def _connected(view: _View, node: str, pin: str, source: str) -> Repair:
+    edits = _wired(view, node, pin, source)
+    return Repair(f"Connect {source.removesuffix('.output')}", tuple(edits))
+
+
+def _filled(view: _View, node: str, pin: str, sizes: tuple[int, ...], dtype: str) -> Repair:
+    """Insert an array of 1, 2, 3, ... and wire it in."""
+    name = view.fresh("x" if pin in ("input", "value", "orig_input") else pin)
     words = {
         "val": f"arange(1,{math.prod(sizes) + 1})",
         "shape": literals.bracketed(sizes),
@@ -235,8 +250,32 @@ def _joined(view: _View, node: str, param: Param, op: Op) -> Repair | None:
     made = {"id": name, "op": "Const", "text": words, **_place(view.page, node, -276, 0)}
     return Repair(
         "Insert a Const and connect it",
-        ({"do": "add_node", "node": made}, *_wired(view, node, param.name, f"{name}.output")),
+        ({"do": "add_node", "node": made}, *_wired(view, node, pin, f"{name}.output")),
     )
+
+
+def _repair_pool(view: _View, problem: PageProblem, seen: Seen, pin: str) -> Repair | None:
+    """Wire in an array for a pool, or give the one that is wired the right shape or type."""
+    node, call = problem.node or "", seen.pool_call
+    if problem.got == "no wire" and not _crowded(view, node, pin):
+        if pin != "x" and call is None:
+            return None  # the shape is not known
+        shape = call.plan.dest if pin == "g" and call else call.plan.source if call else None
+        kind = view.checked.spec(seen.sources["x"]).dtype if call else None
+        fitting = _fitting(view, node, lambda spec: shape is None or (spec.shape, spec.dtype) == (shape, kind))
+        if len(fitting) == 1:
+            return _connected(view, node, pin, fitting[0])
+        if shape is not None and math.prod(shape) > literals.LARGEST:
+            return None
+        return None if fitting else _filled(view, node, pin, shape or (1, 4, 4, 1), kind or "float32")
+    if problem.expected_shape is not None:
+        return _reshaped(view, problem, seen)
+    giver = seen.sources.get(pin, "").partition(".")[0]
+    if problem.got.startswith("dtype ") and giver in view.page.nodes and BLOCKS[view.page.nodes[giver].op].pin("dtype"):
+        kind = "float32" if pin == "x" else view.checked.spec(seen.sources.get("x", "")).dtype
+        words = text.enumerator(kind or "float32")
+        return Repair(f"Make {giver} {words}", (_typed(giver, "dtype", words),))
+    return None
 
 
 def _measured(view: _View, node: str, param: Param, op: Op) -> Repair | None:

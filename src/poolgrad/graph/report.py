@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Collection, Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from .._common.errors import ArgumentErrors
 from .._explain.links import GIVEN, Links
 from .._explain.op_calls import named, subject
+from .._explain.pools import POOL
 from .._explain.sentences import number
 from .._explain.subject import Subject, cuts
 from .._ops.bind import BoundCall, bind
@@ -131,6 +133,8 @@ def described(checked: Checked, end: str, taken: Users) -> Json:
     users = taken.get(end, [])
     layouts = [_layout(checked.seen[node])] + [_layout(seen) for seen, _ in users]
     layout = next((text for text in layouts if text), None)
+    if block is not None and block.pool is not None:
+        return {"role": "value" if block.pool.form == POOL else "gradient", "axes": layout}
     if op is not None:
         first = op.outputs[0] == pin
         role = ("gradient" if op.order else "value") if first else "index" if pin == "argmax" else "other"
@@ -141,12 +145,17 @@ def described(checked: Checked, end: str, taken: Users) -> Json:
 
 def _layout(seen: Seen) -> str | None:
     op = seen.block.row if seen.block else None
+    if seen.block is not None and seen.block.pool is not None:
+        layout: str | None = seen.values.get("layout")
+        return layout
     return None if op is None else str(seen.values.get("data_format", op.formats[0]))
 
 
 def _role(seen: Seen, pin: str) -> str:
     """Return the role of an array for the block that takes it."""
     op = seen.block.row if seen.block else None
+    if seen.block is not None and seen.block.pool is not None:
+        return "value" if pin == "x" else "gradient"
     param = next((p for p in op.params if p.name == pin), None) if op else None
     if op is None or param is None:
         return "value"
@@ -190,14 +199,11 @@ def problem(found: PageProblem) -> Json:
 
 def subject_of(name: str, seen: Seen, ran: Ran, run: Run) -> Subject | None:
     """Return a block that ran, ready to be explained."""
-    op = seen.block.row if seen.block else None
-    if op is None or ran.result is None:
+    if seen.block is None or not seen.block.windowed or ran.result is None:
         return None
     if "subject" not in ran.result.notes:
-        given, attrs = arguments(op, seen, inputs_of(seen, run))
         try:
-            call = _bound(op, seen, given, attrs)
-            ran.result.notes["subject"] = subject(op, call, given, attrs, ran.result.outputs)
+            ran.result.notes["subject"] = _subject(seen, inputs_of(seen, run), ran.result.outputs)
         except REFUSALS:
             ran.result.notes["subject"] = None
     found: Subject | None = ran.result.notes["subject"]
@@ -205,9 +211,20 @@ def subject_of(name: str, seen: Seen, ran: Ran, run: Run) -> Subject | None:
         return None
     # Several blocks may share a cached result, so the cache does not hold names.
     names = {pin: called(source) for pin, source in seen.sources.items()} | {
-        pin: called(f"{name}.{pin}") for pin in op.outputs
+        pin: called(f"{name}.{pin}") for pin in seen.block.outputs
     }
     return named(found, names)
+
+
+def _subject(seen: Seen, arrays: Mapping[str, Array], outputs: Mapping[str, Array]) -> Subject | None:
+    assert seen.block is not None
+    if seen.pool_call is not None:
+        return seen.pool_call.subject(arrays, outputs["output"])
+    op = seen.block.row
+    if op is None:
+        return None
+    given, attrs = arguments(op, seen, arrays)
+    return subject(op, _bound(op, seen, given, attrs), given, attrs, outputs)
 
 
 def _bound(op: Op, seen: Seen, given: Mapping[str, Array], attrs: Mapping[str, Any]) -> BoundCall:
@@ -255,15 +272,13 @@ def relation(
     links: Links = ran.result.notes.get("links") or made.links()
     if links.nbytes <= ran.result.room:
         ran.result.notes["links"] = links
-    op = seen.block.row if seen.block else None
-    assert op is not None
     ref = f"{ran.key}.hits"
     hits: Json | None = None
     if links.ptr is not None and links.cell is not None:
         hits = {"ref": ref}
         if ref not in known:
             hits |= {"ptr": numbers(links.ptr.astype(np.int32)), "cell": numbers(links.cell.astype(np.int32))}
-    return _links(name, seen, made, links, hits), conservation(op, made, links)
+    return _links(name, seen, made, links, hits), conservation(made, links)
 
 
 def _links(name: str, seen: Seen, made: Subject, links: Links, hits: Json | None) -> Json:
@@ -274,25 +289,28 @@ def _links(name: str, seen: Seen, made: Subject, links: Links, hits: Json | None
             continue
         before, after = cuts(axis)
         sides.append({"start": axis.start.tolist(), "stop": axis.stop.tolist(), "before": before.tolist(),
-                      "after": after.tolist()})  # fmt: skip
+                      "after": after.tolist(), "step": axis.step})  # fmt: skip
     outputs = seen.block.outputs if seen.block else ()
     tensors: list[Json] = [{"symbol": p.symbol, "dtype": made.arrays[p.pin].dtype.name, "pin": p.pin, "side": p.side, "name": p.called,
                 "ref": f"{name}.{p.pin}" if p.pin in outputs else seen.sources.get(p.pin)} for p in made.operands]  # fmt: skip
-    return {"verb": links.verb.value, "taken": links.taken, "source": list(links.plan.source), "dest": list(links.plan.dest),
+    for entry, p in zip(tensors, made.operands, strict=True):
+        if entry["ref"] is None:  # no block shows it
+            entry["values"] = numbers(made.arrays[p.pin])
+    return {"verb": links.verb.value, "taken": links.taken, "how": asdict(links.how), "source": list(links.plan.source), "dest": list(links.plan.dest),
             "tensors": tensors, "axes": sides, "hits": hits, "eps": made.rule.eps or None}  # fmt: skip
 
 
 # ---- conservation
 
 
-def conservation(op: Op, made: Subject, links: Links) -> Json | None:
+def conservation(made: Subject, links: Links) -> Json | None:
     """Return how much of a gradient arrived, and which windows lost or repeated it."""
     given, result = made.of("g"), made.of("dx")
-    if given is None or result is None:
-        return None
+    if given is None or result is None or links.taken == "norm" or links.how.divide != "cells":
+        return None  # such a gradient need not keep its sum
     g, dx = (made.arrays[p.pin].astype(np.float64) for p in (given, result))
     takers = np.ones(g.size, np.int64) if links.ptr is None else np.diff(links.ptr)
-    if links.taken == "first":
+    if links.taken in ("first", "split"):
         takers = np.minimum(takers, 1)
     flat = g.reshape(-1)
     with np.errstate(all="ignore"):

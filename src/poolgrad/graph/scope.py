@@ -14,7 +14,7 @@ from .._common.arrays import as_array
 from .._common.errors import ArgumentErrors, short_repr
 from .._explain.subject import Explanation, ask
 from . import embedded_files, literals, report, text
-from .blocks import BLOCKS, EITHER, TYPED, WIRED, Block, Pin, optional
+from .blocks import BLOCKS, EITHER, TYPED, WIRED, Block, Pin
 from .check import check, check_node
 from .embedded_files import Sources
 from .executor import execute
@@ -389,7 +389,7 @@ class Scope:
         if ran.result is None:
             wrong = [str(p) for p in run.problems] or ["it waits for a block that failed"]
             raise GraphError(f"{output.node}: did not run: {'; '.join(wrong)}", run.problems)
-        if seen.block is None or seen.block.row is None:
+        if seen.block is None or not seen.block.windowed:
             raise GraphError(
                 f"{output.node}: got a {self.page.nodes[output.node].op}, wanted a pooling op: it has windows"
             )
@@ -443,8 +443,7 @@ class Attrs:
         self._op, self._values = op, dict[str, Any]()
 
     def __getattr__(self, name: str) -> Any:
-        row = BLOCKS[self._op].row
-        known = {n.replace("_", "").lower(): n for n in optional(row)} if row and not name.startswith("_") else {}
+        known = {} if name.startswith("_") else {n.replace("_", "").lower(): n for n in BLOCKS[self._op].attributes}
         found = known.get(name.replace("_", "").lower())
         if found is None:
             raise AttributeError(f"{self._op} has no attribute {name!r}; it has {', '.join(known.values()) or 'none'}")
@@ -492,8 +491,7 @@ class Maker:
         if len(args) > len(names):
             raise TypeError(f"{block.op}: got {len(args)} arguments after scope, wanted at most {', '.join(names)}")
         given.update(zip(names, args, strict=False))
-        known = optional(block.row) if block.row else {}
-        extra = {name: named.pop(name) for name in list(named) if name in known}
+        extra = {name: named.pop(name) for name in list(named) if name in block.attributes}
         wrong = [name for name in named if name not in names or name in given]
         if wrong:
             raise TypeError(

@@ -13,6 +13,7 @@ from .._ops.bind import BoundCall
 from . import literals
 from .blocks import Block
 from .model import PageProblem
+from .pool_calls import PoolCall
 
 Array = npt.NDArray[Any]
 OK, FAILED, BLOCKED, UNKNOWN = "ok", "failed", "blocked", "unknown"
@@ -57,6 +58,7 @@ class Seen:
     sources: dict[str, str] = field(default_factory=dict)  # pin: node.pin
     outputs: dict[str, Spec] = field(default_factory=dict)
     call: BoundCall | None = None  # the checked call, if its block is an op whose inputs are known
+    pool_call: PoolCall | None = None  # the checked call, if its block is a pool or a derivative of one
 
 
 @dataclass

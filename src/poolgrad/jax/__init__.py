@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import lru_cache, partial, wraps
+from functools import partial, wraps
 from typing import Any
 
 import jax
@@ -25,7 +25,11 @@ from .._frameworks.pools import Chosen, pool, pool_over
 from .._frameworks.spec import Frame, PoolSpec
 from .._pooling.fractional import drawing_over, seeds_of
 from .._windows.plan_cache import trim
-from . import primitives
+from . import native, primitives
+from .primitives import portable_pools as portable_pools
+
+if native.library() is not None:
+    native.available()  # a program that another process exported finds the calls
 
 
 class _Jax:
@@ -34,8 +38,7 @@ class _Jax:
     def describe(self, op: str, x: Any) -> tuple[Any, tuple[int, ...], np.dtype[Any]]:
         problems = ArgumentErrors(op)
         if isinstance(x, jax.Array):
-            self._on_cpu(problems, x)
-            return x, tuple(x.shape), np.dtype(x.dtype)
+            return x, tuple(n if isinstance(n, int) else 1 for n in x.shape), np.dtype(x.dtype)
         array = as_array(problems, "x", x)
         problems.raise_if_any()
         assert array is not None
@@ -45,19 +48,13 @@ class _Jax:
         found = jnp.asarray(array)
         return found, tuple(found.shape), np.dtype(found.dtype)
 
-    def _on_cpu(self, problems: ArgumentErrors, x: Any) -> None:
-        if isinstance(x, jax.core.Tracer):
-            return
-        where = sorted({device.platform for device in x.devices()})
-        if where != ["cpu"]:
-            problems.fail(
-                "x",
-                f"an array on {', '.join(where)}",
-                "one on the CPU: move it with jax.device_put(x, jax.devices('cpu')[0])",
-            )
-
     def accept(self, op: str, x: Any, frame: Frame) -> None:
-        pass
+        unknown = [d for d, *_ in frame.axes if not isinstance(x.shape[d], int)]
+        if unknown:
+            wanted = "a number: only axes that are not pooled may have a symbolic length"
+            ArgumentErrors(op).fail(
+                "x", f"length {x.shape[unknown[0]]} along axis {unknown[0]}, which is pooled", wanted
+            )
 
     def constant(self, values: Any) -> Any:
         return jnp.asarray(values, jnp.int32)
@@ -81,11 +78,11 @@ class _Jax:
         return primitives.apply(rule, back, v, windows, *state)
 
     def compute(self, function: Callable[..., Any], shape: tuple[Any, ...], dtype: Any, *arrays: Any) -> Any:
-        held = tuple(jax.lax.stop_gradient(a) for a in arrays)
-        found = jax.ShapeDtypeStruct(shape, jax.dtypes.canonicalize_dtype(dtype))
-        if np.dtype(dtype).kind in "iu" and found.dtype != dtype:
-            function = partial(_narrowed, function, np.dtype(found.dtype))
-        return primitives.host(function, found, *held)
+        assert isinstance(function, partial)
+        assert not function.keywords
+        return primitives.compute(
+            function.func, function.args, tuple(shape), jax.dtypes.canonicalize_dtype(dtype), *arrays
+        )
 
     def constant_of(self, x: Any) -> Any:
         return jax.lax.stop_gradient(x)
@@ -98,12 +95,6 @@ class _Jax:
 
     def chosen(self, values: Any, windows: Any, rule: PoolSpec) -> Taps:
         return Taps(values, windows, rule)
-
-
-def _narrowed(function: Callable[..., Any], dtype: np.dtype[Any], *arrays: Any) -> Any:
-    """Return the integers of a function in JAX's own dtype: exact, or refused."""
-    op = getattr(function.args[0], "op", "poolgrad.jax") if isinstance(function, partial) else "poolgrad.jax"
-    return integer_cast(ArgumentErrors(op), "jax_enable_x64", function(*arrays), dtype)
 
 
 _BACKEND = _Jax()
@@ -133,6 +124,29 @@ jax.tree_util.register_pytree_node(
     Taps, lambda taps: ((taps.values, taps.windows), taps.rule), lambda rule, arrays: Taps(arrays[0], arrays[1], rule)
 )
 
+
+def disabled_checks() -> list[Any]:
+    """Return the safety checks of `jax.export` to disable for programs with compiled pools.
+
+    JAX does not know whether the calls of a program still exist where it is loaded. A process that runs the program imports
+    `poolgrad.jax`, of the same version. Programs that are traced within `portable_pools` need none of this.
+
+    Returns
+    -------
+    list of jax.export.DisabledSafetyCheck
+        For ``jax.export.export(..., disabled_checks=...)``.
+
+    Examples
+    --------
+    >>> import poolgrad.jax as pool
+    >>> [str(check) for check in pool.disabled_checks()][:1]
+    ['custom_call:poolgrad_select']
+    """
+    from jax.export import DisabledSafetyCheck
+
+    return [DisabledSafetyCheck.custom_call(target) for target in native.TARGETS]
+
+
 _PLAIN = frozenset({int, str, bool, type(None)})
 _NUMBERS = _PLAIN | {float}
 _MOST = 256  # compiled calls that a pool keeps
@@ -152,7 +166,7 @@ def _quick(op: str) -> Any:
             return run(*args, **words)
         values = (*args[1:], *words.values())
         inner = tuple([tuple(map(type, value)) for value in values if type(value) is tuple])
-        key = values, tuple(map(type, values)), inner, tuple(words)
+        key = values, tuple(map(type, values)), inner, tuple(words), primitives.is_portable()
         try:
             made = known.get(key)
         except TypeError:  # an argument that is no key
@@ -188,7 +202,7 @@ def _quick_fractional(op: str) -> Any:
             return run(*args, **words)
         values = (*args[1:], *(value for name, value in words.items() if name != "seed"))
         inner = tuple([tuple(map(type, value)) for value in values if type(value) is tuple])
-        key = args[0].shape, values, tuple(map(type, values)), inner, tuple(words)
+        key = args[0].shape, values, tuple(map(type, values)), inner, tuple(words), primitives.is_portable()
         try:
             made = known.get(key)
         except TypeError:  # an argument that is no key
@@ -219,13 +233,8 @@ def _drawing(op: str, signature: inspect.Signature, args: Any, words: Any) -> tu
 
 
 def _concrete_floats(x: Any) -> bool:
-    """Return True for an array of floats on the CPU that no transform traces."""
-    return isinstance(x, jax.Array) and not isinstance(x, jax.core.Tracer) and x.dtype.kind not in "iub" and _only_cpu()
-
-
-@lru_cache(1)
-def _only_cpu() -> bool:
-    return jax.default_backend() == "cpu"
+    """Return True for an array of floats that no transform traces."""
+    return isinstance(x, jax.Array) and not isinstance(x, jax.core.Tracer) and x.dtype.kind not in "iub"
 
 
 max_pool: types.MaxPool[jax.Array, Taps] = _quick("max_pool")

@@ -6,12 +6,7 @@ The library needs XLA's headers, which are part of jaxlib. It is built with the 
 
 from __future__ import annotations
 
-import ctypes
-import hashlib
 import os
-import platform
-import shutil
-import subprocess
 import sys
 import warnings
 from functools import lru_cache
@@ -22,58 +17,34 @@ import jax
 import jax.ffi
 import numpy as np
 
+from .._frameworks.build import Extension
 from .._frameworks.spec import Frame, PoolSpec
-from ..config import foreign
 
 HERE = Path(__file__).parent
-NAME = "_xla.so"
 TARGETS = ("poolgrad_select", "poolgrad_follow", "poolgrad_fold", "poolgrad_address")
-FLAGS = ("-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wconversion", "-Werror")
+EXTENSION = Extension(
+    "poolgrad.jax",
+    HERE / "xla.cpp",
+    "_xla.so",
+    jax.lib.__version__,
+    lambda: ("-isystem", jax.ffi.include_dir()),
+)
 
 
-def _header() -> Path:
-    """Return the header of the core's function table: beside this file, or in a checkout beside the core."""
-    beside = HERE / "foreign.hpp"
-    return beside if beside.exists() else HERE.parents[1] / "core" / "api" / "foreign.hpp"
+MODES = ("", "compiled", "callback", "portable")
 
 
-def cached() -> Path:
-    """Return the path of a library built after installation; it depends on the sources, the machine and jaxlib's version."""
-    sources = (HERE / "xla.cpp").read_bytes() + _header().read_bytes()
-    key = hashlib.sha256(sources + f"{platform.system()} {platform.machine()} {jax.lib.__version__}".encode())
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return root / "poolgrad" / key.hexdigest()[:16] / NAME
-
-
-def build() -> Path:
-    """Compile the library into the user's cache, and return its path."""
-    compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
-    if not compiler:
-        raise RuntimeError("poolgrad.jax: build: got no C++ compiler, wanted one in CXX or on the path")
-    target = cached()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    made = target.with_name(f"{NAME}.{os.getpid()}")
-    paths = ("-isystem", jax.ffi.include_dir(), f"-I{_header().parent}", str(HERE / "xla.cpp"), "-o", str(made))
-    done = subprocess.run([*compiler.split(), *FLAGS, *paths], capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"poolgrad.jax: build: the compiler failed:\n{done.stderr[-4000:]}")
-    made.replace(target)
-    return target
+def mode() -> str:
+    """Return how pools run on the CPU, if the environment says it."""
+    asked = os.environ.get("POOLGRAD_JAX", "").strip()
+    if asked not in MODES:
+        raise ValueError(f"POOLGRAD_JAX: got {asked!r}, wanted 'compiled', 'callback' or 'portable'")
+    return asked
 
 
 def library() -> Path | None:
     """Return the path of the library to load, or None."""
-    if os.environ.get("POOLGRAD_JAX") == "callback":
-        return None
-    return next((path for path in (HERE / NAME, cached()) if path.exists()), None)
-
-
-def _address(capsule: object) -> int | None:
-    """Return the address of the core's table; Python raises if its version differs."""
-    read = ctypes.pythonapi.PyCapsule_GetPointer
-    read.restype, read.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    address: int | None = read(capsule, b"poolgrad.foreign.1")
-    return address
+    return None if mode() == "callback" else EXTENSION.find()
 
 
 @lru_cache(1)
@@ -81,11 +52,16 @@ def available() -> bool:
     """Return True if pools are compiled in; load and register the library at the first call."""
     path = library()
     if path is None:
+        if not mode():
+            warnings.warn(
+                "poolgrad.jax: pools are called through Python, which takes longer: python -m poolgrad.jax build compiles "
+                "them in; POOLGRAD_JAX=callback keeps them and this warning away",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         return False
     try:
-        loaded = ctypes.CDLL(str(path))
-        loaded.poolgrad_connect.argtypes = [ctypes.c_void_p]
-        loaded.poolgrad_connect(_address(foreign()))
+        loaded = EXTENSION.load(path)
         for name in TARGETS:
             jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(loaded, name)), platform="cpu")
     except Exception as error:
@@ -104,11 +80,26 @@ def _plain(frame: Frame) -> bool:
     return all(axis[3] == 1 for axis in frame.axes) and not frame.loose
 
 
+def _divides(rule: PoolSpec) -> bool:
+    """Return True if sums are divided by something else than the cells of their windows."""
+    return rule.divisor is not None or rule.count_include_pad
+
+
+def compiles(rule: PoolSpec, dtype: Any, back: bool | None = None) -> bool:
+    """Return True if XLA can make the choice of a spec, or apply its operator if `back` is given, without Python."""
+    if not _plain(rule.frame):
+        return False
+    if back is None:
+        whole = not jax.numpy.issubdtype(dtype, jax.numpy.floating)
+        known = rule.ties == "first" and (whole or rule.nan != "tf")
+    else:  # halves are divided in a wider type
+        known = rule.kind == "pick" or (rule.kind == "fold" and not (_divides(rule) and dtype.itemsize == 2))
+    return known and available()
+
+
 def select(rule: PoolSpec, shapes: Any, x: Any, windows: Any) -> list[Any] | None:
     """Return the best cells and their taps, or None if XLA cannot find them."""
-    whole = not jax.numpy.issubdtype(x.dtype, jax.numpy.floating)
-    known = rule.ties == "first" and (whole or rule.nan != "tf")
-    if not (known and _plain(rule.frame) and available()):
+    if not compiles(rule, x.dtype):
         return None
     call = jax.ffi.ffi_call("poolgrad_select", shapes)
     found = call(x, windows, axes=_axes(rule.frame), least=rule.least, nan_wins=rule.nan == "propagate")
@@ -117,16 +108,13 @@ def select(rule: PoolSpec, shapes: Any, x: Any, windows: Any) -> list[Any] | Non
 
 def linear(rule: PoolSpec, back: bool, shape: Any, v: Any, windows: Any, *state: Any) -> Any:
     """Apply the operator to v, or return None if XLA cannot."""
-    if rule.kind not in ("fold", "pick") or not _plain(rule.frame) or not available():
+    if not compiles(rule, v.dtype, back):
         return None
     if rule.kind == "pick":
         return jax.ffi.ffi_call("poolgrad_follow", shape)(v, windows, *state, axes=_axes(rule.frame), back=back)
     spans = rule.count_include_pad and rule.divisor is None
-    divided = spans or rule.divisor is not None
-    if divided and v.dtype.itemsize == 2:  # halves are divided in a wider type
-        return None
     factor = np.float64(1.0 if rule.divisor is None else rule.divisor)
-    words = {"back": back, "mean": rule.mean and not divided, "spans": spans, "factor": factor}
+    words = {"back": back, "mean": rule.mean and not _divides(rule), "spans": spans, "factor": factor}
     return jax.ffi.ffi_call("poolgrad_fold", shape)(v, windows, axes=_axes(rule.frame), **words)
 
 
@@ -134,7 +122,7 @@ def main(arguments: list[str]) -> int:
     """Build the library, or print which one is used."""
     if arguments == ["build"]:
         print(f"poolgrad.jax: compiling with the headers of jaxlib {jax.lib.__version__} ...", flush=True)
-        print(f"poolgrad.jax: built {build()}")
+        print(f"poolgrad.jax: built {EXTENSION.build()}")
         return 0
     if arguments:
         print("usage: python -m poolgrad.jax [build]", file=sys.stderr)

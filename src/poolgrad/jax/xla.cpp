@@ -1,4 +1,5 @@
 // Run the pools inside XLA, without Python. Python passes the address of the core once.
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -6,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "foreign.hpp"
+#include "poolgrad.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace poolgrad {
@@ -15,29 +16,29 @@ namespace {
 namespace ffi = xla::ffi;
 using Numbers = ffi::Span<const int64_t>;
 
-const Foreign* core = nullptr;
+const pg_table* core = nullptr;
 
 /// The core's number of an element type, or -1; bytes per element.
 struct Type {
-  int number;
+  int32_t number;
   int64_t bytes;
 };
 
 Type type_of(ffi::DataType type) {
   switch (type) {
-    case ffi::DataType::F16: return {0, 2};
-    case ffi::DataType::BF16: return {1, 2};
-    case ffi::DataType::F32: return {2, 4};
-    case ffi::DataType::F64: return {3, 8};
-    case ffi::DataType::S8: return {4, 1};
+    case ffi::DataType::F16: return {PG_F16, 2};
+    case ffi::DataType::BF16: return {PG_BF16, 2};
+    case ffi::DataType::F32: return {PG_F32, 4};
+    case ffi::DataType::F64: return {PG_F64, 8};
+    case ffi::DataType::S8: return {PG_I8, 1};
     case ffi::DataType::PRED:
-    case ffi::DataType::U8: return {5, 1};
-    case ffi::DataType::S16: return {6, 2};
-    case ffi::DataType::U16: return {7, 2};
-    case ffi::DataType::S32: return {8, 4};
-    case ffi::DataType::U32: return {9, 4};
-    case ffi::DataType::S64: return {10, 8};
-    case ffi::DataType::U64: return {11, 8};
+    case ffi::DataType::U8: return {PG_U8, 1};
+    case ffi::DataType::S16: return {PG_I16, 2};
+    case ffi::DataType::U16: return {PG_U16, 2};
+    case ffi::DataType::S32: return {PG_I32, 4};
+    case ffi::DataType::U32: return {PG_U32, 4};
+    case ffi::DataType::S64: return {PG_I64, 8};
+    case ffi::DataType::U64: return {PG_U64, 8};
     default: return {-1, 0};
   }
 }
@@ -60,16 +61,22 @@ ffi::Error tried(F&& f) {
   }
 }
 
-void check(bool fine, const Reason& reason) {
-  if (!fine) throw Wrong{reason.text};
+/// Call a function of the core; throw its error.
+template <class F, class... Arguments>
+void call(F* function, Arguments... arguments) {
+  pg_error error;
+  if (function(arguments..., &error) != PG_OK) throw Wrong{error.text};
 }
+
+pg_input in(const ffi::AnyBuffer& buffer) { return pg_in(buffer.untyped_data(), static_cast<int64_t>(buffer.element_count())); }
+pg_output out(const ffi::AnyBuffer& buffer) { return pg_out(buffer.untyped_data(), static_cast<int64_t>(buffer.element_count())); }
 
 /// Windows as the call brings them, and what the core makes of them.
 struct Windows {
   int64_t outer = 1, inner = 1;
   std::vector<int64_t> n, m, start, stop, span;
-  std::unique_ptr<void, void (*)(void*)> plan{nullptr, core->drop};
-  int64_t source = 0, dest = 0, tap = 0;
+  std::unique_ptr<pg_plan, pg_plan_drop_function*> plan{nullptr, core->plan_drop};
+  pg_plan_info info{};
 };
 
 /// `axes` are triples (dimension, cells, windows); `bounds` has three rows, start, stop and span, with a column per window. Where
@@ -108,10 +115,23 @@ std::shared_ptr<const Windows> make(Numbers dims, Numbers axes, const int32_t* b
       w->span.push_back(bounds[2 * columns + column]);
     }
   }
-  Reason reason;
-  w->plan.reset(core->plan(w->outer, w->inner, static_cast<int>(w->n.size()), w->n.data(), w->m.data(), w->start.data(), w->stop.data(), &reason));
-  check(w->plan != nullptr, reason);
-  core->sizes(w->plan.get(), &w->source, &w->dest, &w->tap);
+  std::vector<pg_axis> made;
+  const int64_t *start = w->start.data(), *stop = w->stop.data();
+  for (size_t a = 0; a < w->n.size(); ++a) {
+    pg_axis axis{};
+    axis.kind = PG_AXIS_WINDOWS;
+    axis.cells = w->n[a];
+    axis.windows = w->m[a];
+    axis.start = start;
+    axis.stop = stop;
+    start += axis.windows;
+    stop += axis.windows;
+    made.push_back(axis);
+  }
+  pg_plan* plan = nullptr;
+  call(core->plan_new, w->outer, w->inner, static_cast<int32_t>(made.size()), made.data(), &plan);
+  w->plan.reset(plan);
+  call(core->plan_describe, plan, &w->info);
   return w;
 }
 
@@ -138,14 +158,8 @@ std::shared_ptr<const Windows> windows_of(Numbers dims, Numbers axes, const ffi:
   return made;
 }
 
-void sized(const ffi::AnyBuffer& buffer, int64_t elements, const char* name) {
-  if (static_cast<int64_t>(buffer.element_count()) != elements)
-    throw Wrong{std::string(name) + ": has " + std::to_string(buffer.element_count()) + " elements, the windows have " + std::to_string(elements)};
-}
-
-void sized_taps(const ffi::AnyBuffer& taps, const Windows& w) {
-  sized(taps, w.dest, "taps");
-  if (taps.element_type() != (w.tap == 1 ? ffi::DataType::U8 : ffi::DataType::U32)) throw Wrong{"taps: got another type than the windows want"};
+void check_taps(const ffi::AnyBuffer& taps, const Windows& w) {
+  if (type_of(taps.element_type()).number != w.info.taps) throw Wrong{"taps: got another type than the windows want"};
 }
 
 Type typed(const ffi::AnyBuffer& in, const ffi::AnyBuffer& out) {
@@ -154,26 +168,25 @@ Type typed(const ffi::AnyBuffer& in, const ffi::AnyBuffer& out) {
   return type;
 }
 
-ffi::Error select(ffi::AnyBuffer x, ffi::AnyBuffer bounds, ffi::Result<ffi::AnyBuffer> y, ffi::Result<ffi::AnyBuffer> taps, Numbers axes, bool least, bool nan_wins) {
+/// A call uses at most as many threads as XLA has for the program.
+pg_run run_of(const ffi::ThreadPool& threads) { return {static_cast<int32_t>(std::min<int64_t>(threads.num_threads(), 1024)), nullptr, nullptr}; }
+
+ffi::Error select(ffi::ThreadPool threads, ffi::AnyBuffer x, ffi::AnyBuffer bounds, ffi::Result<ffi::AnyBuffer> y, ffi::Result<ffi::AnyBuffer> taps, Numbers axes, bool least, bool nan_wins) {
   return tried([&] {
+    const pg_run how = run_of(threads);
     const auto w = windows_of(x.dimensions(), axes, bounds);
-    sized(x, w->source, "x");
-    sized(*y, w->dest, "y");
-    sized_taps(*taps, *w);
-    Reason reason;
-    check(core->choose(w->plan.get(), typed(x, *y).number, {least, nan_wins}, x.untyped_data(), y->untyped_data(), taps->untyped_data(), &reason), reason);
+    check_taps(*taps, *w);
+    const int32_t best = nan_wins ? PG_BEST_PROPAGATE_NAN : PG_BEST_IGNORE_NAN;
+    call(core->choose, w->plan.get(), &how, typed(x, *y).number, best, static_cast<int>(least), in(x), out(*y), out(*taps));
   });
 }
 
-ffi::Error follow(ffi::AnyBuffer v, ffi::AnyBuffer bounds, ffi::AnyBuffer taps, ffi::Result<ffi::AnyBuffer> out, Numbers axes, bool back) {
+ffi::Error follow(ffi::ThreadPool threads, ffi::AnyBuffer v, ffi::AnyBuffer bounds, ffi::AnyBuffer taps, ffi::Result<ffi::AnyBuffer> result, Numbers axes, bool back) {
   return tried([&] {
-    const auto w = windows_of((back ? *out : v).dimensions(), axes, bounds);
-    sized(v, back ? w->dest : w->source, "v");
-    sized(*out, back ? w->source : w->dest, "out");
-    sized_taps(taps, *w);
-    Reason reason;
-    const auto verb = back ? core->place : core->pick;
-    check(verb(w->plan.get(), typed(v, *out).number, v.untyped_data(), taps.untyped_data(), out->untyped_data(), &reason), reason);
+    const pg_run how = run_of(threads);
+    const auto w = windows_of((back ? *result : v).dimensions(), axes, bounds);
+    check_taps(taps, *w);
+    call(back ? core->place : core->pick, w->plan.get(), &how, typed(v, *result).number, in(v), in(taps), out(*result));
   });
 }
 
@@ -197,32 +210,29 @@ void divide(const Windows& w, const T* from, T* to, double factor, bool spans) {
 }
 
 void divide(const Windows& w, Type type, const void* from, void* to, double factor, bool spans) {
-  if (type.number == 2) return divide(w, static_cast<const float*>(from), static_cast<float*>(to), factor, spans);
-  if (type.number == 3) return divide(w, static_cast<const double*>(from), static_cast<double*>(to), factor, spans);
+  if (type.number == PG_F32) return divide(w, static_cast<const float*>(from), static_cast<float*>(to), factor, spans);
+  if (type.number == PG_F64) return divide(w, static_cast<const double*>(from), static_cast<double*>(to), factor, spans);
   throw Wrong{"divisor: got an element type that is not divided here"};
 }
 
-/// The numbers of `Mean` and `Share` in the core.
-enum : int { kTotal = 4, kOnce = 5, kReciprocal = 0, kQuotient = 2, kWhole = 3 };
-
-ffi::Error fold(ffi::AnyBuffer v, ffi::AnyBuffer bounds, ffi::Result<ffi::AnyBuffer> out, Numbers axes, bool back, bool mean, bool spans, double factor) {
+ffi::Error fold(ffi::ThreadPool threads, ffi::AnyBuffer v, ffi::AnyBuffer bounds, ffi::Result<ffi::AnyBuffer> result, Numbers axes, bool back, bool mean, bool spans, double factor) {
   return tried([&] {
-    const auto w = windows_of((back ? *out : v).dimensions(), axes, bounds);
-    sized(v, back ? w->dest : w->source, "v");
-    sized(*out, back ? w->source : w->dest, "out");
-    const Type type = typed(v, *out);
-    if (type.number > 3) throw Wrong{"v: got integers, wanted a floating type"};
+    const pg_run how = run_of(threads);
+    const auto w = windows_of((back ? *result : v).dimensions(), axes, bounds);
+    const Type type = typed(v, *result);
+    if (type.number > PG_F64) throw Wrong{"v: got integers, wanted a floating type"};
     const bool divided = spans || factor != 1;
-    Reason reason;
     if (!back) {
-      check(core->fold(w->plan.get(), type.number, mean ? kOnce : kTotal, v.untyped_data(), out->untyped_data(), &reason), reason);
-      if (divided) divide(*w, type, out->untyped_data(), out->untyped_data(), factor, spans);
+      call(core->fold, w->plan.get(), &how, type.number, int32_t{mean ? PG_MEAN_ONCE : PG_MEAN_TOTAL}, in(v), out(*result));
+      if (divided) divide(*w, type, result->untyped_data(), result->untyped_data(), factor, spans);
       return;
     }
-    const int share = !mean ? kWhole : type.bytes == 2 ? kQuotient : kReciprocal;
+    if (static_cast<int64_t>(v.element_count()) != w->info.dest) throw Wrong{"v: got another number of elements than there are windows"};
+    const int32_t share = !mean ? PG_SHARE_WHOLE : type.bytes == 2 ? PG_SHARE_QUOTIENT : PG_SHARE_RECIPROCAL;
     std::unique_ptr<char[]> shares(divided ? new char[v.size_bytes()] : nullptr);
     if (divided) divide(*w, type, v.untyped_data(), shares.get(), factor, spans);
-    check(core->spread(w->plan.get(), type.number, share, divided ? shares.get() : v.untyped_data(), out->untyped_data(), &reason), reason);
+    const pg_input g = divided ? pg_in(shares.get(), w->info.dest) : in(v);
+    call(core->spread, w->plan.get(), &how, type.number, share, 0, g, out(*result));
   });
 }
 
@@ -240,8 +250,9 @@ using Buffer = ffi::AnyBuffer;
 using poolgrad::Buffer;
 
 extern "C" __attribute__((visibility("default"))) int poolgrad_connect(const void* table) {
-  poolgrad::core = static_cast<const poolgrad::Foreign*>(table);
-  return poolgrad::core != nullptr;
+  const auto* given = static_cast<const pg_table*>(table);
+  if (pg_table_fits(given)) poolgrad::core = given;
+  return pg_table_fits(given);
 }
 
 #define PG_HANDLER(name, function, binding) \
@@ -249,8 +260,8 @@ extern "C" __attribute__((visibility("default"))) int poolgrad_connect(const voi
   XLA_FFI_DEFINE_HANDLER_SYMBOL(name, function, binding)
 
 PG_HANDLER(poolgrad_select, poolgrad::select,
-           xla::ffi::Ffi::Bind().Arg<Buffer>().Arg<Buffer>().Ret<Buffer>().Ret<Buffer>().Attr<poolgrad::Numbers>("axes").Attr<bool>("least").Attr<bool>("nan_wins"));
-PG_HANDLER(poolgrad_follow, poolgrad::follow, xla::ffi::Ffi::Bind().Arg<Buffer>().Arg<Buffer>().Arg<Buffer>().Ret<Buffer>().Attr<poolgrad::Numbers>("axes").Attr<bool>("back"));
+           xla::ffi::Ffi::Bind().Ctx<xla::ffi::ThreadPool>().Arg<Buffer>().Arg<Buffer>().Ret<Buffer>().Ret<Buffer>().Attr<poolgrad::Numbers>("axes").Attr<bool>("least").Attr<bool>("nan_wins"));
+PG_HANDLER(poolgrad_follow, poolgrad::follow, xla::ffi::Ffi::Bind().Ctx<xla::ffi::ThreadPool>().Arg<Buffer>().Arg<Buffer>().Arg<Buffer>().Ret<Buffer>().Attr<poolgrad::Numbers>("axes").Attr<bool>("back"));
 PG_HANDLER(poolgrad_fold, poolgrad::fold,
-           xla::ffi::Ffi::Bind().Arg<Buffer>().Arg<Buffer>().Ret<Buffer>().Attr<poolgrad::Numbers>("axes").Attr<bool>("back").Attr<bool>("mean").Attr<bool>("spans").Attr<double>("factor"));
+           xla::ffi::Ffi::Bind().Ctx<xla::ffi::ThreadPool>().Arg<Buffer>().Arg<Buffer>().Ret<Buffer>().Attr<poolgrad::Numbers>("axes").Attr<bool>("back").Attr<bool>("mean").Attr<bool>("spans").Attr<double>("factor"));
 PG_HANDLER(poolgrad_address, poolgrad::address, xla::ffi::Ffi::Bind().Arg<Buffer>().Ret<xla::ffi::BufferR0<xla::ffi::DataType::U64>>());

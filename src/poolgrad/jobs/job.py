@@ -15,12 +15,13 @@ import numpy.typing as npt
 from .._common.arrays import Array
 from .._common.errors import ArgumentErrors, out_of_memory, short_repr
 from .._ops.table import OPS
+from .._pooling.named import POOLS
 from .._pooling.sources import DTYPES
 from .._pooling.window_args import checked_plan, integer_list
 from .._windows.axis import Axis
 from .op_calls import op_job
 from .parts import Call, Input, Output, Part, Region, Shape, Windows, as_region, size_of, within
-from .pool_calls import POOLS, PoolCall, find_windows, split_words
+from .pool_calls import PoolCall, find_windows, split_words
 from .regions import Regions, as_bytes, choose_size
 
 TARGET = 2**26  # bytes of memory that a region may need for the sake of fewer tasks

@@ -16,13 +16,13 @@ import numpy as np
 
 from .._common.arrays import Array
 from .._common.errors import ArgumentErrors, short_repr
+from .._pooling.named import POOLS
 from .._pooling.types import Stride, Windows
 from ..config import get_num_threads, threads
 from .chunk_files import free_scratch
 from .job import Job
 from .journal import Journal, checksum
 from .parts import Region, Shape, as_region, size_of
-from .pool_calls import POOLS
 from .regions import Regions, as_bytes
 from .stores import (
     Store,

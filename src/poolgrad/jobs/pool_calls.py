@@ -15,6 +15,7 @@ from .._pooling.adaptive_global import adaptive_axes, global_axes
 from .._pooling.fractional import drawing_over, seeds_of
 from .._pooling.maxima import Options, best_of
 from .._pooling.means import Division, folded, folding, in_one_pass
+from .._pooling.named import OPTIONS, POOLS, WORDS
 from .._pooling.norms import check_power, norm_of
 from .._pooling.operators import gradient_of_whole
 from .._pooling.sources import Layout
@@ -26,29 +27,6 @@ from .._windows.plan import Plan
 from .parts import Input, Output, Part, Shape, Windows, size_of
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
-_WINDOWS = ("window", "stride", "padding", "dilation", "axes", "layout", "ceil_mode")
-_DRAWS = ("ratio", "size", "seed", "pseudo_random", "overlapping", "axes", "layout")
-_WORDS = {  # by the kind of windows
-    "sliding": _WINDOWS,
-    "adaptive": ("size", "axes", "layout"),
-    "global": ("axes", "layout"),
-    "fractional": _DRAWS,
-}
-_OPTIONS = {  # by the kind of pool
-    "max": ("ties", "nan"),
-    "min": ("ties", "nan"),
-    "avg": ("count_include_pad", "divisor", "nan", "dtype", "rounding"),
-    "sum": ("nan", "dtype", "rounding"),
-    "lp": ("p",),
-}
-POOLS = {
-    **{f"{kind}_pool": (kind, "sliding") for kind in _OPTIONS},
-    **{f"global_{kind}_pool": (kind, "global") for kind in ("max", "min", "avg", "sum")},
-    **{f"adaptive_{kind}_pool": (kind, "adaptive") for kind in ("max", "avg")},
-    **{f"fractional_{kind}_pool": (kind, "fractional") for kind in ("max", "avg")},
-}
-"""The pools by name: what each takes of a window, and how its windows are found."""
-
 RETURNS = ("values", "taps", "argmax")
 
 
@@ -57,15 +35,15 @@ def split_words(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the arguments about windows, and the options of the pool; refuse others."""
     kind, how = POOLS[op]
-    about = _WORDS[how]
+    about = WORDS[how]
     if len(args) > min(2 if how == "sliding" else 1, len(about)):
         problems.fail("arguments", short_repr(args), f"at most {', '.join(about[:2])} without their names")
     given = dict(zip(about, args, strict=False))
     for name, value in words.items():
         if name in given:
             problems.fail(name, short_repr(value), "one value, not two")
-        if name not in about and name not in _OPTIONS[kind]:
-            problems.fail(name, short_repr(value), f"an argument of {op}: {', '.join((*about, *_OPTIONS[kind]))}")
+        if name not in about and name not in OPTIONS[kind]:
+            problems.fail(name, short_repr(value), f"an argument of {op}: {', '.join((*about, *OPTIONS[kind]))}")
         given[name] = value
     return {k: v for k, v in given.items() if k in about}, {k: v for k, v in given.items() if k not in about}
 
@@ -75,7 +53,7 @@ def find_windows(
 ) -> tuple[Windows | None, ...]:
     """Return the windows of each dimension: formulas where they are regular, else tables; None if it is not pooled."""
     kind = POOLS[op][1]
-    if kind in ("sliding", "adaptive") and (needed := _WORDS[kind][0]) not in words:
+    if kind in ("sliding", "adaptive") and (needed := WORDS[kind][0]) not in words:
         problems.fail(needed, "nothing", "a window" if kind == "sliding" else "the number of windows")
     if kind == "sliding":
         formulas = spell(problems, len(shape), WindowArgs(**words)).formulas(problems, shape)

@@ -11,7 +11,7 @@ import keras
 import numpy as np
 
 from .._common.errors import ArgumentErrors, short_repr
-from .._frameworks.spec import Frame, PoolSpec, boundaries
+from .._frameworks.spec import Frame, PoolSpec, boundaries, frame_of
 from .._pooling.fractional import fractional_windows
 from .._pooling.window_args import plan
 
@@ -252,9 +252,7 @@ class _Sliding(_Pooling):
     def _frame(self, shape: Sequence[int | None]) -> tuple[Frame, Any]:
         windows = self._plan(shape)
         axes = {d: axis for d, axis in enumerate(windows.by_dimension) if axis is not None}
-        most = int(np.prod([axis.count.max(initial=1) for axis in axes.values()]))
-        frame = Frame(tuple((d, axis.length, len(axis), 1) for d, axis in axes.items()), most)
-        return frame, boundaries(tuple(axes.values()))
+        return frame_of(axes), boundaries(tuple(axes.values()))
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that rebuild the layer."""

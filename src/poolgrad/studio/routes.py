@@ -10,6 +10,7 @@ import threading
 import traceback
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
@@ -115,9 +116,34 @@ class App:
     log: Callable[[str], None] = print
 
     def __call__(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Reply:
-        """Answer a request; no request can stop the studio."""
+        """Answer a request that came by HTTP; no request can stop the studio."""
+
+        def admitted() -> Reply:
+            self._admit(path, lower(headers), body)
+            return self._answer(method, path, body)
+
+        return self._guarded(admitted)
+
+    def ask(self, method: str, path: str, body: bytes) -> Reply:
+        """Answer a request that came from the page in a notebook, by messages that no other page can send."""
+
+        def routed() -> Reply:
+            check_size(path, body)
+            return self._answer(method, path, body)
+
+        return self._guarded(routed)
+
+    def keep(self, body: bytes) -> None:
+        """Keep the document of the page in a notebook, if it is one; contents that were sent before are filled in."""
+        with suppress(Refused, GraphError):
+            check_size("", body)
+            graph = self.contents.complete(parse(body))
+            self.start = {**self.start, "graph": Graph.from_json(graph).to_dict()}
+
+    def _guarded(self, answer: Callable[[], Reply]) -> Reply:
+        """Turn errors into answers."""
         try:
-            return self._answer(method, path, lower(headers), body)
+            return answer()
         except Refused as error:
             return refusal(error.status, str(error))
         except GraphError as error:
@@ -142,8 +168,7 @@ class App:
         if _split(path).path.startswith("/api/"):
             check_caller(headers, self.token)
 
-    def _answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Reply:
-        self._admit(path, headers, body)
+    def _answer(self, method: str, path: str, body: bytes) -> Reply:
         if method not in METHODS:
             raise Refused(405, f"method: got {method[:20]!r}, wanted GET or POST")
         url = _split(path)

@@ -6,6 +6,7 @@ y = pgt.max_pool2d(x, 3, stride=2, padding=1)          # as torch.nn.functional
 pool = pgt.FractionalAvgPool2d(output_ratio=0.7)       # as torch.nn, and what torch has not
 """
 
+from ._accelerate import Acceleration, accelerate
 from .fractional import (
     fractional_avg_pool1d,
     fractional_avg_pool2d,
@@ -66,8 +67,10 @@ from .modules import (
     MinPool2d,
     MinPool3d,
 )
+from .replacement import Replacement, replace
 
 __all__ = [
+    "Acceleration",
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",
@@ -95,6 +98,8 @@ __all__ = [
     "MinPool1d",
     "MinPool2d",
     "MinPool3d",
+    "Replacement",
+    "accelerate",
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
     "adaptive_avg_pool3d",
@@ -122,4 +127,5 @@ __all__ = [
     "min_pool1d",
     "min_pool2d",
     "min_pool3d",
+    "replace",
 ]

@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import count
 from math import prod
 from operator import is_
 from typing import Any, NoReturn, TypeAlias
@@ -21,6 +22,8 @@ import poolgrad as pg
 from .._common.arrays import afford
 from .._common.errors import ArgumentErrors, Finding, short_repr
 from .._pooling.sources import frozen
+from . import _compiled
+from ._deployment import write, written
 from ._resolved import Pool
 from ._tensors import PLAIN_TYPES, SAME, Sizes, Tensor, TorchWindows, channels_last, plan, readable, rows_of
 
@@ -105,8 +108,14 @@ def _unbound(parameters: Any, args: Any, named: Any) -> Finding:
     return Finding(missing, "no value", "one: it has no default", TypeError)
 
 
-def _remembering(resolve: Resolve, rank: int) -> Callable[[tuple[Any, ...], dict[str, Any]], Pool]:
-    """Return the function that finds the pool of a call again: by shape, dtype, layout, and by values and types of arguments."""
+_COMPILED = _compiled.load()
+
+
+def _remembering(resolve: Resolve, rank: int, number: int) -> Callable[[tuple[Any, ...], dict[str, Any]], Pool]:
+    """Return the function that finds the pool of a call again: by shape, dtype, layout, and by values and types of arguments.
+
+    It also teaches the call to the compiled part, if there is one, as that of function `number`: the next such call runs there.
+    """
     known: dict[Any, tuple[tuple[Any, ...], Pool]] = {}
 
     def find(args: tuple[Any, ...], named: dict[str, Any]) -> Pool:
@@ -128,6 +137,9 @@ def _remembering(resolve: Resolve, rank: int) -> Callable[[tuple[Any, ...], dict
             if len(known) >= _MOST:
                 known.clear()
             known[key] = words, pool
+            taught = None if _COMPILED is None else pool.taught()
+            if taught is not None:
+                _COMPILED.teach(number, rank, args, named, pool, *taught)
         return pool
 
     return find
@@ -143,6 +155,11 @@ def _lasting(value: Any) -> bool:
     return type(value) in _SCALARS or (type(value) in _TUPLES and all(map(_lasting, value)))
 
 
+def _nothing(*_: Any) -> None:
+    """Return None: nothing was taught."""
+
+
+_numbers = count()
 _SCALARS, _TUPLES = (type(None), bool, int, float, str), (tuple, torch.Size)
 _MOST = 1024  # pools that a function keeps
 
@@ -158,13 +175,20 @@ def ranks(resolve: Resolve, face: type, remember: bool = True) -> tuple[Any, Any
     signature = inspect.Signature(parameters, return_annotation=result)
 
     def of(rank: int) -> Any:
-        find = _remembering(resolve, rank) if remember else lambda args, named: resolve(rank, *args, **named)
+        number = next(_numbers)
+        find = _remembering(resolve, rank, number) if remember else lambda args, named: resolve(rank, *args, **named)
+        repeat = _COMPILED.repeat if remember and _COMPILED is not None else _nothing
 
         def pool(*args: Any, **named: Any) -> Any:
+            if PLAIN_TYPES and (made := repeat(number, rank, args, named)) is not None:
+                return made
             try:
                 if args and readable(args[0]):
                     return find(args, named).plain(args[0])
-                return resolve(rank, *args, **named).run(args[0] if args else named["input"])
+                x = args[0] if args else named["input"]
+                if (graph := written(x)) is not None:
+                    return write(pool, lambda: resolve(rank, *args, **named), x, graph, (args, named))
+                return resolve(rank, *args, **named).run(x)
             except _REFUSALS as error:
                 refused = _renamed(pool, error, args, named)
                 if refused is None:
@@ -185,7 +209,6 @@ def checked(x: Any, rank: int, name: str = "input") -> Tensor:
         isinstance(x, torch.Tensor)
         and x.dtype in _DTYPES
         and x.layout is torch.strided
-        and (x.is_cpu or x.is_meta)
         and rank < x.ndim < rank + 3
         and not x.is_nested
     ):
@@ -199,13 +222,6 @@ def _refused(problems: ArgumentErrors, x: Any, rank: int, name: str) -> NoReturn
         problems.fail(name, short_repr(x), "a torch.Tensor", TypeError)
     if isinstance(x, torch.nn.parameter.UninitializedTensorMixin):
         problems.fail(name, f"an {type(x).__name__}", "a tensor with a shape")
-    if not (x.is_cpu or x.is_meta):
-        problems.fail(
-            name,
-            f"a tensor on {x.device}",
-            "one on the CPU: pool x.cpu(), then move the result back",
-            NotImplementedError,
-        )
     if x.is_nested:
         problems.fail(name, "a nested tensor", "a dense tensor: x.to_padded_tensor(0.0)", TypeError)
     if x.is_quantized:
@@ -358,7 +374,7 @@ def supplied(x: Tensor, rank: int, windows: Any) -> tuple[Tensor, TorchWindows]:
     lengths = x.shape[x.ndim - rank :]
     given = list(windows) if isinstance(windows, (list, tuple)) else [windows]
     try:
-        pg.plan(x.shape, given, axes=tuple(range(x.ndim - rank, x.ndim)))
+        pg.plan([1] * (x.ndim - rank) + [*lengths], given, axes=tuple(range(x.ndim - rank, x.ndim)))
     except (ValueError, TypeError) as error:
         if not hasattr(error, "findings"):
             raise

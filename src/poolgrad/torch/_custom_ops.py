@@ -1,6 +1,6 @@
 """Register opaque torch operators: choice of taps, linear operators and their transposes, positions, random windows.
 
-Each calls the function of its name in `_kernels`, and tells torch shapes and layouts. None has derivatives of its own; `_autograd`
+Each calls the function of its name in `_kernels` or, for tensors on other devices, in `_portable`, and tells torch shapes and layouts. None has derivatives of its own; `_autograd`
 adds them. A direct call with an input that carries a tangent raises an error instead of returning zeros.
 """
 
@@ -13,7 +13,7 @@ import torch
 from torch.autograd import forward_ad
 
 from .._common.errors import ArgumentErrors
-from . import _kernels
+from . import _kernels, _portable
 from ._tensors import Sizes, Tensor, TorchWindows, blank
 
 _GEOMETRY = (
@@ -23,8 +23,13 @@ _GEOMETRY = (
 
 
 def _op(name: str, schema: str) -> Any:
-    """Return a decorator that registers a torch operator for CPU tensors; it changes none of its arguments."""
-    return torch.library.custom_op(f"poolgrad::{name}", mutates_args=(), device_types="cpu", schema=schema)
+    """Return a decorator that registers a torch operator for tensors on any device; it changes none of its arguments."""
+    return torch.library.custom_op(f"poolgrad::{name}", mutates_args=(), schema=schema)
+
+
+def _work(x: Tensor) -> Any:
+    """Return the functions that pool a tensor: by the core, or by torch's own operations where the core cannot read it."""
+    return _portable if _portable.serves(x) else _kernels
 
 
 def _geometry(words: Sequence[Any]) -> TorchWindows:
@@ -48,7 +53,8 @@ def _refuse_tangent(x: Tensor) -> None:
 def choose(x: Tensor, windows: Tensor | None, least: bool, *words: Any) -> tuple[Tensor, Tensor]:
     """Return the best cell of each window, and its number in the window."""
     _refuse_tangent(x)
-    return _kernels.choose(x, windows, least, _geometry(words))
+    made: tuple[Tensor, Tensor] = _work(x).choose(x, windows, least, _geometry(words))
+    return made
 
 
 @choose.register_fake
@@ -66,7 +72,8 @@ def _(x: Tensor, windows: Tensor | None, least: bool, *words: Any) -> tuple[Tens
 def apply(v: Tensor, *words: Any) -> Tensor:
     """Apply a linear operator from tensors of shape `source` to pooled ones, or its transpose, to v."""
     _refuse_tangent(v)
-    return _kernels.apply(v, *(*words[:6], _geometry(words[6:])))
+    made: Tensor = _work(v).apply(v, *(*words[:6], _geometry(words[6:])))
+    return made
 
 
 @apply.register_fake
@@ -80,7 +87,8 @@ def _(v: Tensor, *words: Any) -> Tensor:
 @_op("positions", f"(Tensor taps, Tensor? windows, SymInt[] source, {_GEOMETRY}) -> Tensor")
 def positions(taps: Tensor, windows: Tensor | None, source: Sizes, *words: Any) -> Tensor:
     """Return the positions of the taps in their planes: torch's indices."""
-    return _kernels.positions(taps, windows, source, _geometry(words))
+    where: Tensor = _work(taps).positions(taps, windows, source, _geometry(words))
+    return where
 
 
 @positions.register_fake

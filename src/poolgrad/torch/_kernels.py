@@ -120,6 +120,7 @@ class Average(NamedTuple):
 
     fold: Kernel
     spread: Kernel
+    rules: tuple[Mean, Share] | None = None  # by which the core does both alone
 
 
 def average(operator: Any, dtype: torch.dtype) -> Average | None:
@@ -131,7 +132,7 @@ def average(operator: Any, dtype: torch.dtype) -> Average | None:
     if by is None:
         share = Share.QUOTIENT if half else Share.RECIPROCAL
         whole, parts = partial(native.spread_whole, made, share), partial(native.spread, made, share, False)
-        return Average(partial(native.fold, made, Mean.ONCE), whole if made.whole else parts)
+        return Average(partial(native.fold, made, Mean.ONCE), whole if made.whole else parts, (Mean.ONCE, share))
     number = np.dtype(str(dtype).removeprefix("torch."))
     total, spread = partial(native.fold, made, Mean.TOTAL), partial(native.spread, made, Share.WHOLE, False)
     rule, by = operator.rule(number), np.asarray(by, number)

@@ -17,7 +17,7 @@ from torch.autograd import forward_ad
 
 from .._windows.axis import Axis
 from .._windows.plan_cache import SHORT, entries
-from . import _custom_ops, _kernels
+from . import _custom_ops, _deployment, _kernels
 from ._autograd import Apply, Choose, run
 from ._tensors import Sizes, Tensor, TorchWindows, Windows, orders, plan, plan_of, readable, rows_of, unwatched
 
@@ -40,9 +40,17 @@ class Pool:
         """Pool a tensor on the shortest way that it allows."""
         return self.plain(x) if readable(x) else self.traced(x)
 
+    def written(self, x: Tensor, graph: _deployment.Graph) -> Any:
+        """Pool a tensor by operations that the graph can hold."""
+        raise NotImplementedError
+
     def short(self) -> bool:
         """Return True if the tables of the windows are short enough to keep the pool."""
         raise NotImplementedError
+
+    def taught(self) -> tuple[Any, ...] | None:
+        """Return what the compiled part must know to run the pool; None if it cannot."""
+        return None
 
     def seeded(self, seed: Any) -> Pool | None:
         """Return the pool with windows from this seed; None if it draws none."""
@@ -119,6 +127,13 @@ class CorePool(Pool):
         """Return True if the tables of the windows are short enough to keep the pool."""
         return entries(self.plan) <= SHORT
 
+    def _windows_taught(self) -> tuple[Any, ...] | None:
+        """Return outer and inner elements, and the windows of each pooled axis."""
+        if self.axes is not None or self.windows is not None:
+            return None
+        made = self.plan
+        return made.outer, made.inner, [(axis.length, axis.start.tolist(), axis.stop.tolist()) for axis in made.axes]
+
     @property
     def plan(self) -> Any:
         """The windows, with the axes in memory order."""
@@ -130,6 +145,11 @@ class CorePool(Pool):
     def _own_plan(self) -> Any:
         assert self.axes is not None
         return plan_of(self.source, self.geometry, self.axes)
+
+    @property
+    def given(self) -> Windows:
+        """The windows, if the geometry does not tell them: as axes if they are known, else as a tensor."""
+        return self.windows if self.axes is None else self.axes
 
     @cached_property
     def windows(self) -> Tensor | None:
@@ -182,6 +202,10 @@ class Best(CorePool):
             return y, self.positions(taps)
         return y, _custom_ops.positions(taps, self.windows, x.shape, *self.geometry)
 
+    def written(self, x: Tensor, graph: _deployment.Graph) -> Any:
+        """Return the best cells, and their positions."""
+        return _deployment.best(x, self.geometry, self.given, self.least, self.indices, self.source, graph)
+
     def value(self, x: Tensor) -> Tensor:
         """Return the best cells."""
         kernel = self._kernel
@@ -213,6 +237,13 @@ class Best(CorePool):
         """Add each cell of g at its tap."""
         dx: Tensor = run(Apply, g, kept, self.windows, "taps", 1.0, True, self.source, self.geometry)
         return dx
+
+    def taught(self) -> tuple[Any, ...] | None:
+        """Return what the compiled part must know to run the pool; None if it cannot."""
+        windows = self._windows_taught()
+        if windows is None or self._kernel is None:
+            return None
+        return *windows, True, self.least, self.indices, 0, 0, self.geometry.wide
 
     @cached_property
     def _places(self) -> Any:
@@ -249,9 +280,20 @@ class Means(CorePool):
             operator = _kernels.mean(tuple(self.source), self.windows, self.kind, self.divisor, self.geometry)
         return _kernels.average(operator, self.dtype)
 
+    def taught(self) -> tuple[Any, ...] | None:
+        """Return what the compiled part must know to run the pool; None if it cannot."""
+        windows, kernel = self._windows_taught(), self._kernel
+        if windows is None or kernel is None or kernel.rules is None:
+            return None
+        return *windows, False, False, False, *map(int, kernel.rules), False
+
     def traced(self, x: Tensor) -> Any:
         """Return the means."""
         return run(Apply, x, None, self.windows, self.kind, self.divisor, False, x.shape, self.geometry)
+
+    def written(self, x: Tensor, graph: _deployment.Graph) -> Any:
+        """Return the means."""
+        return _deployment.means(x, self.geometry, self.given, self.kind, self.divisor, self.source, graph)
 
     def value(self, x: Tensor) -> Tensor:
         """Return the means."""
@@ -284,11 +326,16 @@ class Unpooling(CorePool):
 
     def __init__(self, x: Tensor, index: Tensor, kind: str, source: Sizes, rank: int) -> None:
         super().__init__(source, x.dtype, TorchWindows(rank))
-        self.index, self.kind = index, kind
+        self.positions_given, self.index, self.kind = index, index.to(torch.int64), kind
 
     def traced(self, x: Tensor) -> Any:
         """Return the planes."""
         return run(Apply, x, self.index, None, self.kind, 1.0, True, self.source, self.geometry)
+
+    def written(self, x: Tensor, graph: _deployment.Graph) -> Any:
+        """Return the planes."""
+        lengths = self.source[len(self.source) - self.geometry.rank :]
+        return _deployment.unpooling(x, self.positions_given, self.kind, lengths, graph)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return the planes and the positions."""

@@ -26,7 +26,7 @@ class MaxPoolFunction(Protocol):
     Parameters
     ----------
     input : Tensor
-        Shape (N, C, ...) or (C, ...) with one, two or three pooled axes at the end. Any real dtype, on the CPU.
+        Shape (N, C, ...) or (C, ...) with one, two or three pooled axes at the end. Any real dtype, on any device.
     kernel_size : int or sequence of int
         Cells of a window: one number for all pooled axes, or one each.
     stride : int or sequence of int, optional
@@ -119,7 +119,7 @@ class MinPoolFunction(MaxPoolFunction, Protocol):
     Parameters
     ----------
     input : Tensor
-        Shape (N, C, ...) or (C, ...) with one, two or three pooled axes at the end. Any real dtype, on the CPU.
+        Shape (N, C, ...) or (C, ...) with one, two or three pooled axes at the end. Any real dtype, on any device.
     kernel_size : int or sequence of int
         Cells of a window: one number for all pooled axes, or one each.
     stride : int or sequence of int, optional
@@ -160,7 +160,7 @@ class AvgPoolFunction(Protocol):
     Parameters
     ----------
     input : Tensor
-        Shape (N, C, ...) or (C, ...) with one, two or three pooled axes at the end. Any real dtype but bool, on the CPU.
+        Shape (N, C, ...) or (C, ...) with one, two or three pooled axes at the end. Any real dtype but bool, on any device.
     kernel_size : int or sequence of int
         Cells of a window: one number for all pooled axes, or one each.
     stride : int or sequence of int, optional
@@ -215,7 +215,7 @@ class LpPoolFunction(Protocol):
     Parameters
     ----------
     input : Tensor
-        Shape (N, C, ...) or (C, ...) with one, two or three pooled axes at the end. A floating dtype, on the CPU.
+        Shape (N, C, ...) or (C, ...) with one, two or three pooled axes at the end. A floating dtype, on any device.
     norm_type : float
         The power p, above 0.
     kernel_size : int or sequence of int
@@ -261,7 +261,7 @@ class AdaptiveMaxPoolFunction(Protocol):
     Parameters
     ----------
     input : Tensor
-        Shape (N, C, ...) or (C, ...) with one, two or three pooled axes at the end. Any real dtype, on the CPU.
+        Shape (N, C, ...) or (C, ...) with one, two or three pooled axes at the end. Any real dtype, on any device.
     output_size : int, None, or sequence of them
         Windows along each pooled axis; None: one window per cell.
     return_indices : bool
@@ -307,7 +307,7 @@ class AdaptiveAvgPoolFunction(Protocol):
     Parameters
     ----------
     input : Tensor
-        Shape (N, C, ...) or (C, ...) with one, two or three pooled axes at the end. Any real dtype but bool, on the CPU.
+        Shape (N, C, ...) or (C, ...) with one, two or three pooled axes at the end. Any real dtype but bool, on any device.
     output_size : int, None, or sequence of them
         Windows along each pooled axis; None: one window per cell.
 
@@ -398,7 +398,7 @@ class FractionalMaxPoolFunction(Protocol):
     Parameters
     ----------
     input : Tensor
-        Shape (N, C, ...) or (C, ...) with one, two or three pooled axes at the end. Any real dtype, on the CPU.
+        Shape (N, C, ...) or (C, ...) with one, two or three pooled axes at the end. Any real dtype, on any device.
     kernel_size : int or sequence of int, optional
         Cells of each window.
     output_size : int or sequence of int, optional
@@ -507,7 +507,7 @@ class FractionalAvgPoolFunction(Protocol):
     Parameters
     ----------
     input : Tensor
-        Shape (N, C, ...) or (C, ...) with one, two or three pooled axes at the end. Any real dtype but bool, on the CPU.
+        Shape (N, C, ...) or (C, ...) with one, two or three pooled axes at the end. Any real dtype but bool, on any device.
     kernel_size : int or sequence of int, optional
         Cells of each window. Without it, windows cover each axis.
     output_size : int or sequence of int, optional

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -123,6 +124,25 @@ def readable(x: Tensor) -> bool:
     )
 
 
+def traced() -> bool:
+    """Return True if a mode, a transform or a trace is active, so that a new tensor might belong to it."""
+    return not (_modes() == 0 and _transform() is None and _trace() is None)
+
+
+@contextmanager
+def untraced() -> Iterator[None]:
+    """Keep what happens inside out of a trace of `torch.jit`."""
+    state = _trace()
+    if state is None:
+        yield
+        return
+    torch._C._set_tracing_state(None)
+    try:
+        yield
+    finally:
+        torch._C._set_tracing_state(state)
+
+
 _STRIDED, _is_functional = torch.strided, torch._is_functional_tensor
 _modes, _transform = torch._C._len_torch_dispatch_stack, torch._C._functorch.peek_interpreter_stack
 _trace = torch._C._get_tracing_state
@@ -136,7 +156,7 @@ def _keys(*names: str) -> int:
 
 
 _keys_of, _active_keys = torch._C._dispatch_keys, torch._C._dispatch_tls_local_include_set
-PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
+PLAIN_TYPES: list[type] = [torch.Tensor, torch.nn.Parameter]  # `_portable.forced` empties it
 _PLAIN = {_keys("CPU", "AutocastCPU"), _keys("CPU", "ADInplaceOrView", "AutogradCPU", "AutocastCPU")}
 _IDLE = {_keys("BackendSelect"), _keys("BackendSelect", "ADInplaceOrView")}  # in inference mode, and otherwise
 

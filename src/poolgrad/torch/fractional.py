@@ -13,7 +13,7 @@ from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from .._common.errors import ArgumentErrors, short_repr
 from .._pooling.fractional import Drawing, checked_drawing
 from .._windows.fractional import placed_axis
-from . import _custom_ops, _kernels
+from . import _custom_ops, _deployment, _kernels
 from ._arguments import checked, drawn, filled, fitting, flag, fraction, number, ranks, supplied
 from ._autograd import Apply, run
 from ._kernels import PlaneWindows, choose_planes, place_planes
@@ -69,19 +69,30 @@ class _Drawn(Pool):
 
     def plain(self, x: Tensor) -> Any:
         """Pool a tensor that `readable` accepts."""
+        return self.make(x, self._axes(), self.geometry).plain(x)
+
+    def _axes(self) -> Any:
+        """Draw the windows."""
         if self.kernel is None:
             drawing = self._drawing
-            axes = drawing.draw(self.pair or tuple(torch.randint(2**31, (2,)).tolist()))
-        else:
-            offsets = _samples(self.rank, self.pair).tolist()
-            offsets = offsets[::-1] if self.rank == 2 else offsets
-            axes = tuple(map(placed_axis, self.lengths, self.kernel, self.sizes, offsets))
-        return self.make(x, axes, self.geometry).plain(x)
+            return drawing.draw(self.pair or tuple(_random_pair().tolist()))
+        offsets = _samples(self.rank, self.pair).tolist()
+        offsets = offsets[::-1] if self.rank == 2 else offsets
+        return tuple(map(placed_axis, self.lengths, self.kernel, self.sizes, offsets))
+
+    def written(self, x: Tensor, graph: _deployment.Graph) -> Any:
+        """Pool over the windows of the seed."""
+        if self.pair is None:
+            _deployment.refuse_random(graph)
+        _deployment.refuse_symbols(self.lengths, graph)
+        with _deployment.unwritten():
+            pool = self.make(x, self._axes(), self.geometry)
+        return pool.written(x, graph)
 
     def traced(self, x: Tensor) -> Any:
         """Pool any tensor."""
         if self.kernel is None:
-            seed = torch.randint(2**31, (2,)) if self.pair is None else torch.tensor(self.pair)
+            seed = _random_pair() if self.pair is None else torch.tensor(self.pair, device="cpu")
             work = _kernels if unwatched(seed) else _custom_ops
             rows = work.draw(seed, self.lengths, self.sizes, *self.flags)
         else:
@@ -90,9 +101,14 @@ class _Drawn(Pool):
         return self.make(x, rows, self.geometry).run(x)
 
 
+def _random_pair() -> Tensor:
+    """Return a random seed. Windows are drawn on the CPU, whatever torch's default device is."""
+    return torch.randint(2**31, (2,), device="cpu")
+
+
 def _samples(rank: int, pair: tuple[int, int] | None) -> Tensor:
     """Return a random offset for each axis."""
-    return torch.rand(rank, dtype=torch.float64) if pair is None else _seeded(rank, pair)
+    return torch.rand(rank, dtype=torch.float64, device="cpu") if pair is None else _seeded(rank, pair)
 
 
 def _resolved(x: Tensor, rank: int, draw: Draw, make: Make) -> Pool:
@@ -126,8 +142,8 @@ def _agreeing(draw: Draw) -> None:
 def _seeded(rank: int, pair: tuple[int, int]) -> Tensor:
     """Return the samples of a seed: the same ones inside vmap, which allows no random operations there."""
     mixed = pair[0] ^ pair[1] << 32
-    generator = torch.Generator().manual_seed(mixed if -(2**63) <= mixed < 2**64 else mixed % 2**64)
-    return _outside(lambda: torch.rand(rank, dtype=torch.float64, generator=generator))
+    generator = torch.Generator("cpu").manual_seed(mixed if -(2**63) <= mixed < 2**64 else mixed % 2**64)
+    return _outside(lambda: torch.rand(rank, dtype=torch.float64, generator=generator, device="cpu"))
 
 
 def _outside(make: Callable[[], T]) -> T:
@@ -153,10 +169,10 @@ def _starts(samples: Tensor, lengths: Sizes, sizes: Sizes, kernel: Sizes) -> lis
     starts = []
     samples = samples.flip(-1) if len(lengths) == 2 else samples  # torch gives the first sample of two to the last axis
     for u, n, m, k in zip(samples.unbind(-1), lengths, sizes, kernel, strict=True):
-        alpha = torch.tensor(n - k, dtype=samples.dtype) / max(m - 1, 1)
-        places = torch.arange(m - 1, dtype=samples.dtype)
+        alpha = torch.tensor(n - k, dtype=samples.dtype, device=samples.device) / max(m - 1, 1)
+        places = torch.arange(m - 1, dtype=samples.dtype, device=samples.device)
         start = ((places + u.unsqueeze(-1)) * alpha).to(torch.int64)
-        last = torch.full((*u.shape, 1), n - k)
+        last = torch.full((*u.shape, 1), n - k, device=samples.device)
         starts.append(torch.cat([start - start[..., :1], last], -1))
     return starts
 
@@ -176,7 +192,7 @@ def _sampled(x: Tensor, rank: int, draw: Draw, samples: Any) -> Tensor:
         problems.fail("_random_samples", got, f"floats of shape {shape}")
     if draw.kernel_size is None or draw.windows is not None or draw.seed is not None:
         problems.fail("_random_samples", "a tensor", "None without kernel_size, and beside windows or seed")
-    return samples
+    return samples.cpu()  # windows are numbers of the host
 
 
 class _Planes(CorePool):

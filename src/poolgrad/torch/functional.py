@@ -7,12 +7,14 @@ their documentation.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from .._common.errors import ArgumentErrors, short_repr
 from ._arguments import affordable, checked, filled, flag, integers, number, ranks, sharing, sliding
+from ._deployment import Graph
 from ._resolved import Best, Means, Pool, Unpooling
 from ._signatures import (
     AdaptiveAvgPoolFunction,
@@ -128,8 +130,15 @@ class _Norm(Pool):
 
     def traced(self, x: Tensor) -> Tensor:
         """Return the norms."""
+        return self._norms(x, self.sums.run)
+
+    def written(self, x: Tensor, graph: Graph) -> Tensor:
+        """Return the norms."""
+        return self._norms(x, lambda powers: self.sums.written(powers, graph))
+
+    def _norms(self, x: Tensor, sums: Callable[[Tensor], Tensor]) -> Tensor:
         wide = x.to(self.wide)
-        total = self.sums.run((wide if self.p == 2 else wide.abs()).pow(self.p))
+        total = sums((wide if self.p == 2 else wide.abs()).pow(self.p))
         empty = (total == 0).to(total.dtype)
         y = (total + empty).pow(1 / self.p) * (1 - empty)
         return y.to(self.dtype)
@@ -166,11 +175,13 @@ def _max_unpool(
         ArgumentErrors("pool").fail(
             "indices", f"{where.dtype} of shape {list(where.shape)}", f"integers of shape {list(y.shape)}"
         )
+    if where.device != y.device:
+        ArgumentErrors("pool").fail("indices", f"a tensor on {where.device}", f"one on {y.device}, as the input")
     if reduce not in ("sum", "assign"):
         ArgumentErrors("pool").fail("reduce", short_repr(reduce), "'sum' or 'assign'")
     source = (*y.shape[: y.ndim - rank], *_unpooled(y, rank, kernel_size, stride, padding, output_size))
     kind = "add" if reduce == "sum" else "assign"
-    return Unpooling(y, where.to(torch.int64), kind, source, rank)
+    return Unpooling(y, where, kind, source, rank)
 
 
 def _unpooled(y: Tensor, rank: int, kernel_size: Any, stride: Any, padding: Any, output_size: Any) -> tuple[int, ...]:

@@ -6,6 +6,15 @@ let token = inAddress();
 const GONE = 'The studio does not answer. Start `poolgrad studio` again and open its address in this browser: this tab then goes on. Ctrl+S saves without it.';
 const ANEW = 'The studio was started again. Open its new address in this browser: this tab then goes on. Ctrl+S saves without it.';
 
+/** @typedef {{ask: (path: string, init: RequestInit) => Promise<Response>, keep: (doc: any) => void}} Carrier carries requests to a kernel */
+/** @type {Carrier|null} */ let carrier = null;
+
+/** Send requests another way than over HTTP. @param {Carrier} given */
+export function carry(given) {
+  carrier = given;
+  api.keep = given.keep;
+}
+
 const TRUSTED = 50; // milliseconds that a proof holds: no other program takes a port so fast
 let proved = -Infinity;
 
@@ -28,11 +37,31 @@ async function take(fresh) {
   api.onToken();
 }
 
+const ASKED = 'token?';
+
+/** Ask the other tabs of this address for the token: a link to a page has none. @returns {Promise<void>} */
+function borrow() {
+  const others = new BroadcastChannel('poolgrad token');
+  return new Promise((resolve) => {
+    const done = () => { others.close(); resolve(); };
+    setTimeout(done, 2000);
+    others.onmessage = async ({ data }) => {
+      if (typeof data !== 'string' || data === ASKED) return;
+      await take(data);
+      if (token) done();
+    };
+    others.postMessage(ASKED);
+  });
+}
+
 /** Tell the other tabs of this address the token, and hear theirs: after a restart one tab is opened with the new one. */
 function share() {
   const others = new BroadcastChannel('poolgrad token');
-  others.onmessage = ({ data }) => { if (typeof data === 'string') take(data); };
-  others.postMessage(token);
+  others.onmessage = ({ data }) => {
+    if (data === ASKED && api.used) others.postMessage(token);
+    else if (typeof data === 'string' && data !== ASKED) take(data);
+  };
+  if (token) others.postMessage(token);
   addEventListener('hashchange', () => take(inAddress()));
 }
 
@@ -41,11 +70,11 @@ async function ask(path, init = {}) {
   let answer;
   try {
     // Work goes only to a server that knows the token.
-    if (init.body && performance.now() - proved > TRUSTED) {
+    if (init.body && !carrier && performance.now() - proved > TRUSTED) {
       if (!(await proves(token))) throw Object.assign(new Error(ANEW), { foreign: true });
       proved = performance.now();
     }
-    answer = await fetch(path, { ...init, headers: { 'X-Poolgrad-Token': token, ...init.headers } });
+    answer = await (carrier ? carrier.ask(path, init) : fetch(path, { ...init, headers: { 'X-Poolgrad-Token': token, ...init.headers } }));
   } catch (error) {
     if (init.signal?.aborted) throw Object.assign(new Error('Cancelled.'), { cancelled: true });
     throw error.foreign ? error : new Error(GONE);
@@ -84,11 +113,13 @@ async function postGraph(path, body, signal) {
 export const api = {
   /** Called when a new token was taken over. */ onToken: () => {},
   /** True once the server has accepted the token. */ used: false,
+  /** Keeps the document after each change, where the browser may not. @type {((doc: any) => void)|null} */ keep: null,
   /** Return everything that the first screen needs. */
   async first() {
+    if (!token && !carrier) await borrow();
     const found = await Promise.all([api.ops(), api.start(), api.examples()]);
     api.used = true;
-    share();
+    if (!carrier) share();
     return found;
   },
   ops: async () => (await ask('/api/ops')).json(),

@@ -3,7 +3,7 @@
 import { el, fill } from 'poolgrad/dom';
 import { WIDTH, resultsHeight } from 'poolgrad/geometry';
 import { MiniMap } from 'poolgrad/minimap';
-import { hint } from 'poolgrad/ops';
+import { emptiness, hint } from 'poolgrad/ops';
 import { stepsOf } from 'poolgrad/stepping';
 
 /** @typedef {import('poolgrad/model').GraphNode} GraphNode */
@@ -68,7 +68,7 @@ export class BlockView {
   textRow(pin, parts) {
     const field = el('input', {
       'aria-label': `${this.node.id} ${pin.name}`, 'data-field': pin.name, spellcheck: 'false', autocomplete: 'off',
-      value: this.node.text?.[pin.name] ?? '', placeholder: pin.default || pin.example || '',
+      value: this.node.text?.[pin.name] ?? '', placeholder: emptiness(pin),
     });
     const mark = el('span.mark', { 'aria-hidden': 'true' });
     const bubble = el('span.bubble', { id: `bubble-${this.node.id}-${pin.name}`, role: 'status' });
@@ -147,7 +147,7 @@ export class BlockView {
       if (!field) continue;
       const from = sources.get(pin.name);
       field.classList.toggle('wired', Boolean(from));
-      field.placeholder = from ? `← ${from}` : pin.default || pin.example || '';
+      field.placeholder = from ? `← ${from}` : emptiness(pin);
     }
   }
 

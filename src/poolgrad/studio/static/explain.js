@@ -4,7 +4,7 @@ import { unpack } from 'poolgrad/results';
 import { cellText, number, part, say } from 'poolgrad/sentences';
 import { ravel, size, strides, unravel } from 'poolgrad/tensor';
 
-/** @typedef {{flat: number, cell: number[], pairs: number[][], before: number[], after: number[], hits: number[][],
+/** @typedef {{flat: number, cell: number[], pairs: number[][], steps: number[], before: number[], after: number[], hits: number[][],
  *   count: number, cut: number}} Window `flat` and `cell`: its result cell; the first hit is the tap */
 
 /** If a cell has several marks, the one with the highest rank shows. */
@@ -55,10 +55,12 @@ function windowOf(links, flat) {
   const side = (key, other) => cell.map((at, d) => (links.axes[d] ? links.axes[d][key][at] : other(at)));
   const [start, stop] = [side('start', (at) => at), side('stop', (at) => at + 1)];
   const [before, after] = [side('before', () => 0), side('after', () => 0)];
+  const steps = links.axes.map((axis) => axis?.step ?? 1);
   const list = Array.from(hitsIn(links, flat), (j) => unravel(j, links.source));
-  const count = size(start.map((a, d) => stop[d] - a));
-  const span = size(start.map((a, d) => stop[d] - a + before[d] + after[d]));
-  return { flat, cell, pairs: start.map((a, d) => [a, stop[d]]), before, after, hits: list, count, cut: span - count };
+  const lengths = start.map((a, d) => Math.ceil((stop[d] - a) / steps[d]));
+  const count = size(lengths);
+  const span = size(lengths.map((length, d) => length + before[d] + after[d]));
+  return { flat, cell, pairs: start.map((a, d) => [a, stop[d]]), steps, before, after, hits: list, count, cut: span - count };
 }
 
 /** The cells of a window, as flat source cells, or the first few. @param {any} links @param {Window} found @param {number} [most] */
@@ -67,7 +69,7 @@ function cellsIn(links, found, most = Infinity) {
   let cells = [0];
   found.pairs.forEach(([a, b], d) => {
     const next = [];
-    for (const flat of cells) for (let i = a; i < b && next.length < most; i++) next.push(flat + i * step[d]);
+    for (const flat of cells) for (let i = a; i < b && next.length < most; i += found.steps[d]) next.push(flat + i * step[d]);
     cells = next;
   });
   return cells;
@@ -79,18 +81,92 @@ function covering(links, cell) {
   let found = [0];
   links.dest.forEach((length, d) => {
     const axis = links.axes[d];
-    const mine = axis ? [...Array(length).keys()].filter((i) => axis.start[i] <= cell[d] && cell[d] < axis.stop[i]) : [cell[d]];
+    const within = (i) => axis.start[i] <= cell[d] && cell[d] < axis.stop[i] && (cell[d] - axis.start[i]) % (axis.step ?? 1) === 0;
+    const mine = axis ? [...Array(length).keys()].filter(within) : [cell[d]];
     found = found.flatMap((flat) => mine.map((i) => flat * length + i));
   });
   return found;
 }
 
-/** The source cells that take from a window, each with its weight. @param {any} links @param {number} flat @returns {Array<[number, number]>} */
-export function taking(links, flat) {
+/** The source cells that take from a window, each with its weight. @param {any} links @param {Record<string, ArrayLike<number>>} values by pin
+ * @param {number} flat @returns {Array<[number, number]>} */
+export function taking(links, values, flat) {
+  const weigh = new Weighing(links, values);
   const found = windowOf(links, flat);
-  if (links.taken === 'share') return cellsIn(links, found).map((cell) => [cell, 1 / found.count]);
-  const hits = links.taken === 'every' ? found.hits : found.hits.slice(0, 1);
-  return hits.map((hit) => [ravel(hit, links.source), 1]);
+  return weigh.takers(found).map((cell) => [cell, weigh.all ? weigh.weight(cell, found) / weigh.divisor(found) : 1 / weigh.divisor(found)]);
+}
+
+/** How the cells of windows count, as in poolgrad/_explain/subject.py. */
+class Weighing {
+  /** @param {any} links @param {Record<string, ArrayLike<number>>} values by pin */
+  constructor(links, values) {
+    this.links = links;
+    this.how = links.how;
+    this.all = links.taken === 'share' || links.taken === 'norm';
+    this.skip = this.how.skip && this.all;
+    const of = (/** @type {string} */ symbol) => { const t = links.tensors.find((found) => found.symbol === symbol); return t ? values[t.pin] : undefined; };
+    this.x = of('x');
+    this.y = of('y');
+    this.mask = links.tensors.some((t) => t.symbol === 'mask') ? of('mask') : this.x;
+  }
+
+  /** Return true if the cell that decides is NaN. @param {number} flat */
+  nan(flat) {
+    return this.mask !== undefined && Number.isNaN(Number(this.mask[flat]));
+  }
+
+  /** Return true if the cell that decides is zero. @param {number} flat */
+  zero(flat) {
+    return this.mask !== undefined && Number(this.mask[flat]) === 0;
+  }
+
+  /** Count the cells of a window that are NaN. @param {Window} found */
+  skipped(found) {
+    return this.mask ? cellsIn(this.links, found).filter((flat) => this.nan(flat)).length : 0;
+  }
+
+  /** The number of cells of a window that may count. @param {Window} found */
+  counted(found) {
+    return found.count - (this.how.skip ? this.skipped(found) : 0);
+  }
+
+  /** The cells of a window that count, flat. @param {Window} found */
+  takers(found) {
+    if (this.all) return cellsIn(this.links, found).filter((flat) => !this.skip || !this.nan(flat));
+    return (this.links.taken === 'first' ? found.hits.slice(0, 1) : found.hits).map((hit) => ravel(hit, this.links.source));
+  }
+
+  /** The number by which the share of a cell is divided. @param {Window} found */
+  divisor(found) {
+    const { divide } = this.how;
+    if (this.links.taken === 'share') return typeof divide === 'number' ? divide : this.counted(found) + (divide === 'span' ? found.cut : 0);
+    return this.links.taken === 'split' && ['route', 'carry'].includes(this.links.verb) ? found.hits.length : 1;
+  }
+
+  /** The weight of a cell in the derivative of a norm. @param {number} flat @param {Window} found */
+  weight(flat, found) {
+    if (this.links.taken !== 'norm' || !this.x || !this.y) return 1;
+    const [x, y] = [Number(this.x[flat]), Number(this.y[found.flat])];
+    return x === 0 || y === 0 ? 0 : Math.sign(x) * (Math.abs(x) / y) ** (this.how.p - 1);
+  }
+
+  /** The facts about the rule of a pool. */
+  rules() {
+    const { divide, least, last, ties, p } = this.how;
+    return { least: Number(least), last: Number(last), ties, p: number(p), two: Number(p === 2), mean: Number(divide === 'cells'),
+      total: Number(divide === 1), spans: Number(divide === 'span') };
+  }
+
+  /** The facts about the divisor of a window. @param {Window} found */
+  shares(found) {
+    const divisor = this.divisor(found);
+    return { divisor: number(divisor), whole: Number(divisor === 1), ...this.rules() };
+  }
+
+  /** The weight of a cell as a fact, if the pool is a norm. @param {number} flat @param {Window} found */
+  weighed(flat, found) {
+    return this.links.taken === 'norm' ? { weight: number(this.weight(flat, found)), ...this.rules() } : {};
+  }
 }
 
 class About {
@@ -106,6 +182,7 @@ class About {
     const flats = asked.side === 'dest' ? [this.flat] : covering(links, cell);
     this.windows = flats.map((flat) => windowOf(links, flat));
     this.shared = links.taken === 'share';
+    this.weigh = new Weighing(links, values);
   }
 
   /** The parts of the sentence, the heading and the formula. */
@@ -119,6 +196,7 @@ class About {
   }
 
   facts() {
+    /** @type {import('poolgrad/sentences').Facts} */
     const found = this.asked.side === 'dest' ? this.ofWindow(this.windows[0]) : this.ofCell();
     Object.assign(found.values, { self: this.asked.symbol, eps: number(this.links.eps || 0) });
     found.places.here = this.cell;
@@ -126,29 +204,26 @@ class About {
   }
 
   ofWindow(found) {
-    const values = { window: this.region(found), cells: found.count, cut: found.cut, hits: found.hits.length };
-    const places = { window: found.cell };
+    const { links, phrases, weigh } = this;
+    /** @type {Record<string, any>} */ const values = { window: this.region(found), cells: weigh.counted(found), cut: found.cut, hits: found.hits.length, ...weigh.shares(found) };
+    if (weigh.skip) values.skipped = weigh.skipped(found);
+    /** @type {Record<string, number[]>} */ const places = { window: found.cell };
     const [tap] = found.hits;
     if (tap) {
       places.tap = tap;
-      values.nan = this.nan(tap);
+      values.one = Number(links.taken === 'first' || found.hits.length === 1);
+      values.nan = weigh.nan(ravel(tap, links.source));
       values.outside = !tap.every((c, d) => found.pairs[d][0] <= c && c < found.pairs[d][1]);
-      values.skipped = values.nan ? 0 : this.skipped(found);
+      values.skipped = values.nan ? 0 : weigh.skipped(found);
     }
-    const hits = found.hits.slice(0, this.phrases.listed).map((hit) => ({ values: {}, places: { tap: hit, here: this.cell } }));
-    const cells = cellsIn(this.links, found, this.phrases.listed_cells).map((flat) => ({ values: {}, places: { cell: unravel(flat, this.links.source) } }));
+    const hits = found.hits.slice(0, phrases.listed).map((hit) => ({ values: {}, places: { tap: hit, here: this.cell } }));
+    const inside = weigh.skip ? weigh.takers(found).slice(0, phrases.listed_cells) : cellsIn(links, found, phrases.listed_cells);
+    const cells = inside.map((flat) => ({ values: weigh.weighed(flat, found), places: { cell: unravel(flat, links.source), window: found.cell } }));
     return { values, places, lists: { hits, cells } };
   }
 
-  /** Count the cells of a window that are NaN. */
-  skipped(found) {
-    const x = this.links.tensors.find((t) => t.symbol === 'x');
-    const values = x && this.values[x.pin];
-    return values ? cellsIn(this.links, found).filter((flat) => Number.isNaN(Number(values[flat]))).length : 0;
-  }
-
   region(found) {
-    const spans = found.pairs.map(([a, b]) => (b - a === 1 ? String(a) : `${a}:${b}`));
+    const spans = found.pairs.map(([a, b], d) => (b - a === 1 ? String(a) : `${a}:${b}${found.steps[d] > 1 ? `:${found.steps[d]}` : ''}`));
     const source = this.links.tensors.find((t) => t.side === 'source');
     return part(cellText(source.name ?? source.pin, spans), 'window', source.pin);
   }
@@ -157,14 +232,15 @@ class About {
     const tapped = this.windows.filter((w) => this.counts(w));
     const missed = this.windows.filter((w) => !this.counts(w));
     const values = { reached: this.windows.length, windows: this.windows.length, taps: tapped.length, missed: missed.length,
-      lost_ties: missed.filter((w) => w.hits.some((hit) => this.isSelf(hit))).length, nan: this.nan(this.cell) };
+      lost_ties: missed.filter((w) => w.hits.some((hit) => this.isSelf(hit))).length, nan: this.weigh.nan(this.flat),
+      zero: this.weigh.zero(this.flat), ...this.weigh.rules() };
     const listed = (windows) => windows.slice(0, this.phrases.listed).map((w) => this.entry(w));
     return { values, places: { window: tapped[0]?.cell }, lists: { taps: listed(tapped), missed: listed(missed), windows: listed(this.windows) } };
   }
 
   /** The facts about one window in a list. */
   entry(found) {
-    const values = { cells: found.count, hits: found.hits.length, shared: this.shared, counts: this.counts(found), less: this.less(found) };
+    const values = { hits: found.hits.length, counts: this.counts(found), less: this.less(found), ...this.weigh.shares(found), ...this.weigh.weighed(this.flat, found) };
     return { values, places: { here: this.cell, window: found.cell, tap: found.hits[0] } };
   }
 
@@ -175,37 +251,32 @@ class About {
     if (!mine) return false;
     const self = Number(mine[this.flat]);
     if (this.links.taken === 'every' && y) return Boolean(theirs) && self < Number(theirs[found.flat]);
-    return found.hits.length > 0 && self < Number(mine[ravel(found.hits[0], this.links.source)]);
+    if (!found.hits.length) return false;
+    const best = Number(mine[ravel(found.hits[0], this.links.source)]);
+    return this.links.how.least ? self > best : self < best;
   }
 
   /** Return true if this cell is the tap of a window, or has a share of it. */
   counts(found) {
-    const takers = this.links.taken === 'every' ? found.hits : found.hits.slice(0, 1);
-    return this.shared || takers.some((hit) => this.isSelf(hit));
+    if (this.weigh.all) return !(this.weigh.skip && this.weigh.nan(this.flat));
+    return (this.links.taken === 'first' ? found.hits.slice(0, 1) : found.hits).some((hit) => this.isSelf(hit));
   }
 
   isSelf(hit) {
     return hit.every((at, d) => at === this.cell[d]);
   }
 
-  /** Return true if the cell that decides is NaN. */
-  nan(cell) {
-    const x = this.links.tensors.find((t) => t.symbol === 'x');
-    const values = x && this.values[x.pin];
-    return Boolean(values) && Number.isNaN(Number(values[ravel(cell, this.links[x.side])]));
-  }
-
   /** Return the cells to light up in every linked tensor. */
   marks() {
     const marks = Object.fromEntries(this.links.tensors.map((t) => [t.pin, new Map()]));
-    const put = (t, cell, kind, share = null) => {
+    const put = (t, cell, kind, /** @type {string|null} */ share = null) => {
       const old = marks[t.pin].get(cell);
       if (!old || RANK[kind] >= RANK[old.kind]) marks[t.pin].set(cell, { cell, kind, share });
     };
     for (const w of this.windows) {
       const counts = this.asked.side === 'dest' || this.counts(w);
       for (const t of this.links.tensors) {
-        if (t.side === 'dest') put(t, w.flat, counts ? 'arrived' : 'reaches', this.shared ? `1/${w.count}` : null);
+        if (t.side === 'dest') put(t, w.flat, counts ? 'arrived' : 'reaches', this.shareIn(w));
         else this.markWindow(w, (cell, kind, share) => put(t, cell, kind, share));
       }
     }
@@ -213,8 +284,14 @@ class About {
     return Object.fromEntries(Object.entries(marks).map(([pin, map]) => [pin, [...map.values()]]));
   }
 
+  /** The share of a cell in a window, as text. @param {Window} w */
+  shareIn(w) {
+    const divisor = this.shared ? this.weigh.divisor(w) : 1;
+    return divisor === 1 && this.links.how.divide === 1 ? null : this.shared ? `1/${number(divisor)}` : null;
+  }
+
   markWindow(w, put) {
-    for (const cell of cellsIn(this.links, w)) put(cell, 'window', this.shared ? `1/${w.count}` : null);
+    for (const cell of cellsIn(this.links, w)) put(cell, 'window', this.shareIn(w));
     w.hits.forEach((hit, k) => put(ravel(hit, this.links.source), k && this.links.taken === 'first' ? 'tie' : 'tap'));
   }
 }

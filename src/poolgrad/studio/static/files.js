@@ -5,6 +5,7 @@ import { download, pick } from 'poolgrad/dom';
 import { WIDTH } from 'poolgrad/geometry';
 import { isImage, readable } from 'poolgrad/images';
 import { arrange } from 'poolgrad/layout';
+import { fromLink, linkOf } from 'poolgrad/link';
 import { addNode, freeId, onNode, onPage, wishId } from 'poolgrad/model';
 import { Menu } from 'poolgrad/menu';
 import { picture } from 'poolgrad/picture';
@@ -17,6 +18,7 @@ const KINDS = [
   ['html', 'HTML', 'one file that explains itself offline'],
   ['npz', '.npz', 'all results as arrays'],
   ['png', 'PNG', 'a picture of this page'],
+  ['link', 'Copy link', 'this page in an address, if it is small'],
 ];
 
 export class Files {
@@ -54,6 +56,7 @@ export class Files {
   async export(kind) {
     const { doc } = this.store;
     try {
+      if (kind === 'link') return await this.copyLink();
       const { name, blob } = await this.made(kind);
       download(name, blob);
       if (kind === 'document' || (kind === 'json' && doc.pages.length === 1)) {
@@ -61,6 +64,24 @@ export class Files {
         this.store.tell('saved');
       }
       this.say(`Saved ${name}.`);
+    } catch (error) {
+      this.say(error.message, true);
+    }
+  }
+
+  /** Put an address that holds this page into the clipboard; it holds no token. */
+  async copyLink() {
+    const { doc, page, run } = this.store;
+    const hash = await linkOf(reached(doc, [page]), run?.page === page.name && !run.problems.length ? run : null);
+    await navigator.clipboard.writeText(location.href.split('#')[0] + hash);
+    this.say(`Copied a link of ${hash.length} characters. Paste it here (Ctrl+V), or behind the address of a page that poolgrad studio --write made.`);
+  }
+
+  /** Open the page of an address. @param {string} hash */
+  async follow(hash) {
+    try {
+      const { graph } = await fromLink(hash);
+      this.take(await this.api.read([new File([JSON.stringify(graph)], 'link.json')]), 'the page of the link');
     } catch (error) {
       this.say(error.message, true);
     }
@@ -112,7 +133,7 @@ export class Files {
     const { data, node, shape, dtype } = await this.api.upload(file);
     const { store } = this;
     const doc = { ...store.doc, data: { ...store.doc.data, ...data } };
-    const make = (page) => addNode(page, { ...node, id: freeId(page, wishId(this.store.ops.get(node.op))), at: at.map(Math.round) });
+    const make = (page) => addNode(page, { ...node, id: freeId(page, wishId(this.store.facts(node.op))), at: at.map(Math.round) });
     const change = id ? (page) => onNode(page, id, (n) => ({ ...n, op: node.op, text: { ...n.text, ...node.text } })) : make;
     store.edit(onPage(doc, store.at, change));
     this.say(`${file.name}: ${dtype} [${shape.join(',')}].`);

@@ -1,6 +1,7 @@
 // Keys that work everywhere in the studio, and the clipboard.
 
 import { isField } from 'poolgrad/dom';
+import { isLink } from 'poolgrad/link';
 import { cutOut, onPage, paste, removeNodes } from 'poolgrad/model';
 import { reached, written } from 'poolgrad/save';
 
@@ -59,7 +60,9 @@ function insert(studio, event) {
   if (isField(event.target)) return;
   event.preventDefault();
   try {
-    const found = paste(store.page, event.clipboardData.getData('text/plain'));
+    const text = event.clipboardData.getData('text/plain').trim();
+    if (/^\S+$/.test(text) && text.includes('#') && isLink(text.slice(text.indexOf('#')))) return void studio.files.follow(text.slice(text.indexOf('#')));
+    const found = paste(store.page, text);
     store.edit(onPage({ ...store.doc, data: { ...found.data, ...store.doc.data } }, store.at, () => found.page));
     store.select(found.ids);
     studio.say(`Pasted ${found.ids.join(', ')}.`);

@@ -32,7 +32,7 @@ export function freeId(page, wish) {
 
 /** The first name to offer for a block: short, because sentences are full of it. @param {{op: string, group: string}} block */
 export function wishId({ op, group }) {
-  return { pool: 'y', gradient: 'dx', 'second order': 'ddy', quantised: 'q' }[group] ?? op[0].toLowerCase();
+  return { pool: 'y', gradient: 'dx', 'second order': 'ddy', quantised: 'q', 'array pool': 'y', 'array gradient': 'dx', 'array tangent': 'dy' }[group] ?? op[0].toLowerCase();
 }
 
 /** @param {Page} page @param {GraphNode} node @returns {Page} */
@@ -117,8 +117,8 @@ const isEnd = (end) => typeof end === 'string' && end.split('.').length === 2 &&
 const isTexts = (text) => text && typeof text === 'object' && !Array.isArray(text) && Object.values(text).every((value) => typeof value === 'string');
 const isPlace = (at) => Array.isArray(at) && at.length === 2 && at.every((v) => Number.isFinite(v) && Math.abs(v) < 1e9);
 
-/** Return the reason why a value is no page that can be pasted, or ''. @param {any} page */
-function wrong(page) {
+/** Return the reason why a value is no page, or ''. @param {any} page */
+export function wrong(page) {
   if (!Array.isArray(page?.nodes)) return 'it has no list of blocks';
   const bad = page.nodes.find((node) => !isName(node?.id) || typeof node.op !== 'string' || !isTexts(node.text ?? {}) || !(node.at === undefined || isPlace(node.at)));
   if (bad !== undefined) return `this is no block: ${JSON.stringify(bad)?.slice(0, 80)}`;

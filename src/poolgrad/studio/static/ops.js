@@ -3,7 +3,7 @@
 import { PAD, PIN_ROW, TEXT_ROW, TITLE } from 'poolgrad/geometry';
 
 /** @typedef {{name: string, kind: string, type: string, required: boolean, default: string, example: string, doc: string,
- *   words: string[]|null, wired: boolean, typed: boolean, y: number}} Pin */
+ *   words: string[]|null, unset: string|null, wired: boolean, typed: boolean, y: number}} Pin */
 /** @typedef {{op: string, group: string, doc: string, pins: Pin[], outputs: Array<{name: string, doc: string, y: number}>,
  *   scope: boolean, height: number, known: boolean}} Block */
 
@@ -32,7 +32,7 @@ export function blocksOf(answer) {
 /** Make a block for an unknown op, so that its wires have pins to end at. @param {string} op @param {string[]} inputs
  * @param {string[]} outputs @returns {Block} */
 export function strange(op, inputs, outputs) {
-  const pins = inputs.map((name) => ({ name, kind: 'input', type: 'tensor', required: false, default: '', example: '', doc: '', words: null }));
+  const pins = inputs.map((name) => ({ name, kind: 'input', type: 'tensor', required: false, default: '', example: '', doc: '', words: null, unset: null }));
   const raw = { op, group: 'strange', doc: 'There is no op of this name.', pins, outputs: outputs.map((name) => ({ name, doc: '' })) };
   return layOut(raw, false);
 }
@@ -41,6 +41,11 @@ export function strange(op, inputs, outputs) {
 export function fresh(block, id, at) {
   const text = Object.fromEntries(block.pins.filter((pin) => pin.typed && pin.default).map((pin) => [pin.name, pin.default]));
   return { id, op: block.op, text, at };
+}
+
+/** What an empty field shows. @param {Pin} pin */
+export function emptiness(pin) {
+  return pin.unset ?? (pin.default || pin.example);
 }
 
 /** Describe a pin in a line. @param {Pin} pin */

@@ -2,7 +2,8 @@
 
 import { el, fill } from 'poolgrad/dom';
 
-const TITLES = { input: 'Inputs', pool: 'Pool', gradient: 'Gradient', 'second order': 'Second order', quantised: 'Quantised', help: 'Help' };
+const TITLES = { input: 'Inputs', pool: 'Pool', gradient: 'Gradient', 'second order': 'Second order', quantised: 'Quantised', 'array pool': 'Pools of arrays', help: 'Help' };
+const SEARCHED = ['array gradient', 'array tangent']; // many blocks that one adds by a button: the list names them only if they are searched
 
 /** Rank a name that holds all letters of a search in this order; the best match ranks first. @param {string} name @param {string} query */
 export function rank(name, query) {
@@ -33,6 +34,7 @@ export class Palette {
     this.items = el('div.items', { id: 'palette-list', role: 'listbox', 'aria-label': 'Blocks' });
     this.element = el('nav.palette', { 'aria-label': 'Palette' }, this.search, this.items);
     this.at = 0;
+    /** @type {any[]} the blocks that the search finds */ this.found = [];
     this.list();
   }
 
@@ -41,12 +43,13 @@ export class Palette {
     const query = this.search.value;
     const found = this.ops.blocks.map((block) => [rank(block.op, query), block]).filter(([r]) => r >= 0);
     if (query.trim()) found.sort((a, b) => a[0] - b[0]);
-    this.found = found.map(([, block]) => block);
+    this.found = found.map(([, block]) => block).filter((block) => query.trim() || !SEARCHED.includes(block.group));
     this.at = 0;
     /** @type {Array<[string, any[]]>} */
-    const groups = query.trim() ? [['', this.found]] : this.ops.groups.map((g) => [g, this.found.filter((b) => b.group === g)]);
+    const groups = query.trim() ? [['', this.found]] : this.ops.groups.filter((g) => !SEARCHED.includes(g)).map((g) => [g, this.found.filter((b) => b.group === g)]);
     fill(this.items, ...groups.filter(([, blocks]) => blocks.length).map(([group, blocks]) => el('div', { role: 'group', 'aria-label': TITLES[group] ?? (group || 'Found') },
       group ? el('div.title', { text: TITLES[group] ?? group, 'aria-hidden': 'true' }) : null, ...blocks.map((block) => this.item(block)))));
+    if (!query.trim()) this.items.append(el('p.none', { text: 'Derivatives of these: select a block and press “Add gradient”, or search for _grad or _tangent.' }));
     if (!this.found.length) fill(this.items, el('p.none', { text: `No block is called like ${query}.` }));
     this.mark();
   }

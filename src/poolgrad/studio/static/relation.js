@@ -1,6 +1,7 @@
 // Find the node that explains a cell, and the cells to light up.
 
 import { RANK, explain, unknown } from 'poolgrad/explain';
+import { unpack } from 'poolgrad/results';
 import { ravel, unravel } from 'poolgrad/tensor';
 
 /** @typedef {import('poolgrad/tensor').Tensor} Tensor */
@@ -12,7 +13,7 @@ import { ravel, unravel } from 'poolgrad/tensor';
  * @param {string|null} [wish] preferred where it is linked @returns {{node: string, pin: string}|null} */
 export function explainer(run, key, wish = null) {
   const own = key.slice(0, key.lastIndexOf('.'));
-  const nodes = [wish, own, ...Object.keys(run.nodes)].filter((id) => id && run.nodes[id]?.links);
+  const nodes = [wish ?? '', own, ...Object.keys(run.nodes)].filter((id) => run.nodes[id]?.links);
   for (const node of nodes) {
     const found = run.nodes[node].links.tensors.find((t) => t.ref === key);
     if (found) return { node, pin: found.pin };
@@ -34,6 +35,17 @@ export function needed(run, key, flat, wish) {
   return windows.length ? { links, windows } : null;
 }
 
+/** The numbers that the page has of linked tensors, by pin; those that no block shows come with the links.
+ * @param {any[]} operands @param {Map<string, Tensor>} tensors */
+export function numbersOf(operands, tensors) {
+  /** @type {Record<string, ArrayLike<number>>} */ const values = {};
+  for (const operand of operands) {
+    const held = tensors.get(operand.ref)?.values ?? (operand.values && (operand.numbers ??= unpack(operand.values)));
+    if (held) values[operand.pin] = held;
+  }
+  return values;
+}
+
 /**
  * Return the relation of one cell to the cells of all linked tensors.
  * @param {any} run @param {Map<string, Tensor>} tensors @param {any} phrases @param {string} key @param {number} flat
@@ -44,9 +56,7 @@ export function relation(run, tensors, phrases, key, flat, wish = null) {
   const tensor = tensors.get(key);
   if (!who || !tensor) return null;
   const operands = linked(run, who.node);
-  /** @type {Record<string, ArrayLike<number>>} */ const values = {};
-  for (const { pin, ref } of operands) if (tensors.get(ref)?.values) values[pin] = tensors.get(ref).values;
-  const found = explain(run.nodes[who.node], values, phrases, who.pin, unravel(flat, tensor.shape));
+  const found = explain(run.nodes[who.node], numbersOf(operands, tensors), phrases, who.pin, unravel(flat, tensor.shape));
   if (!found) return null;
   const marks = new Map();
   const shares = new Map();

@@ -13,7 +13,8 @@ export function stepped(text, by) {
 
 /** The word after this one in a list. @param {string[]} words @param {string} text @param {number} by */
 export function turned(words, text, by) {
-  const at = words.indexOf(text.trim().replace(/^["']|["']$/g, '').toUpperCase());
+  const plain = text.trim().replace(/^["']|["']$/g, '').toLowerCase();
+  const at = words.findIndex((word) => word.toLowerCase() === plain);
   return words[(at + by + words.length) % words.length];
 }
 

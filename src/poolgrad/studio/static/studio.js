@@ -13,6 +13,7 @@ import { help } from 'poolgrad/help';
 import { Inspector } from 'poolgrad/inspector';
 import { shortcuts } from 'poolgrad/keys';
 import { arrange, tidy } from 'poolgrad/layout';
+import { isLink } from 'poolgrad/link';
 import { addNode, freeId, onPage, wishId } from 'poolgrad/model';
 import { blocksOf, fresh } from 'poolgrad/ops';
 import { Pages } from 'poolgrad/pages';
@@ -54,7 +55,7 @@ class Studio {
     this.flow.element.addEventListener('drop', (event) => this.drop(event));
     this.help = help();
     this.notices = el('div.notices');
-    this.tour = new Tour(this.notices);
+    this.tour = new Tour(this.notices, !api.keep);
     const cells = new CellEditor(this.store, say);
     for (const place of [this.inspector.body, this.flow.element]) cells.listen(place);
     this.inspector.element.prepend(grip(root, () => this.flow.look({})));
@@ -62,7 +63,9 @@ class Studio {
     root.append(this.help.element, this.header(), this.panel.element, this.palette.element, this.middle(), this.inspector.element);
     shortcuts(this);
     this.open(start);
-    this.autosave = new Autosave(this.store, this.notices, say);
+    const { keep } = api;
+    if (keep) this.store.on('doc', () => keep(this.store.doc));
+    else this.autosave = new Autosave(this.store, this.notices, say);
     api.onToken = () => this.runner.run();
   }
 
@@ -126,7 +129,7 @@ class Studio {
 
   tidy() {
     const { store, flow } = this;
-    store.edit(onPage(store.doc, store.at, (page) => tidy(page, (node) => flow.height(flow.blocks.get(node.id)))));
+    store.edit(onPage(store.doc, store.at, (page) => tidy(page, (node) => flow.heightOf(node.id))));
     flow.fit();
   }
 
@@ -138,10 +141,10 @@ class Studio {
   /** A new block, where there is room. @param {string} op @param {number[]} [at] */
   place(op, at) {
     const { store } = this;
-    const id = freeId(store.page, wishId(store.ops.get(op)));
+    const id = freeId(store.page, wishId(store.facts(op)));
     const box = this.flow.element.getBoundingClientRect();
     const [x, y] = at ?? this.room(this.flow.toWorld(box.left + box.width / 2 - 108, box.top + 60));
-    store.edit(onPage(store.doc, store.at, (page) => addNode(page, fresh(store.ops.get(op), id, [Math.round(x), Math.round(y)]))));
+    store.edit(onPage(store.doc, store.at, (page) => addNode(page, fresh(store.facts(op), id, [Math.round(x), Math.round(y)]))));
     store.select([id]);
     this.palette.leave();
     this.flow.blocks.get(id)?.element.focus();
@@ -211,12 +214,15 @@ async function load(tensor) {
 }
 
 async function main() {
-  const root = document.getElementById('app');
+  const root = /** @type {HTMLElement} */ (document.getElementById('app'));
   try {
+    const hash = location.hash;
     const [ops, start, examples] = await api.first();
     const studio = new Studio(root, ops, start);
+    if (isLink(hash)) studio.files.follow(hash);
+    addEventListener('hashchange', () => { if (isLink(location.hash)) studio.files.follow(location.hash); });
     studio.files.offer(examples);
-    addEventListener('beforeunload', (event) => { if (studio.store.dirty) event.preventDefault(); });
+    addEventListener('beforeunload', (event) => { if (studio.store.dirty && !api.keep) event.preventDefault(); });
     Object.assign(window, { studio, isField }); // for the console and for measurements
   } catch (error) {
     root.replaceChildren(el('p.fatal', { role: 'alert', text: error.message }));

@@ -12,8 +12,8 @@ const STEPS = [
 ];
 
 export class Tour {
-  /** @param {HTMLElement} notices where it is offered */
-  constructor(notices) {
+  /** @param {HTMLElement} notices where it is offered @param {boolean} asks whether it is offered to those who are new */
+  constructor(notices, asks) {
     this.at = 0;
     this.text = el('p', { id: 'tour-text' });
     this.next = el('button.primary', { text: 'Next', onclick: () => this.go(this.at + 1) });
@@ -26,7 +26,7 @@ export class Tour {
     addEventListener('resize', () => { if (!this.element.hidden) this.place(); });
     document.body.append(this.ring, this.element);
     this.button = el('button.tour-button', { text: 'Tour', title: 'Five steps', onclick: () => this.start() });
-    if (!recall('tour')) this.offer(notices);
+    if (asks && !recall('tour')) this.offer(notices);
   }
 
   offer(notices) {
