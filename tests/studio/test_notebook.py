@@ -61,7 +61,9 @@ def test_wrong_calls_are_refused_by_name(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "anywidget", None)
     notebook._widget_class.cache_clear()
-    with pytest.raises(ImportError, match=r"wanted anywidget>=0.9: run `pip install 'poolgrad\[notebook\]'`.*static=True"):
+    with pytest.raises(
+        ImportError, match=r"wanted anywidget>=0.9: run `pip install 'poolgrad\[notebook\]'`.*static=True"
+    ):
         pg.studio(X, 2)
     notebook._widget_class.cache_clear()
 
