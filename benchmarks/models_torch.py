@@ -284,7 +284,7 @@ def no_pools() -> nn.Module:
 
 
 class Model(NamedTuple):
-    """How to make a network, and the shape of its input."""
+    """A function that makes a network, and the shape of its input."""
 
     make: Callable[[], nn.Module]
     shape: tuple[int, ...]

@@ -58,11 +58,11 @@ constexpr int64_t kSmall = 4096;   // elements of an input that torch pools in l
 /// Return whether torch pools so few cells faster.
 inline bool few(const Tensor& x) { return policy.load(std::memory_order_relaxed) && x.numel() < kSmall; }
 
-/// What a call computes, for the rules below.
+/// The result of a call, for the rules below.
 enum class Work { values, taps, sums, shares };
 
 /// Return whether torch is as fast: the core fills vectors with 16 planes, or with 32 cells of a row, or with channels.
-/// benchmarks/README.md has the measurements.
+/// docs/dev/adapters.md has the measurements.
 inline bool torch_is_fast(const Windows& w, const Layout& layout, Work work, bool repeats) {
   if (!policy.load(std::memory_order_relaxed)) return false;
   if (!layout.last) return w.outer() < 16 * at::get_num_threads() && !(repeats && w.axis(w.rank() - 1).n >= 32);
