@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from poolgrad import _core
 
-from . import cells, channels_first, cores, guard, layouts, markdown, planes, plot, readme
+from . import cells, channels_first, cores, guard, layouts, markdown, models, planes, plot, readme
 from .entry import contest, jax_calls, numpy_calls, torch_calls
 from .entry import text as entry_text
 from .peers import MODULES, available
@@ -18,9 +18,10 @@ from .run import Progress, run
 from .summary import disturbance, lines
 from .targets import WHAT, Targets
 
-VERBS = ("run", "entry", "guard", "readme", "render", "cores", "layouts", "channels-first")
+VERBS = ("run", "entry", "guard", "readme", "render", "cores", "layouts", "channels-first", "models")
 ENTRIES = {"numpy": numpy_calls, "torch": torch_calls, "jax": jax_calls}
 OUTPUT = Path("bench-out")
+RESULTS = Path(__file__).parent / "results" / "entry.json"
 
 
 def _sources(parser: argparse.ArgumentParser, default: str) -> None:
@@ -116,8 +117,16 @@ def _channels_first_parser(parser: argparse.ArgumentParser) -> None:
 def _entry_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--group", action="append", default=[], choices=list(ENTRIES), help="race these entry points")
     parser.add_argument("--list", action="store_true", help="print the cells and stop")
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        help="also write the entry sections of the page and of the README, and keep the results they come from",
+    )
+    parser.add_argument("--page", type=Path, default=Path(entry_text.PAGE), help="file that gets the tables")
+    parser.add_argument("--readme", type=Path, default=Path("README.md"), help="file that gets the summary")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="file that keeps the results")
     _filters(parser)
-    _measuring(parser, 0.5, "entry.json")
+    _measuring(parser, 0.25, "entry.json")
 
 
 def _grid(parser: argparse.ArgumentParser) -> None:
@@ -165,6 +174,7 @@ def _parser() -> argparse.ArgumentParser:
     _channels_first_parser(
         verbs.add_parser("channels-first", help="race PyTorch, JAX and TensorFlow channels first, with equal threads")
     )
+    models.add_arguments(verbs.add_parser("models", help="time whole networks with torch's pools and with ours"))
     return parser
 
 
@@ -186,7 +196,7 @@ def main(argv: list[str] | None = None) -> int:
         if args.verb == "render":
             _write(json.loads(args.report.read_text()), args.report.parent)
             return 0
-        races = {"run": _race, "entry": _entry, "cores": _cores, "layouts": _layouts}
+        races = {"run": _race, "entry": _entry, "cores": _cores, "layouts": _layouts, "models": models.run}
         return (races | {"channels-first": _channels_first})[args.verb](args)
     except (ValueError, OSError) as error:
         print(f"python -m benchmarks: {error}", file=sys.stderr)
@@ -230,6 +240,11 @@ def _entry(args: argparse.Namespace) -> int:
     text = entry_text.markdown(report)
     args.output.mkdir(parents=True, exist_ok=True)
     (args.output / "entry.md").write_text(text)
+    if args.write:
+        readme.rewrite(args.page, text.strip("\n"), "entry")
+        readme.rewrite(args.readme, entry_text.summary(report), "entry")
+        args.results.parent.mkdir(parents=True, exist_ok=True)
+        args.results.write_text(json.dumps(report, indent=1) + "\n")
     return _tell(text, report, args.output / "entry.json")
 
 

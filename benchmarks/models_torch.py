@@ -3,6 +3,7 @@
 Written from their papers' tables. Batch norm is left out where it changes nothing for the pools; classifiers are short.
 """
 
+# mypy: disable-error-code="misc, no-untyped-call, no-any-return"
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -164,7 +165,9 @@ def densenet() -> nn.Module:
     """DenseNet: means of 2x2 between blocks."""
 
     def block(i: int, count: int) -> nn.Module:
-        return nn.Sequential(*(Branches(nn.Identity(), nn.Sequential(conv(i + 32 * n, 128, 1), conv(128, 32))) for n in range(count)))
+        return nn.Sequential(
+            *(Branches(nn.Identity(), nn.Sequential(conv(i + 32 * n, 128, 1), conv(128, 32))) for n in range(count))
+        )
 
     between = lambda i: nn.Sequential(conv(i, i // 2, 1), nn.AvgPool2d(2))  # noqa: E731
     return nn.Sequential(
@@ -176,12 +179,16 @@ def shufflenet() -> nn.Module:
     """ShuffleNet: means of 3x3 with stride 2 as shortcuts, grouped convolutions."""
 
     def unit(i: int, o: int) -> nn.Module:
-        path = nn.Sequential(conv(i, o // 4, 1), nn.Conv2d(o // 4, o // 4, 3, 2, 1, groups=o // 4), nn.Conv2d(o // 4, o - i, 1))
+        path = nn.Sequential(
+            conv(i, o // 4, 1), nn.Conv2d(o // 4, o // 4, 3, 2, 1, groups=o // 4), nn.Conv2d(o // 4, o - i, 1)
+        )
         return Branches(path, nn.AvgPool2d(3, 2, 1))
 
     def stay(c: int) -> nn.Module:
         return Residual(
-            nn.Sequential(conv(c, c // 4, 1), nn.Conv2d(c // 4, c // 4, 3, 1, 1, groups=c // 4), nn.Conv2d(c // 4, c, 1))
+            nn.Sequential(
+                conv(c, c // 4, 1), nn.Conv2d(c // 4, c // 4, 3, 1, 1, groups=c // 4), nn.Conv2d(c // 4, c, 1)
+            )
         )
 
     return nn.Sequential(
@@ -253,7 +260,15 @@ class Pyramid(nn.Module):
 
 def yolo_spp() -> nn.Module:
     """The end of a YOLO backbone with SPP."""
-    return nn.Sequential(conv(3, 32, 3, 2), conv(32, 64, 3, 2), conv(64, 128, 3, 2), conv(128, 64, 1), Pyramid(), conv(256, 128), *head(128))
+    return nn.Sequential(
+        conv(3, 32, 3, 2),
+        conv(32, 64, 3, 2),
+        conv(64, 128, 3, 2),
+        conv(128, 64, 1),
+        Pyramid(),
+        conv(256, 128),
+        *head(128),
+    )
 
 
 def no_pools() -> nn.Module:
@@ -263,7 +278,9 @@ def no_pools() -> nn.Module:
         def forward(self, x: Tensor) -> Tensor:
             return x.mean((2, 3))
 
-    return nn.Sequential(conv(3, 64, 7, 2), conv(64, 64, 3, 2), _basic(64, 128, 2), _basic(128, 256, 2), Mean(), nn.Linear(256, 10))
+    return nn.Sequential(
+        conv(3, 64, 7, 2), conv(64, 64, 3, 2), _basic(64, 128, 2), _basic(128, 256, 2), Mean(), nn.Linear(256, 10)
+    )
 
 
 class Model(NamedTuple):

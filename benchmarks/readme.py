@@ -9,8 +9,6 @@ from typing import Any
 from .markdown import heading, losses, means_table, table
 from .summary import Line, against, disturbance, geometric, lines, times
 
-BEGIN, END = "<!-- speed:begin -->", "<!-- speed:end -->"
-
 
 def by_workload(all_lines: list[Line]) -> dict[str, list[Line]]:
     """Group the comparisons from the same inputs by workload."""
@@ -74,9 +72,23 @@ def _picture(path: str) -> list[str]:
     return ["", f"![Time against the fastest peer, and share of copy speed]({path})"] if path else []
 
 
-def rewrite(file: Path, text: str) -> None:
+def marks(name: str) -> tuple[str, str]:
+    """Return the marks around a section that a benchmark writes."""
+    return f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
+
+
+BEGIN, END = marks("speed")
+
+
+def rewrite(file: Path, text: str, name: str = "speed") -> None:
     """Put the text between the marks of a file; raise ValueError if the file does not have each mark once."""
-    old = file.read_text()
-    if old.count(BEGIN) != 1 or old.count(END) != 1 or old.index(BEGIN) > old.index(END):
-        raise ValueError(f"readme: got {file} without its speed section, wanted one {BEGIN} and one {END} after it")
-    file.write_text(re.sub(f"{BEGIN}.*{END}", lambda _: f"{BEGIN}\n{text}\n{END}", old, flags=re.DOTALL))
+    old, (begin, end) = file.read_text(), marks(name)
+    if old.count(begin) != 1 or old.count(end) != 1 or old.index(begin) > old.index(end):
+        raise ValueError(f"readme: got {file} without its {name} section, wanted one {begin} and one {end} after it")
+    file.write_text(re.sub(f"{begin}.*{end}", lambda _: f"{begin}\n{text}\n{end}", old, flags=re.DOTALL))
+
+
+def written(file: Path, name: str) -> str:
+    """Return the text between the marks of a file."""
+    begin, end = marks(name)
+    return file.read_text().split(begin)[1].split(end)[0].strip("\n")

@@ -45,6 +45,7 @@ VERBS = (
     "best",
     "best_taps",
     "mean",
+    "norm",
 )
 WINDOWS = ("windows", "slide", "between", "proper", "share", "placed", "draw", "choose_planes", "place_planes")
 VERBS += ("empty", "other", *WINDOWS)
@@ -211,6 +212,8 @@ def call(rng: Rng) -> None:
         x, like = arrays(rng, (n, t), (m, pick(rng, (t, np.float64, np.int8))))
         by = pick(rng, (None, None, "span", 1, 2.5, 0.0, float("nan"), *ODD))
         _core.mean(made, x, by, bool(rng.random() < 0.5), like, int(rng.integers(-1, 5)))
+    elif verb == "norm":
+        _core.norm(made, *arrays(rng, (n, t)), int(rng.integers(-1, 4)), pick(rng, (0.0, 1e-30, float("nan"), *ODD)))
     elif verb in ("choose", "pick", "place", "best_taps"):
         tapped(rng, verb, made, n, m, t)
     elif verb in WINDOWS:

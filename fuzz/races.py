@@ -117,6 +117,9 @@ def boxed_case(rng: Rng, make: Maker, name: str) -> Case:
     if name == "best":
         rule, out = int(rng.integers(6)), make.result(w.dest, dtype) if rng.random() < 0.7 else None
         return make.case(name, lambda: _core.best(plan, rule, x, out))
+    if name == "norm":
+        v, p = make.data(w.source, dtype_of(pick(rng, FLOATS))), int(rng.integers(1, 3))
+        return make.case(name, lambda: _core.norm(plan, v, p, 1e-30))
     by, ignore, rounding = pick(rng, (None, "span", 1.0, 7.0)), bool(rng.random() < 0.5), int(rng.integers(4))
     like = np.empty(0, dtype if dtype.name in FLOATS else pick(rng, (np.float64, dtype)))
     return make.case(name, lambda: _core.mean(plan, x, by, ignore, like, rounding))
@@ -207,7 +210,7 @@ CASES: dict[str, Callable[..., Case]] = {
     **dict.fromkeys(("fold", "spread", "select"), float_case),
     **dict.fromkeys(("near", "route", "recall"), three_case),
     **dict.fromkeys(("argmax", "choose", "best_taps", "whole"), choice_case),
-    **dict.fromkeys(("best", "mean"), boxed_case),
+    **dict.fromkeys(("best", "mean", "norm"), boxed_case),
     **dict.fromkeys(("pick", "place"), tap_case),
     **dict.fromkeys(("gather", "scatter"), index_case),
     **dict.fromkeys(("slide", "between", "proper", "share", "placed", "draw"), table_case),

@@ -104,7 +104,7 @@ def draw(rng: Rng) -> Call:
         if family == "avg_pool" and rank > 1 and rng.random() < 0.3:
             words["divisor_override"] = int(pick(rng, (1, 2, 3, 7, -3, 0, 100)))
         if rng.random() < 0.03:
-            words[pick(rng, list(words))] = pick(rng, (0, -1, (1, 1, 1, 1), 2**62, ()))
+            words[pick(rng, list(words))] = pick(rng, (0, -1, (1, 1, 1, 1), ()))
     if "max" in family and rng.random() < 0.4:
         words["return_indices"] = True
     dtype = pick(rng, FLOATS) if rng.random() < 0.85 else pick(rng, WHOLE)

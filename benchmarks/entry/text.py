@@ -38,11 +38,56 @@ def markdown(report: Record) -> str:
     parts += [f"Processor: {machine['cpu']}, {machine['threads']} threads. {machine['date']}.", ""]
     parts += ["Peers: " + ", ".join(f"{name} {version}" for name, version in machine["versions"].items()) + ".", ""]
     parts += [f"Absent: {name}: {why}." for name, why in machine["missing"].items()]
-    if disturbance(report):
-        parts += ["Doubtful: " + disturbance(report) + ".", ""]
+    parts += [*_warnings(report), ""]
     for group, cells in groupby(report["cells"], key=lambda record: record["group"]):
         parts += _table(group, list(cells))
     return "\n".join(parts) + "\n"
+
+
+# What a summary names: words, an entry point, words that a cell's name must contain, and the peer.
+HEADLINES = (
+    ("block maxima, minima, means and sums of pictures", "numpy", ("_pool(x, ",), "scikit-image"),
+    ("moving maxima, minima and means of pictures", "numpy", (", 1), ",), "scipy"),
+    ("global pools", "numpy", ("global_",), "NumPy"),
+    ("max pools, contiguous", "torch", ("max ", "contiguous"), "torch"),
+    ("max pools, channels last", "torch", ("max ", "channels last"), "torch"),
+    ("gradients of max pools under jit", "jax", ("max ", "gradient"), "lax.reduce_window"),
+)
+PAGE = "docs/entry-points.md"
+
+
+def summary(report: Record, page: str = PAGE) -> str:
+    """Return the section of the README: a row per entry point with its losses, and a row per headline."""
+    machine = report["machine"]
+    rows = [f"The functions that users call, against what they replace; [every call and every loss]({page}):", ""]
+    rows += ["| entry point | calls | geometric mean | slower than the fastest peer |", "| --- | --- | --- | --- |"]
+    for group, cells in groupby(report["cells"], key=lambda record: record["group"]):
+        ratios = [r for r in map(ratio, cells) if r == r]
+        if ratios:
+            lost = sum(r < 1 for r in ratios)
+            rows.append(f"| `{_module(group)}` | {len(ratios)} | {geometric(ratios):.1f}x | [{lost}]({page}#{group}) |")
+    rows += ["", "| task | against | times faster | cells |", "| --- | --- | --- | --- |"]
+    for words, group, parts, peer in HEADLINES:
+        found = [
+            record["contestants"][peer]["best"] / record["contestants"][OURS]["best"]
+            for record in report["cells"]
+            if record["group"] == group and peer in record["contestants"] and all(p in record["name"] for p in parts)
+        ]
+        if found:
+            spread = f"{geometric(found):.1f}x ({min(found):.1f} to {max(found):.1f})"
+            rows.append(f"| {words} | {peer} | {spread} | {len(found)} |")
+    rows += ["", f"Measured {machine['date']} on {machine['cpu']}, {machine['threads']} threads."]
+    return "\n".join([*rows, *_warnings(report)])
+
+
+def _module(group: str) -> str:
+    return "poolgrad" if group == "numpy" else f"poolgrad.{group}"
+
+
+def _warnings(report: Record) -> list[str]:
+    """Return why a report is no measurement to rely on."""
+    quick = ["**A quick run on small arrays: a check, not a measurement.**"] if report["settings"].get("quick") else []
+    return quick + ([f"**Doubtful: {disturbance(report)}.**"] if disturbance(report) else [])
 
 
 def _table(group: str, cells: list[Record]) -> list[str]:

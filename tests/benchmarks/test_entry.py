@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks.command import main
+from benchmarks import readme
+from benchmarks.command import RESULTS, main
 from benchmarks.entry import contest, jax_calls, numpy_calls, text, torch_calls
 from benchmarks.entry.contest import OURS, Cell, Contest, Disagreement, Found
 
@@ -68,3 +69,61 @@ def test_a_short_race_writes_both_reports(tmp_path, capsys):
     assert table.startswith("Processor: ")
     assert "| global_sum_pool(x), 4000 uint8 |" in table
     assert "NumPy" in capsys.readouterr().out
+
+
+def test_write_puts_both_sections_and_keeps_the_results(tmp_path, capsys):
+    page, front, kept = (tmp_path / name for name in ("page.md", "front.md", "kept.json"))
+    begin, end = readme.marks("entry")
+    for file in (page, front):
+        file.write_text(f"above\n{begin}\nold\n{end}\nbelow\n")
+    words = [
+        "--quick",
+        "--group",
+        "numpy",
+        "--only",
+        "max_pool(x, 2), 8x8",
+        "--seconds-per-cell",
+        "0.01",
+        "-o",
+        tmp_path,
+    ]
+    words += ["--write", "--page", page, "--readme", front, "--results", kept]
+    assert main(["entry", *map(str, words)]) == 0
+    report = json.loads(kept.read_text())
+    assert readme.written(page, "entry") == text.markdown(report).strip("\n")
+    assert readme.written(front, "entry") == text.summary(report)
+    assert "A quick run" in readme.written(front, "entry")
+    assert "| `poolgrad` | 1 |" in readme.written(front, "entry")
+    assert all(file.read_text().startswith("above") and file.read_text().endswith("below\n") for file in (page, front))
+    front.write_text("no marks")
+    assert main(["entry", *map(str, words)]) == 2
+    assert "without its entry section" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not RESULTS.exists(), reason="no results: python -m benchmarks entry --write makes them")
+def test_the_documents_say_what_the_stored_results_say():
+    root, report = RESULTS.parents[2], json.loads(RESULTS.read_text())
+    assert readme.written(root / text.PAGE, "entry") == text.markdown(report).strip("\n")
+    assert readme.written(root / "README.md", "entry") == text.summary(report)
+    assert not report["settings"]["quick"]
+
+
+def test_a_summary_names_losses_and_headlines():
+    def cell(name: str, ours: float, **peers: float) -> text.Record:
+        best = {OURS: ours, **peers}
+        return {
+            "group": "numpy",
+            "name": name,
+            "contestants": {n: {"best": t} for n, t in best.items()},
+            "failed": {},
+            "others": 0.0,
+        }
+
+    cells = [cell("max_pool(x, 2), 8x8", 1.0, **{"scikit-image": 4.0, "Pillow": 0.5})]
+    cells += [cell("min_pool(x, 2), 8x8", 1.0, **{"scikit-image": 16.0}), cell("global_max_pool(x)", 2.0, NumPy=1.0)]
+    machine = {"date": "today", "cpu": "a processor", "threads": 1, "versions": {}, "missing": {}}
+    found = text.summary({"machine": machine, "settings": {"quick": False}, "cells": cells})
+    assert "| `poolgrad` | 3 | 1.6x | [2](docs/entry-points.md#numpy) |" in found
+    assert "| scikit-image | 8.0x (4.0 to 16.0) | 2 |" in found
+    assert "| global pools | NumPy | 0.5x (0.5 to 0.5) | 1 |" in found
+    assert "quick" not in found

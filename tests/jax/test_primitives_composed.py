@@ -17,6 +17,13 @@ import poolgrad as pg  # noqa: E402
 import poolgrad.jax as pool  # noqa: E402
 
 WORDS = list(product("JVB", repeat=3))
+KINDS = {
+    "max_pool-(3,2)-padding=same",
+    "max_pool-(2,1)-ties=split",
+    "avg_pool-(2,1)-nan=ignore-dilation=(1,2)",
+    "fractional_avg_pool-(1.5,)-seed=(3,4)",
+    "lp_pool-(2,)-",
+}
 SCALES = np.array([1.0, 0.5])  # a pool of c·x is c times the pool of x: the choice stays
 
 
@@ -71,11 +78,16 @@ def reference(case: Case):
     return lambda x: total(jnp.abs(x) ** p) ** (1 / p)
 
 
-@pytest.mark.parametrize("case", ALL, ids=str)
-def test_every_composition_to_the_third_order_is_that_of_the_matrix(case):
+# Other platforms run the same rules by other operations: a case of each kind of operator.
+PORTABLE = [case for case in ALL if str(case) in KINDS]
+
+
+@pytest.mark.parametrize(("case", "portable"), [*((c, False) for c in ALL), *((c, True) for c in PORTABLE)], ids=str)
+def test_every_composition_to_the_third_order_is_that_of_the_matrix(case, portable):
     x = jnp.asarray(case.x())
     quickly = {"xla_backend_optimization_level": 0}  # each compiled function runs once
-    got = jax.jit(tower(lambda a: case.run(pool, a)), compiler_options=quickly)(x)
+    with pool.portable_pools(portable):
+        got = jax.jit(tower(lambda a: case.run(pool, a)), compiler_options=quickly)(x)
     want = jax.jit(tower(reference(case)), compiler_options=quickly)(x)
     for word in got:
         # a matrix product adds in another order
@@ -83,4 +95,5 @@ def test_every_composition_to_the_third_order_is_that_of_the_matrix(case):
 
 
 def test_the_table_has_every_function():
+    assert len(PORTABLE) == len(KINDS)
     assert {case.op for case in (*LINEAR, *POWERS)} == {name for name in dir(pool) if name.endswith("_pool")}

@@ -47,7 +47,7 @@ CASES = {
         "direct",
         "direct",
     ),
-    "one window over all": ("select", "float32", sliding((64, 8, 8), 8), None, "transposed_tile", "transposed_tile"),
+    "one window over all": ("select", "float32", sliding((64, 8, 8), 8), None, "along", "along"),
     "long windows far apart": ("select", "uint8", SIGNAL_APART, None, "along", "along"),
     "sums of long windows far apart": ("fold", "float32", SIGNAL_APART, Mean.TOTAL, "along", "along"),
     "a mean of long windows along one axis": ("fold", "float64", SIGNAL, None, "sliding", "sliding"),

@@ -17,7 +17,12 @@ from poolgrad._pooling.named import POOLS
 from poolgrad.graph import service
 
 X = np.float32([[3, 1, 4, 1], [5, 9, 2, 6], [5, 3, 5, 8], [9, 7, 9, 3]]).reshape(1, 4, 4, 1)
-WORDS: dict[str, dict[str, Any]] = {"sliding": {"window": 2}, "adaptive": {"size": 2}, "global": {}, "fractional": {"ratio": 1.5, "seed": 1}}
+WORDS: dict[str, dict[str, Any]] = {
+    "sliding": {"window": 2},
+    "adaptive": {"size": 2},
+    "global": {},
+    "fractional": {"ratio": 1.5, "seed": 1},
+}
 
 
 def drawn(page: Any, pool: str) -> None:

@@ -354,3 +354,32 @@ def test_without_the_compiled_part_the_error_says_how_to_build_it(tmp_path):
     )
     assert "got no compiled part" in done.stderr
     assert "python -m poolgrad.torch build" in done.stderr
+
+
+def test_compiled_programs_call_the_operators_while_it_is_on():
+    def loss(x):
+        return F.avg_pool2d(F.max_pool2d(torch.relu(x), 3, 2, 1), 2).square().sum()
+
+    def gradient(run):
+        (dx,) = torch.autograd.grad(run(x), x)
+        return dx
+
+    torch.manual_seed(0)
+    x = torch.randn(2, 16, 32, 32, requires_grad=True)
+    wanted = gradient(loss)
+    with torch._inductor.config.patch(force_disable_caches=True):
+        with pgt.accelerate() as switch:
+            before = {op: calls.ours for op, calls in switch.status().items()}
+            got = gradient(torch.compile(loss, fullgraph=True))
+            calls = {op: calls.ours - before[op] for op, calls in switch.status().items()}
+        assert (
+            calls["aten::max_pool2d_with_indices"]
+            == calls["aten::avg_pool2d"]
+            == calls["aten::avg_pool2d_backward"]
+            == 1
+        )
+        torch.testing.assert_close(got, wanted)
+        torch._dynamo.reset()
+        before = ours()
+        torch.testing.assert_close(gradient(torch.compile(loss, fullgraph=True)), wanted)
+        assert ours() == before

@@ -26,10 +26,6 @@ inline int64_t largest_window(const Plan& plan) {
   return cells;
 }
 
-/// The rule for NaN. propagate: a window with NaN gives NaN. ignore: only a window of NaN alone
-/// does. tf: NaN never replaces the start value.
-enum class NanRule : int { propagate, ignore, tf };
-
 // ---- maxima and minima
 
 /// The largest or least cell of each window, and its tap if `taps` is given: the first of equals.
@@ -43,6 +39,7 @@ struct BestCall {
   NanRule nan;
 
   void run(Piece p) const {
+    if (!taps && by_runs(p)) return;
     if (least) return by_boxes(p);
     if (!minds_nan()) return directly(p);
     const NanScan scan(plan, verbs(), x, width());
@@ -61,6 +58,13 @@ struct BestCall {
   bool minds_nan() const { return is_float(dtype) && nan != NanRule::tf; }
 
   void directly(Piece p) const { call(plan, dtype, x, y, taps, p); }
+
+  bool by_runs(Piece p) const {
+    Arrays a;
+    a.x = x;
+    a.out = y;
+    return verbs()->best_runs(plan, a, start(), nan, least, p);
+  }
 
   void call(const Plan& over, Dtype type, const void* from, void* to, void* to_taps,
             Piece p) const {
@@ -255,7 +259,9 @@ struct MeanCall {
   }
 
   bool integers(Piece p) const {
-    const CellLoops &loops = *chosen_cells(dtype), &ends = *chosen_cells(result);
+    if (windows_are_long_runs(plan)) return sums_of_runs(p);
+    if (shares_few_rows(plan)) return sums_by_rows(p);
+    const CellLoops& loops = *chosen_cells(dtype);
     const int64_t sum = item_bytes(sum_type());
     Box box(plan, p, {sum, sum});
     bool fits = true;
@@ -274,14 +280,150 @@ struct MeanCall {
         const PartsPlan joined(parts, results);
         fold(sum_type(), joined.plan, of_parts.get(), sums.get(), Mean::total, PartsPlan::piece);
       }
-      each_divisor(box.range, box.i0, box.i1,
-                   [&](int64_t place, int64_t at, int64_t n, double count, double span) {
-                     fits &= ends.settle(sums.get() + at * sum, wide(),
-                                         y + place * item_bytes(result), n,
-                                         divisor(count, span), rounding);
-                   });
+      fits &= settle(box, sums, wide());
     });
     return fits;
+  }
+
+  /// Divide the sums of a box. Return false if the result dtype does not hold a result.
+  bool settle(const Box& box, const BoxMemory& sums, bool in_float64) const {
+    const CellLoops& ends = *chosen_cells(result);
+    bool fits = true;
+    each_divisor(box.range, box.i0, box.i1,
+                 [&](int64_t place, int64_t at, int64_t n, double count, double span) {
+                   fits &= ends.settle(sums.get() + at * (in_float64 ? 8 : 4), in_float64,
+                                       y + place * item_bytes(result), n, divisor(count, span),
+                                       rounding);
+                 });
+    return fits;
+  }
+
+  /// Return true if each window is one long run of cells.
+  static bool windows_are_long_runs(const Plan& plan) {
+    constexpr int64_t kLong = 64;
+    int64_t run = plan.inner == 1;
+    for (int a = 1; a < plan.rank; ++a)
+      run *= plan.axis[a].m == 1 && plan.axis[a].length(0) == plan.axis[a].n ? plan.axis[a].n : 0;
+    return run * plan.axis[0].widest >= kLong && plan.axis[0].n >= 16 * plan.axis[0].m;
+  }
+
+  /// Sum windows that are runs.
+  bool sums_of_runs(Piece p) const {
+    const CellLoops& loops = *chosen_cells(dtype);
+    const Axis& axis = plan.axis[0];
+    const int64_t slab = plan.source_slab();
+    Box box(plan, p, {0, 8});
+    bool fits = true;
+    box.each([&] {
+      BoxMemory sums(box.dest_cells() * 8);
+      double* to = sums.as<double>();
+      for (int64_t i = box.i0; i < box.i1; ++i)
+        for (int64_t j = box.range[0].j0; j < box.range[0].j1; ++j) {
+          const char* const run = x + (i * axis.n + axis.start[j]) * slab * width();
+          int64_t sum = 0;
+          for (int64_t c = 0, n; c < axis.length(j) * slab; c += n) {
+            n = std::min(Box::kRun, axis.length(j) * slab - c);
+            checkpoint(step_budget(), n / 8);
+            sum += loops.total(run + c * width(), n);
+          }
+          *to++ = static_cast<double>(sum);
+        }
+      fits &= settle(box, sums, true);
+    });
+    return fits;
+  }
+
+  /// Return true if windows share so few rows that to add whole rows first costs less than to
+  /// convert all cells.
+  static bool shares_few_rows(const Plan& plan) {
+    constexpr double kTimes = 4;
+    constexpr int64_t kLongRow = 64, kLongWindow = 1 << 14;
+    double read = 1, cells = 1;
+    for (int a = 0; a + 1 < plan.rank; ++a) {
+      const Axis& axis = plan.axis[a];
+      for (int64_t j = 0, sum = 0; j < axis.m; ++j) {
+        sum += axis.length(j);
+        if (j + 1 == axis.m) read *= static_cast<double>(sum);
+      }
+      cells *= static_cast<double>(axis.n);
+    }
+    return plan.rank > 1 && plan.last().n * plan.inner >= kLongRow &&
+           plan.last().widest * plan.inner <= kLongWindow && read <= kTimes * cells;
+  }
+
+  /// Add the rows of windows first, then the columns.
+  bool sums_by_rows(Piece p) const {
+    const int64_t sum = item_bytes(sum_type());
+    const int top = plan.rank - 1;
+    Box box(plan, p, {0, sum * (2 + plan.last().n / plan.last().m)});  // the cells stay where they are
+    bool fits = true;
+    box.each([&] {
+      const BoxRange columns = box.range[top];
+      const int64_t row = (columns.s1 - columns.s0) * plan.inner;
+      Plan flat = box.plan();
+      flat.rank = 1;
+      flat.axis[0] = box.plan().last();
+      flat.outer = box.i1 - box.i0;
+      flat.chosen = nullptr;
+      for (int a = 0; a < top; ++a) flat.outer *= box.range[a].j1 - box.range[a].j0;
+      BoxMemory sums(box.dest_cells() * sum), terms(flat.outer * row * sum);
+      char* to = terms.get();
+      each_dest_row(box, [&](int64_t i, const int64_t* at) {
+        add_rows(i, at, columns, row, to);
+        to += row * sum;
+      });
+      fold(sum_type(), flat, terms.get(), sums.get(), Mean::total,
+           {0, flat.outer, 0, flat.axis[0].m});
+      fits &= settle(box, sums, wide());
+    });
+    return fits;
+  }
+
+  /// Call f(item, places along all axes but the last) for the rows of results of a box.
+  template <class F>
+  void each_dest_row(const Box& box, F&& f) const {
+    const int top = plan.rank - 1;
+    int64_t at[kMaxRank];
+    for (int a = 0; a < top; ++a) at[a] = box.range[a].j0;
+    for (int64_t i = box.i0; i < box.i1; ++i)
+      for (;;) {
+        f(i, at);
+        int a = top - 1;
+        while (a >= 0 && ++at[a] == box.range[a].j1) at[a] = box.range[a].j0, --a;
+        if (a < 0) break;
+      }
+  }
+
+  /// Add the source rows of a row of results.
+  void add_rows(int64_t item, const int64_t* at, BoxRange columns, int64_t row, char* to) const {
+    const CellLoops& loops = *chosen_cells(dtype);
+    const int top = plan.rank - 1;
+    const void* rows[kRowsTogether];
+    int count = 0;
+    bool more = false;
+    const auto flush = [&] {
+      checkpoint(step_budget(), count * row / 8);
+      loops.add_rows(rows, count, to, row, wide(), more);
+      more = true;
+      count = 0;
+    };
+    int64_t source[kMaxRank];
+    bool some = true;
+    for (int a = 0; a < top; ++a) {
+      source[a] = plan.axis[a].start[at[a]];
+      some = some && plan.axis[a].length(at[a]) > 0;
+    }
+    while (some) {
+      int64_t place = item;
+      for (int a = 0; a < top; ++a) place = place * plan.axis[a].n + source[a];
+      if (count == kRowsTogether) flush();
+      rows[count++] = x + (place * plan.last().n + columns.s0) * plan.inner * width();
+      int a = top - 1;
+      while (a >= 0 && ++source[a] == plan.axis[a].stop[at[a]])
+        source[a] = plan.axis[a].start[at[a]], --a;
+      some = a >= 0;
+    }
+    flush();
   }
 
   double divisor(double count, double span) const {
@@ -344,6 +486,11 @@ struct MeanCall {
   };
 
   static void count(const Plan& over, const BoxMemory& mask, char* to, bool bytes, Piece p) {
+    constexpr int64_t kSortedStride = 3;  // fold sorts the cells of farther windows one by one
+    if (bytes && over.last().step > kSortedStride && shares_few_rows(over))
+      return static_cast<void>(MeanCall{over, Dtype::u8, Dtype::u8, mask.get(), to, Divisor::number,
+                                        1, false, Rounding::nearest}
+                                   .sums_by_rows(p));
     fold(bytes ? Dtype::u8 : Dtype::f64, over, mask.get(), to, Mean::total, p);
   }
 
@@ -397,6 +544,46 @@ struct MeanCall {
       loops.terms(x + place * width(), cells.get() + at * width(), n, false, mask.get() + at, true);
     });
     fold(dtype, box.plan(), cells.get(), means.get(), Mean::once, box.piece());
+  }
+};
+
+// ---- norms
+
+/// The norm of each window: the sum of magnitudes (p = 1), or the root of the sum of squares (p =
+/// 2). The sums are those of float32 for half types.
+struct NormCall {
+  const Plan& plan;
+  Dtype dtype;
+  const char* x;
+  char* y;
+  bool squares;
+  double small;  ///< sums below this have lost digits
+
+  /// Return false if a sum has lost digits, or overflowed.
+  bool run(Piece p) const {
+    const CellLoops& loops = *chosen_cells(dtype);
+    const int64_t width = item_bytes(dtype), sum = std::max<int64_t>(width, 4);
+    const Dtype type = sum == 8 ? Dtype::f64 : Dtype::f32;
+    bool good = true;
+    Box box(plan, p, {sum, sum + width});
+    box.each([&] {
+      BoxMemory sums(box.dest_cells() * sum), norms(box.dest_cells() * width),
+          terms(box.source_cells() * sum);
+      bool vanished = false;
+      box.each_source_run([&](int64_t place, int64_t at, int64_t n) {
+        vanished |= loops.powers(x + place * width, terms.get() + at * sum, n, squares);
+      });
+      Arrays a;
+      a.x = terms.get();
+      a.out = sums.get();
+      chosen_verbs(type)->fold(box.plan(), a, Mean::total, box.piece());
+      good = good && loops.roots(sums.get(), norms.get(), box.dest_cells(), squares, small,
+                                 vanished);
+      box.each_dest_run([&](int64_t place, int64_t at, int64_t n) {
+        std::memcpy(y + place * width, norms.get() + at * width, static_cast<size_t>(n * width));
+      });
+    });
+    return good;
   }
 };
 

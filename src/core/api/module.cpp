@@ -378,6 +378,24 @@ nb::object mean(const OwnedPlan& plan, nb::handle x, nb::handle by, bool ignore_
   return fits ? y : nb::none();
 }
 
+/// Return the norm of each window, for p = 1 or 2. Return None if a sum overflowed, or is below
+/// `small` and may have lost digits.
+nb::object norm(const OwnedPlan& plan, nb::handle x, int p, double small) {
+  const Checked in = check(x, "x", plan.source_size(), false);
+  const nb::object y = given_or_new(nb::none(), plan.dest_shape, x, "x");
+  const Checked out = check(y, "y", plan.dest_size(), true);
+  if (!is_float(in.dtype)) throw nb::type_error("x: must be floats");
+  if (p != 1 && p != 2) throw nb::value_error("p: must be 1 or 2");
+  const Dtype sums = in.dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32;
+  announce(plan, Verb::fold, x, sums, static_cast<int>(Mean::total));
+  const NormCall call{plan.forward(), in.dtype, in.data, out.data, p == 2, small};
+  std::atomic<bool> good{true};
+  in_pieces(plan.forward(), in.bytes, [&](Piece part) {
+    if (good && !call.run(part)) good = false;
+  });
+  return good ? y : nb::none();
+}
+
 bool is_nan_free(nb::handle x) {
   const Checked in = check(x, "x", -1, false);
   const Verbs* verbs = level->verbs(in.dtype);
@@ -690,6 +708,7 @@ NB_MODULE(_inner, m) {
   m.def("best_taps", &best_taps);
   m.def("mean", &mean, nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(),
         nb::arg("rounding") = 0);
+  m.def("norm", &norm);
   m.def("argmax", &argmax);
   m.def("route", &route, nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), out);
   m.def("recall", &recall, nb::arg(), nb::arg(), nb::arg(), nb::arg(), out);

@@ -45,8 +45,9 @@ inline int allowed_threads() {
 inline VerbTable chosen_verbs = nullptr;
 inline CellTable chosen_cells = nullptr;
 
-/// The scratch memory of a box (boxes.hpp) in bytes, so that it stays in cache. Tests set it.
-constexpr int64_t kBoxBytes = 768 << 10;
+/// The scratch memory of a box (boxes.hpp) in bytes, so that it stays in cache, and leaves room in
+/// the scratch memory of a thread for that of a verb. Tests set it.
+constexpr int64_t kBoxBytes = 512 << 10;
 inline std::atomic<int64_t> box_bytes{kBoxBytes};
 
 /// A second thread costs more than it saves below this many bytes, even if it is awake.

@@ -156,22 +156,60 @@ inline bool is_covered(const Axis& axis) { return axis.m == 1 && axis.length(0) 
 /// Return true if windows along a row are so far apart that neighbours share no vectors.
 inline bool lie_apart(const Axis& axis) { return axis.n >= 16 * axis.m; }
 
-/// Return true if the cells of a window's rows fill vectors, and neighbouring windows do not.
-template <class T>
-[[gnu::noinline]] bool select_runs_along(const Plan& plan) {
-  if (plan.plain || plan.inner >= kLanes<T>) return false;
-  int64_t run = plan.inner;
-  int k = plan.rank - 1;  // the rows of a window lie one after the other along the axes behind k
-  for (; k > 0 && is_covered(plan.axis[k]); --k) run *= plan.axis[k].n;
-  const bool covered = k + 1 < plan.rank || is_covered(plan.axis[k]);
-  // Tiles of many small images cost less than to join the lanes of each.
-  const int64_t least = covered && plan.outer >= kLanes<T> ? 16 * kLanes<T> : kLanes<T>;
-  return (covered || lie_apart(plan.axis[k])) && run * plan.axis[k].widest >= least;
+/// Find the rows of windows that lie one after the other: the axis along which windows follow each
+/// other, and the elements of a run per cell of it.
+struct RunsAlong {
+  int axis;
+  int64_t run;
+  bool covered;  ///< windows cover all axes behind `axis`, and perhaps that one
+
+  explicit RunsAlong(const Plan& plan) : axis(plan.rank - 1), run(plan.inner) {
+    for (; axis > 0 && is_covered(plan.axis[axis]); --axis) run *= plan.axis[axis].n;
+    covered = axis + 1 < plan.rank || is_covered(plan.axis[axis]);
+  }
+};
+
+/// Return true if an edge cut some window.
+[[gnu::noinline]] inline bool cuts_windows(const Plan& plan) {
+  for (int k = 0; k < plan.rank; ++k) {
+    const Axis& axis = plan.axis[k];
+    for (int64_t j = 0; axis.span && j < axis.m; j = axis.next_other(j))
+      if (axis.span[j] != axis.length(j)) return true;
+  }
+  return false;
 }
+
+/// Return true if the cells of a window's rows fill vectors of `lanes`, and neighbouring windows do
+/// not.
+[[gnu::noinline]] inline bool select_runs_along(const Plan& plan, int lanes) {
+  if (plan.plain || plan.inner >= lanes) return false;
+  const RunsAlong runs(plan);
+  const Axis& axis = plan.axis[runs.axis];
+  if (!runs.covered && !lie_apart(axis)) return false;
+  if (plan.inner > 1)  // tiles of many small images cost less than to join the lanes of each
+    return runs.run * axis.widest >= (runs.covered && plan.outer >= lanes ? 16 : 1) * lanes;
+  int64_t shortest = axis.n;
+  for (int64_t j = 0; j < axis.m; j = axis.next_other(j))
+    shortest = axis.length(j) < shortest ? axis.length(j) : shortest;
+  return runs.run * shortest >= lanes;
+}
+
+/// Return true if a call for the best cells can take the along loop, which also minds NaN.
+[[gnu::noinline]] inline bool best_runs_along(const Plan& plan, int lanes) {
+  return (plan.only == kAnySchedule || plan.only == Schedule::along) && plan.inner == 1 &&
+         select_runs_along(plan, lanes) && !cuts_windows(plan);
+}
+
+/// Return true to sum long windows along their rows. With many inner elements the partial sums of a
+/// window fill a cache; then it pays for rows that visit each of them several times.
 template <class T>
 [[gnu::noinline]] bool fold_runs_along(const Plan& plan) {
-  return !plan.plain && plan.inner < kLanes<T> && lie_apart(plan.last()) &&
-         plan.last().widest * plan.inner >= 16 && all_windows_long(plan);
+  constexpr int64_t kMostInner = 512, kManyColumns = 64;
+  const int64_t columns = plan.last().widest;
+  return !plan.plain && lie_apart(plan.last()) &&
+         (plan.inner < kLanes<T> ? columns * plan.inner >= 16
+                                 : columns >= kManyColumns && plan.inner <= kMostInner) &&
+         all_windows_long(plan);
 }
 
 // ---- global windows

@@ -42,4 +42,8 @@ enum class Start : int {
   infinity,  ///< minus infinity, but the lowest finite value if an edge cut the window
 };
 
+/// The rule for NaN. propagate: a window with NaN gives NaN. ignore: only a window of NaN alone
+/// does. tf: NaN never replaces the start value.
+enum class NanRule : int { propagate, ignore, tf };
+
 }  // namespace poolgrad

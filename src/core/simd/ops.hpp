@@ -1,5 +1,7 @@
 // Operations on vectors of cells: maximum, comparison of taps, load, store, loops over lanes.
 #pragma once
+#include <cmath>
+
 #include "simd/half.hpp"
 
 namespace poolgrad::PG_ISA {
@@ -24,6 +26,32 @@ PG_INLINE Vec<W, L> larger(Vec<W, L> best, Vec<W, L> v) {
   return (best < v) ? v : best;
 }
 
+/// Remember if some lane of some vector was NaN.
+template <class W, int L>
+class NanSeen {
+ public:
+  /// Look at two vectors: an unordered comparison finds NaN in either.
+  PG_INLINE void add(Vec<W, L> a, Vec<W, L> b) {
+#if defined(__AVX512F__)
+    if constexpr (std::is_same_v<W, float> && L == 16) {
+      mask_ |= _mm512_cmp_ps_mask(bitcast<__m512>(a), bitcast<__m512>(b), _CMP_UNORD_Q);
+      return;
+    }
+    if constexpr (std::is_same_v<W, double> && L == 8) {
+      mask_ |= _mm512_cmp_pd_mask(bitcast<__m512d>(a), bitcast<__m512d>(b), _CMP_UNORD_Q);
+      return;
+    }
+#endif
+    lanes_ |= bitcast<Bits>(a != a) | bitcast<Bits>(b != b);
+  }
+  PG_INLINE bool some() const { return mask_ != 0 || any<sizeof(Bits)>(lanes_); }
+
+ private:
+  using Bits = Vec<uint64_t, L * static_cast<int>(sizeof(W)) / 8>;
+  Bits lanes_{};
+  uint32_t mask_ = 0;
+};
+
 /// Return v where the tap equals `tap`, else 0.
 template <int L, class W>
 PG_INLINE Vec<W, L> where_tap(Vec<uint8_t, L> taps, uint8_t tap, Vec<W, L> v) {
@@ -47,6 +75,25 @@ PG_INLINE Vec<W, L> where_tap(const uint8_t* taps, uint8_t tap, Vec<W, L> v) {
   Vec<uint8_t, L> here;
   std::memcpy(&here, taps, sizeof here);
   return where_tap<L, W>(here, tap, v);
+}
+
+/// Return the rounded square roots.
+template <class W, int L>
+PG_INLINE Vec<W, L> square_root(Vec<W, L> v) {
+#if defined(__AVX512F__)
+  if constexpr (std::is_same_v<W, float> && L == 16)
+    return bitcast<Vec<W, L>>(_mm512_maskz_sqrt_ps(0xffff, bitcast<__m512>(v)));
+  if constexpr (std::is_same_v<W, double> && L == 8)
+    return bitcast<Vec<W, L>>(_mm512_maskz_sqrt_pd(0xff, bitcast<__m512d>(v)));
+#endif
+#if defined(__AVX__)
+  if constexpr (std::is_same_v<W, float> && L == 8)
+    return bitcast<Vec<W, L>>(_mm256_sqrt_ps(bitcast<__m256>(v)));
+  if constexpr (std::is_same_v<W, double> && L == 4)
+    return bitcast<Vec<W, L>>(_mm256_sqrt_pd(bitcast<__m256d>(v)));
+#endif
+  for (int k = 0; k < L; ++k) v[k] = std::sqrt(v[k]);
+  return v;
 }
 
 // ---- memory

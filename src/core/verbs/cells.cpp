@@ -150,6 +150,48 @@ void rank_cells(const void* x, void* keys, int64_t n, bool top) {
   });
 }
 
+// ---- norms
+
+template <class T>
+bool powers(const void* x, void* to, int64_t n, bool squares) {
+  using W = Wide<T>;
+  using I = Signed<W>;
+  constexpr int V = kLanes<T>;
+  Vec<I, V> gone{};
+  bool vanished = false;
+  each_vector<V>(n, [&](auto lane, int64_t c) PG_LAMBDA {
+    constexpr int L = decltype(lane)::count;
+    const Vec<W, L> v = load<L>(static_cast<const T*>(x) + c), square = v * v,
+                    magnitude = bitcast<Vec<W, L>>(bitcast<Vec<I, L>>(v) &
+                                                   all<I, L>(kMagnitude<W>));
+    const Vec<I, L> lost = (square == W{}) & (v != W{});
+    if constexpr (L == V) gone |= lost;
+    else vanished |= lost[0] != 0;
+    write<L, W>(to, c, squares ? square : magnitude);
+  });
+  return squares && (vanished || some<I, V>(gone));
+}
+
+template <class T>
+bool roots(const void* sums, void* y, int64_t n, bool squares, double least, bool vanished) {
+  using W = Wide<T>;
+  using I = Signed<W>;
+  constexpr int V = kLanes<T>;
+  const W small = static_cast<W>(least), infinity = std::numeric_limits<W>::infinity();
+  Vec<I, V> lost{};
+  bool wrong = false;
+  each_vector<V>(n, [&](auto lane, int64_t c) PG_LAMBDA {
+    constexpr int L = decltype(lane)::count;
+    const Vec<W, L> sum = read<L, W>(sums, c);
+    const Vec<I, L> none = sum == W{}, zero{},
+                    bad = (sum == infinity) | ((sum < small) & ~none) | (vanished ? none : zero);
+    if constexpr (L == V) lost |= bad;
+    else wrong |= bad[0] != 0;
+    store<L>(static_cast<T*>(y) + c, squares ? square_root<W, L>(sum) : sum);
+  });
+  return !wrong && !some<I, V>(lost);
+}
+
 // ---- sums
 
 /// Convert integers of at most 32 bits to float32 or float64, exactly if the type holds them.
@@ -169,6 +211,45 @@ void integer_terms(const void* x, void* to, int64_t n) {
     constexpr int L = decltype(lane)::count;
     write<L, S>(to, c, as_float<S, L, T>(read<L, T>(x, c)));
   });
+}
+
+template <class S, class T>
+void add_integer_rows(const void* const* rows, int count, void* to, int64_t n, bool more) {
+  using Sum = std::conditional_t<(sizeof(T) < 4), int32_t, S>;
+  each_vector<kPacked<S>>(n, [&](auto lane, int64_t c) PG_LAMBDA {
+    constexpr int L = decltype(lane)::count;
+    Vec<Sum, L> sum{};
+    for (int r = 0; r < count; ++r) {
+      const Vec<T, L> cells = read<L, T>(rows[r], c);
+      if constexpr (sizeof(T) < 4) sum += convert<int32_t, L, T>(cells);
+      else sum += as_float<S, L, T>(cells);
+    }
+    Vec<S, L> term = convert<S, L, Sum>(sum);
+    if (more) term += read<L, S>(to, c);
+    write<L, S>(to, c, term);
+  });
+}
+
+template <class T>
+void add_rows(const void* const* rows, int count, void* to, int64_t n, bool wide, bool more) {
+  if constexpr (sizeof(T) < 4)
+    if (!wide) return add_integer_rows<float, T>(rows, count, to, n, more);
+  add_integer_rows<double, T>(rows, count, to, n, more);
+}
+
+template <class T>
+int64_t total(const void* x, int64_t n) {
+  using Sum = std::conditional_t<(sizeof(T) < 4), int32_t, int64_t>;
+  constexpr int L = kPacked<Sum>, N = 4;
+  Vec<Sum, L> sum[N] = {};
+  int64_t c = 0, all = 0;
+  for (; c + N * L <= n; c += N * L)
+#pragma GCC unroll 4
+    for (int i = 0; i < N; ++i) sum[i] += convert<Sum, L, T>(read<L, T>(x, c + i * L));
+  for (; c < n; ++c) all += static_cast<const T*>(x)[c];
+  for (const Vec<Sum, L>& part : sum)
+    for (int lane = 0; lane < L; ++lane) all += part[lane];
+  return all;
 }
 
 /// Copy floats of type T as S; with a mask, NaN becomes 0.
@@ -256,13 +337,13 @@ void divide_each(const void* sums, void* y, int64_t n, const Counts& by) {
   });
 }
 
-/// Round numbers of at most 2^51 to integers.
-template <int L>
-PG_INLINE Vec<double, L> rounded_to_integer(Vec<double, L> v, Rounding rounding) {
-  const Vec<double, L> big = all<double, L>(0x1.8p52), one = all<double, L>(1), zero{};
-  const Vec<double, L> near = (v + big) - big;
-  const Vec<double, L> below = near - (near > v ? one : zero),
-                       above = near + (near < v ? one : zero);
+/// Round numbers to integers: of at most 2^51, or 2^22 in float32.
+template <class Q, int L>
+PG_INLINE Vec<Q, L> rounded_to_integer(Vec<Q, L> v, Rounding rounding) {
+  const Vec<Q, L> big = all<Q, L>(sizeof(Q) == 8 ? Q(0x1.8p52) : Q(0x1.8p23)), one = all<Q, L>(1),
+                  zero{};
+  const Vec<Q, L> near = (v + big) - big;
+  const Vec<Q, L> below = near - (near > v ? one : zero), above = near + (near < v ? one : zero);
   switch (rounding) {
     case Rounding::floor: return below;
     case Rounding::ceil: return above;
@@ -271,41 +352,48 @@ PG_INLINE Vec<double, L> rounded_to_integer(Vec<double, L> v, Rounding rounding)
   }
 }
 
-template <class T, class S>
-bool settle_sums(const void* sums, void* y, int64_t n, double by, Rounding rounding) {
-  constexpr int V = kPacked<double>;
-  const double over = 1 / by;
-  const bool exact = has_exact_reciprocal(by);
-  [[maybe_unused]] Vec<int64_t, V> outside{};
+/// Divide sums of type S in Q, and round to T.
+template <class T, class S, class Q>
+bool settle_sums(const void* sums, void* y, int64_t n, double divisor, Rounding rounding) {
+  constexpr int V = kPacked<Q>;
+  using I = Signed<Q>;
+  const Q by = static_cast<Q>(divisor), over = 1 / by;
+  const bool exact = has_exact_reciprocal(divisor);
+  [[maybe_unused]] Vec<I, V> outside{};
   [[maybe_unused]] bool wrong = false;
   each_vector<V>(n, [&](auto lane, int64_t c) PG_LAMBDA {
     constexpr int L = decltype(lane)::count;
-    const Vec<double, L> sum = convert<double, L, S>(read<L, S>(sums, c)),
-                         mean = exact ? sum * over : sum / by;
+    const Vec<Q, L> sum = convert<Q, L, S>(read<L, S>(sums, c)),
+                    mean = exact ? sum * over : sum / by;
     if constexpr (is_real<T>) {
-      write<L, T>(y, c, convert<T, L, double>(mean));
+      write<L, T>(y, c, convert<T, L, Q>(mean));
     } else {
-      constexpr double lowest = static_cast<double>(std::numeric_limits<T>::lowest()),
-                       top = static_cast<double>(std::numeric_limits<T>::max());
-      const Vec<double, L> whole = rounded_to_integer<L>(mean, rounding);
-      const Vec<int64_t, L> bad = (whole < lowest) | (whole > top);
+      constexpr Q lowest = static_cast<Q>(std::numeric_limits<T>::lowest()),
+                  top = static_cast<Q>(std::numeric_limits<T>::max());
+      const Vec<Q, L> whole = rounded_to_integer<Q, L>(mean, rounding);
+      const Vec<I, L> bad = (whole < lowest) | (whole > top);
       if constexpr (L == V) outside |= bad;
       else wrong |= bad[0] != 0;
-      const Vec<double, L> safe = bad ? Vec<double, L>{} : whole;
+      const Vec<Q, L> safe = bad ? Vec<Q, L>{} : whole;
       using Step = std::conditional_t<(sizeof(T) < 4 || std::is_same_v<T, int32_t>), int32_t,
                                       int64_t>;
-      const Vec<Step, L> cell = convert<Step, L, double>(safe);
+      const Vec<Step, L> cell = convert<Step, L, Q>(safe);
       write<L, T>(y, c, __builtin_convertvector(cell, Vec<T, L>));
     }
   });
   if constexpr (is_real<T>) return true;
-  else return !wrong && !some<int64_t, V>(outside);
+  else return !wrong && !some<I, V>(outside);
 }
 
 template <class T>
 bool settle(const void* sums, bool wide, void* y, int64_t n, double by, Rounding rounding) {
-  return wide ? settle_sums<T, double>(sums, y, n, by, rounding)
-              : settle_sums<T, float>(sums, y, n, by, rounding);
+  if (wide) return settle_sums<T, double, double>(sums, y, n, by, rounding);
+  // A mean of T has a sum below 2^23. So the error of a float32 quotient is below 1 / (2 by), the
+  // least distance of a quotient from a boundary of rounding that it does not lie on.
+  if constexpr (!is_real<T> && sizeof(T) < 4)
+    if (by >= 1 && by == std::floor(by) && by <= (sizeof(T) == 1 ? 0x1p15 : 0x1p7) - 1)
+      return settle_sums<T, float, float>(sums, y, n, by, rounding);
+  return settle_sums<T, float, double>(sums, y, n, by, rounding);
 }
 
 template <class T>
@@ -314,10 +402,16 @@ constexpr CellLoops loops() {
   l.copy = copy_cells<T>;
   if constexpr (is_real<T> || sizeof(T) < 8) l.terms = terms<T>;
   if constexpr (!is_half<T>) l.settle = settle<T>;
+  if constexpr (!is_real<T> && sizeof(T) < 8) {
+    l.add_rows = add_rows<T>;
+    l.total = total<T>;
+  }
   if constexpr (is_real<T>) {
     l.replace_nan = replace_nan<T>;
     l.restore_nan = restore_nan<T>;
     l.rank = rank_cells<T>;
+    l.powers = powers<T>;
+    l.roots = roots<T>;
     l.divide = divide<T>;
     l.divide_each = divide_each<T>;
   }

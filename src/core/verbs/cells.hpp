@@ -24,6 +24,9 @@ struct Counts {
   const void* complete_mean;  ///< the results of windows that count all their cells, or null
 };
 
+/// The most rows that a loop adds at a time.
+constexpr int kRowsTogether = 8;
+
 /// The cells are of type T. Sums are of type S: T for floats; float32 for integers and, if `wide`,
 /// for half types; float64 for integers if `wide`.
 struct CellLoops {
@@ -40,11 +43,23 @@ struct CellLoops {
   /// (`top`) or the least.
   void (*rank)(const void* x, void* keys, int64_t n, bool top);
 
+  /// Set to = x^2 or |x|, in float32 for half types. Return true if the square of a cell other than
+  /// 0 is 0.
+  bool (*powers)(const void* x, void* to, int64_t n, bool squares);
+  /// Set y = the root of each sum, or the sum. Return false if a sum is infinite, below `small` but
+  /// not 0, or 0 although squares `vanished`.
+  bool (*roots)(const void* sums, void* y, int64_t n, bool squares, double small, bool vanished);
+
   // ---- sums
 
   /// Copy cells as terms of a sum. With `mask` (floats), NaN becomes 0, and the mask is 1 for
   /// numbers: bytes, or float64. Return true if none is NaN.
   bool (*terms)(const void* x, void* to, int64_t n, bool wide, void* mask, bool bytes);
+  /// Set to = the sum of n cells of each row, or add it (`more`): the terms of sums over the columns
+  /// of windows. `rows` has at most kRowsTogether rows. Integers of at most 32 bits.
+  void (*add_rows)(const void* const* rows, int count, void* to, int64_t n, bool wide, bool more);
+  /// Return the sum of at most 2^16 cells. Integers of at most 32 bits.
+  int64_t (*total)(const void* x, int64_t n);
   /// Set y = sum / by, in S (not `wide`, but float32 for half types), rounded to T. Floats.
   void (*divide)(const void* sums, void* y, int64_t n, double by);
   /// Do the same with a divisor for each. Floats.

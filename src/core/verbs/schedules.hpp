@@ -418,7 +418,7 @@ struct SelectSliding : PlainRow<Schedule::sliding> {
 template <class T>
 struct SelectAlong : PlainRow<Schedule::along> {
   bool when(const SelectCall<T>& c) {
-    return c.start != Start::first && select_runs_along<T>(c.plan);
+    return c.start != Start::first && select_runs_along(c.plan, kLanes<T>);
   }
   int64_t run(const SelectCall<T>& c) {
     select_along<T>(c.plan, c.arrays, c.start, c.piece);

@@ -54,6 +54,12 @@ Verbs make() {
     SelectCall<T> call{plan, {{in<T>(a.x)}, {}, out<T>(a.out), exceeds_cache<T>(plan)}, start, p};
     SelectTable<T>::run(call);
   };
+  v.best_runs = [](const Plan& plan, const Arrays& a, Start start, NanRule nan, bool least,
+                   Piece p) {
+    if (!best_runs_along(plan, kLanes<T>) || slides_over_maxima(plan)) return false;
+    best_along<T>(plan, in<T>(a.x), out<T>(a.out), start, nan, least, p);
+    return true;
+  };
   v.argmax = [](const Plan& plan, const Arrays& a, bool wide, int64_t modulo, Piece p) {
     argmax_direct<T>(plan, in<T>(a.x), out<T>(a.out), a.out_index, wide, modulo, p);
   };

@@ -32,6 +32,9 @@ struct Verbs {
   void (*spread)(const Plan&, const Arrays&, Share, bool reversed, Piece);
   void (*near)(const Plan&, const Arrays&, double eps, Piece);
   void (*select)(const Plan&, const Arrays&, Start, Piece);
+  /// The largest or least cell of each window, with a rule for NaN, if the along loop fits; else
+  /// return false.
+  bool (*best_runs)(const Plan&, const Arrays&, Start, NanRule, bool least, Piece);
   void (*argmax)(const Plan&, const Arrays&, bool wide, int64_t modulo, Piece);
   int64_t (*route)(const Plan&, const Plan& transposed, const Arrays&,
                    Piece);  // a piece of the transposed plan; by x, or by taps

@@ -163,6 +163,14 @@ def integer_averager(
     return lambda x: _core.mean(made, x, by, False, like, mode)
 
 
+def norm(plan: Plan, p: int, small: float, x: Array) -> Array | None:
+    """Return the norm of each window for p = 1 or 2, from sums of float32 for half types.
+
+    Return None if a sum of powers overflowed, or is below `small` and may have lost digits.
+    """
+    return _core.norm(native(plan), x, p, small)
+
+
 def folder(plan: Plan, mean: Mean) -> Callable[[Array], Array]:
     """Return `fold` as a function of x alone."""
     made = native(plan)

@@ -9,10 +9,11 @@ import numpy as np
 
 from .._common.arrays import Array
 from .._common.errors import ArgumentErrors, names_memory, short_repr
+from .._kernels import native
 from .._ops.dtypes import HALVES
 from .._windows.cells import cell_pairs
 from .._windows.plan import Plan
-from .operators import Linear, WindowSum, widest
+from .operators import Linear, WindowSum, dilated, widest
 from .selection import best_values
 from .sources import array_of, finish, lay_out
 from .tape import Result, Var, lift
@@ -54,10 +55,15 @@ def norm_of(
 @np.errstate(all="ignore")
 def norms(operator: WindowSum, x: Array, p: int | float) -> Array:
     """Return the norm of each window of x, which lies as the operator's plan has it."""
-    wide = x.astype(np.float32) if x.dtype.name in HALVES else x
+    kind = np.dtype(np.float32) if x.dtype.name in HALVES else x.dtype
+    small = np.finfo(kind).tiny * widest(operator.plan)
+    if p in (1, 2) and not dilated(operator.plan):
+        found = native.norm(operator.plan, int(p), float(small), x)
+        if found is not None:
+            return operator.restore(found)
+    wide = x.astype(kind, copy=False)
     total = operator.carry(np.abs(wide) ** p)
     y = np.where(total == 0, np.zeros((), total.dtype), total ** (1 / p))
-    small = np.finfo(total.dtype).tiny * widest(operator.plan)
     doubtful = (total < small) | (total == np.inf)
     if doubtful.any():
         largest = best_values(operator.plan, np.abs(wide), False, "propagate")

@@ -133,7 +133,9 @@ def _from_pool(name: str, form: PoolForm) -> Block:
         "other arguments: " + ", ".join(readers),
         f"{form.attributes[0]} = {ARGUMENTS[form.attributes[0]].example};",
     )
-    pins.append(Pin("attrs", TYPED, "attrs", doc, partial(text.attrs, readers=readers, op=name), False, "", example, unset=""))
+    pins.append(
+        Pin("attrs", TYPED, "attrs", doc, partial(text.attrs, readers=readers, op=name), False, "", example, unset="")
+    )
     return Block(name, _ARRAY_GROUPS[form.form], form.doc, tuple(pins), pool=form)
 
 

@@ -41,7 +41,9 @@ def importmap(entry: str = "viewer") -> str:
     def address(source: str) -> str:
         return "data:text/javascript;base64," + base64.b64encode(source.encode()).decode()
 
-    return json.dumps({"imports": {f"poolgrad/{name}": address(source) for name, source in sorted(_modules(entry).items())}})
+    return json.dumps(
+        {"imports": {f"poolgrad/{name}": address(source) for name, source in sorted(_modules(entry).items())}}
+    )
 
 
 def standalone(graph: Graph, page: str | None = None, cache: Cache | None = None, paths: bool = False,
@@ -58,7 +60,9 @@ def together(graphs: Sequence[Graph], cache: Cache | None = None, paths: bool = 
              for graph in graphs]  # fmt: skip
     used = {node.op for graph in graphs for page in graph.pages for node in page.nodes.values()}
     known = answers.ops()
-    known["blocks"] = [block for block in known["blocks"] if block["op"] in used]  # a file that cannot be changed needs no others
+    known["blocks"] = [
+        block for block in known["blocks"] if block["op"] in used
+    ]  # a file that cannot be changed needs no others
     plain = json.dumps({"ops": known, "pages": pages}, allow_nan=False).replace("<", "\\u003c")
     made = _static("standalone.html")
     title = graphs[0].pages[0].name if len(graphs) == 1 else "poolgrad"

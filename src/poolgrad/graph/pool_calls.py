@@ -256,5 +256,8 @@ def _moderate(problems: ArgumentErrors, words: Mapping[str, Any]) -> None:
     """Refuse numbers that would make tables of windows too long for a page with limits."""
     for name in ("window", "padding", "size", "dilation"):
         value = words.get(name)
-        if isinstance(value, (int, list)) and max((abs(n) for n in np.ravel(np.array(value, object))), default=0) > _MOST:
+        if (
+            isinstance(value, (int, list))
+            and max((abs(n) for n in np.ravel(np.array(value, object))), default=0) > _MOST
+        ):
             problems.fail(name, value, f"numbers up to {_MOST} on this page")

@@ -52,7 +52,9 @@ class _Jax:
         unknown = [d for d, *_ in frame.axes if not isinstance(x.shape[d], int)]
         if unknown:
             wanted = "a number: only axes that are not pooled may have a symbolic length"
-            ArgumentErrors(op).fail("x", f"length {x.shape[unknown[0]]} along axis {unknown[0]}, which is pooled", wanted)
+            ArgumentErrors(op).fail(
+                "x", f"length {x.shape[unknown[0]]} along axis {unknown[0]}, which is pooled", wanted
+            )
 
     def constant(self, values: Any) -> Any:
         return jnp.asarray(values, jnp.int32)
@@ -121,6 +123,7 @@ class Taps(Chosen[jax.Array]):
 jax.tree_util.register_pytree_node(
     Taps, lambda taps: ((taps.values, taps.windows), taps.rule), lambda rule, arrays: Taps(arrays[0], arrays[1], rule)
 )
+
 
 def disabled_checks() -> list[Any]:
     """Return the safety checks of `jax.export` to disable for programs with compiled pools.

@@ -151,7 +151,7 @@ def _best_together(lines: list[Line], best: _Best, below: Any, last: bool) -> _B
         return state.replaced(inside & _better(found.rank, state.rank, last), found)
 
     first = cell((0,) * len(lines))[0]
-    return _loop([line.widest for line in lines], body, first)  # type: ignore[no-any-return]
+    return _loop([line.widest for line in lines], body, first)
 
 
 def _best_of_few(line: Line, best: _Best, below: Any, last: bool) -> _Best:

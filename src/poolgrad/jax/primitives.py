@@ -28,7 +28,37 @@ select_p.multiple_results = True
 linear_p = Primitive("poolgrad_linear")
 compute_p = Primitive("poolgrad_compute")
 
-_PORTABLE: ContextVar[bool] = ContextVar("poolgrad_portable", default=native.mode() == "portable")
+
+class _Setting:
+    """A setting of the current context, as `bool_state` makes it. JAX's caches do not know it."""
+
+    def __init__(self, default: bool) -> None:
+        self._kept: ContextVar[bool] = ContextVar("poolgrad_portable", default=default)
+
+    @property
+    def value(self) -> bool:
+        return self._kept.get()
+
+    @contextmanager
+    def __call__(self, on: bool) -> Iterator[None]:
+        token = self._kept.set(on)
+        try:
+            yield
+        finally:
+            self._kept.reset(token)
+
+
+def _setting(default: bool) -> Any:
+    try:  # no public function makes a setting that JAX's caches keep apart
+        from jax._src.config import bool_state
+
+        words = {"include_in_jit_key": True, "include_in_trace_context": True}
+        return bool_state("jax_poolgrad_portable", default, "Run poolgrad's pools by JAX's own operations.", **words)
+    except (ImportError, TypeError):  # pragma: no cover  # another release of JAX
+        return _Setting(default)
+
+
+_PORTABLE = _setting(native.mode() == "portable")
 
 
 @contextmanager
@@ -37,7 +67,7 @@ def portable_pools(on: bool = True) -> Iterator[None]:
 
     The programs call neither the core nor Python: `jax.export` saves them for any platform without disabled checks, and XLA can
     distribute them by itself. On a CPU they are slower. Maxima, taps and their derivatives have the same bits; sums and means differ by
-    rounding. The block decides for functions that JAX traces in it; a function that is compiled already keeps its form.
+    rounding. A function that is called inside and outside of such blocks is compiled twice.
 
     Parameters
     ----------
@@ -56,16 +86,13 @@ def portable_pools(on: bool = True) -> Iterator[None]:
     ...     pool.max_pool(jnp.array([1.0, 3.0, 2.0, 0.0]), 2).tolist()
     [3.0, 2.0]
     """
-    token = _PORTABLE.set(bool(on))
-    try:
+    with _PORTABLE(bool(on)):
         yield
-    finally:
-        _PORTABLE.reset(token)
 
 
 def is_portable() -> bool:
     """Return True within `portable_pools`."""
-    return _PORTABLE.get()
+    return bool(_PORTABLE.value)
 
 
 def choose(rule: PoolSpec, x: Any, windows: Any) -> tuple[Any, Any]:
@@ -202,9 +229,7 @@ def _select_jvp(primals: Any, tangents: Any, *, rule: PoolSpec, portable: bool) 
     if isinstance(tangents[0], ad.Zero):
         return found, list(map(_zero, found))
     state = found[1] if rule.picks else x
-    changed = linear_p.bind(
-        *shards.aligned(tangents[0], windows, state), rule=rule, back=False, portable=portable
-    )
+    changed = linear_p.bind(*shards.aligned(tangents[0], windows, state), rule=rule, back=False, portable=portable)
     return found, [changed, *map(_zero, found[1:])]
 
 

@@ -100,7 +100,9 @@ def _by_parts(run: Callable[..., list[Any]], *args: Any, rule: PoolSpec, **param
     operands = [_factors(rule, sides[0], args[0].ndim), "row column"]
     operands += [_factors(rule, "dest", a.ndim) for a in args[2:]]  # taps
     results = [_factors(rule, sides[1], args[0].ndim)] * (1 if "back" in params else 1 + rule.picks)
-    named = dict.fromkeys(" ".join((*operands, *results)).split())  # in the order in which they appear, which Shardy wants
+    named = dict.fromkeys(
+        " ".join((*operands, *results)).split()
+    )  # in the order in which they appear, which Shardy wants
     made.def_partition(
         partial(_partition, rule, local),
         decode_shardings=False,

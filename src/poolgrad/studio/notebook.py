@@ -173,11 +173,11 @@ def _pooled(x: Any, pool: str, g: Any, words: dict[str, Any]) -> Graph:
         dx = getattr(ops, f"{pool}_grad")(scope.with_op_name("dx"), source, given, **words)
         scope.page.fetch.append(as_output(dx).name)
         _pin(scope, dx)
+    elif g is not None:
+        raise GraphError("studio: g: got a gradient, wanted none: integers and rounded results have no derivatives")
     for name, place in _PLACES.items():
         if name in scope.page.nodes:
             scope.page.nodes[name].at = place
-    elif g is not None:
-        raise GraphError("studio: g: got a gradient, wanted none: integers and rounded results have no derivatives")
     return scope.graph
 
 

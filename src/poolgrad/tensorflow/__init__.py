@@ -31,6 +31,7 @@ from .._common.errors import ArgumentErrors, short_repr
 from .._frameworks import types
 from .._frameworks.pools import Chosen, pool
 from .._frameworks.spec import Frame, PoolSpec, carry, select
+from ..config import limit_here
 from .acceleration import accelerate as accelerate
 
 REFUSAL = (
@@ -69,13 +70,32 @@ def _array(tensor: Any) -> Any:
     return tensor.numpy() if tensor.dtype == tf.bfloat16 else np.asarray(memoryview(tensor))
 
 
+@lru_cache(1)
+def _threads() -> int:
+    """Return the threads that TensorFlow's ops may use, or 0 if nobody set them; they are fixed once a tensor exists."""
+    return int(tf.config.threading.get_intra_op_parallelism_threads())
+
+
+def _limited(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function, with TensorFlow's limit on threads if there is one."""
+    threads = _threads()
+    if not threads:
+        return function
+
+    def run(*arrays: Any) -> Any:
+        with limit_here(threads):
+            return function(*arrays)
+
+    return run
+
+
 def _host(function: Callable[..., Any], dtypes: Any, shapes: Any, *tensors: Any) -> Any:
     """Run a NumPy function of tensors and declare the shapes of its results; it has no gradient."""
     several = isinstance(dtypes, list)
     kinds = [tf.as_dtype(d).as_numpy_dtype for d in (dtypes if several else [dtypes])]
 
     def called(*arrays: Any) -> list[Any]:
-        found = function(*arrays)
+        found = _limited(function)(*arrays)
         parts = found if several else [found]
         return [np.ascontiguousarray(a).astype(k, copy=False) for a, k in zip(parts, kinds, strict=True)]
 

@@ -53,7 +53,6 @@ namespace {
   X(void, TF_OpKernelConstruction_GetAttrFloatList, (TF_OpKernelConstruction*, const char*, float*, int, TF_Status*))             \
   X(void, TF_OpKernelConstruction_GetAttrString, (TF_OpKernelConstruction*, const char*, char*, size_t, TF_Status*))              \
   X(TF_Status*, TF_NewStatus, ())                                                                                                 \
-  X(void, TF_DeleteStatus, (TF_Status*))                                                                                          \
   X(void, TF_SetStatus, (TF_Status*, int, const char*))                                                                           \
   X(int, TF_GetCode, (const TF_Status*))                                                                                          \
   X(const char*, TF_Message, (const TF_Status*))                                                                                  \
@@ -106,20 +105,23 @@ void require(bool fine, const Parts&... parts) {
   if (!fine) refuse(kInvalid, parts...);
 }
 
-/// A status that throws what TensorFlow says.
+/// The status of this thread, which throws what TensorFlow says. It is made once: a call takes several.
 class Status {
  public:
-  Status() : s_(TF_NewStatus()) {}
-  Status(const Status&) = delete;
-  Status& operator=(const Status&) = delete;
-  ~Status() { TF_DeleteStatus(s_); }
-  operator TF_Status*() { return s_; }
+  operator TF_Status*() { return own(); }
   void check() const {
-    if (TF_GetCode(s_)) throw Wrong{TF_GetCode(s_), TF_Message(s_)};
+    const int code = TF_GetCode(own());
+    if (!code) return;
+    Wrong wrong{code, TF_Message(own())};
+    TF_SetStatus(own(), 0, "");
+    throw wrong;
   }
 
  private:
-  TF_Status* s_;
+  static TF_Status* own() {
+    static thread_local TF_Status* const made = TF_NewStatus();
+    return made;
+  }
 };
 
 using Dims = std::vector<int64_t>;
@@ -147,7 +149,9 @@ class Tensor {
  public:
   Tensor() = default;
   explicit Tensor(TF_Tensor* t) : t_(t) {
-    for (int i = 0; i < TF_NumDims(t); ++i) dims.push_back(TF_Dim(t, i));
+    const int rank = TF_NumDims(t);
+    dims.reserve(static_cast<size_t>(rank));
+    for (int i = 0; i < rank; ++i) dims.push_back(TF_Dim(t, i));
     size = count(dims);
   }
   Tensor(const Tensor&) = delete;
@@ -335,8 +339,8 @@ constexpr Op kOps[] = {
     {"MaxPool3DGrad", Verb::near, 3, false, false, 1, false, kDepth3},
     {"MaxPool3DGradGrad", Verb::recall, 3, false, false, 2, false, "MaxPooling3dGradGrad is not yet supported on the depth dimension."},
     {"MaxPoolWithArgmax", Verb::argmax, 2, false, false, 0, true, kDepth2},
-    {"MaxPoolGradWithArgmax", Verb::scatter, 2, false, false, 1, true, kDepth2},
-    {"MaxPoolGradGradWithArgmax", Verb::gather, 2, false, false, 2, true, kDepth2},
+    {"MaxPoolGradWithArgmax", Verb::scatter, 2, false, false, 1, true, ""},
+    {"MaxPoolGradGradWithArgmax", Verb::gather, 2, false, false, 2, true, ""},
     {"FractionalMaxPool", Verb::fractional, 2, false, false, 0, false, ""},
     {"FractionalMaxPoolGrad", Verb::fractional_route, 2, false, false, 1, false, ""},
     {"FractionalAvgPool", Verb::fractional, 2, false, true, 0, false, ""},
@@ -408,11 +412,12 @@ class Sliding : public Kernel {
     require(strides.size() == rank_, "Sliding window stride field must specify ", rank_, " dimensions");
     if (ksize[0] != 1 || strides[0] != 1) refuse(kUnimplemented, "Pooling is not yet supported on the batch dimension.");
     for (int a = 0; a < op_.spatial; ++a) require(strides[axis(a)] > 0, "Stride must be > 0, but got ", strides[axis(a)]);
+    const int64_t depth = ksize[channel_], step = strides[channel_];
+    if (op_.order && *op_.depth && (depth != 1 || (step != 1 && !op_.any_channel_stride))) refuse(kUnimplemented, op_.depth);
     for (const int64_t k : ksize)
       require(k > 0, "Sliding window ksize must be positive. The specified or inferred ksize is: ", text_of(ksize));
     bool spatial = false;
     for (int a = 0; a < op_.spatial; ++a) spatial = spatial || ksize[axis(a)] != 1;
-    const int64_t depth = ksize[channel_], step = strides[channel_];
     if (depth == 1 && (step == 1 || op_.any_channel_stride)) return;
     if (*op_.depth) refuse(kUnimplemented, op_.depth);
     if (spatial) refuse(kUnimplemented, kDepth2);
@@ -691,7 +696,7 @@ class Fractional : public Kernel {
   }
 
   /// Check the borders of both axes, read once, and make the plan.
-  Plan plan_of(const Dims& source, const Dims& dest, const Tensor& rows, const Tensor& columns) const {
+  Plan plan_of(const Dims& source, const Dims& dest, const Tensor& rows, const Tensor& columns) {
     require(source[0] == dest[0] && source[3] == dest[3], "Expected the gradient to have batch and channels of the input ", text_of(source), ", but got ", text_of(dest));
     const Dims r = borders("row_pooling_sequence", rows, source[1], dest[1]), c = borders("col_pooling_sequence", columns, source[2], dest[2]);
     return plan(source, dest, r.data(), c.data());
@@ -707,8 +712,15 @@ class Fractional : public Kernel {
     return values;
   }
 
-  Plan plan(const Dims& source, const Dims& dest, const int64_t* rows, const int64_t* columns) const {
-    return make_plan(source[0], source[3], {pg_between(source[1], rows, dest[1], overlapping_), pg_between(source[2], columns, dest[2], overlapping_)});
+  Plan plan(const Dims& source, const Dims& dest, const int64_t* rows, const int64_t* columns) {
+    const auto make = [&] {
+      return make_plan(source[0], source[3], {pg_between(source[1], rows, dest[1], overlapping_), pg_between(source[2], columns, dest[2], overlapping_)});
+    };
+    if (op_.verb == Verb::fractional && !deterministic_) return make();  // no other call has these windows
+    Dims key = source;
+    key.insert(key.end(), rows, rows + dest[1] + 1);
+    key.insert(key.end(), columns, columns + dest[2] + 1);
+    return plans_.get(key, make);
   }
 
   const Op& op_;
@@ -716,6 +728,7 @@ class Fractional : public Kernel {
   bool overlapping_, pseudo_random_ = false, deterministic_ = false;
   uint64_t seed_ = 0, seed2_ = 0;
   std::vector<float> ratio_;
+  Plans plans_;
 };
 
 // ---- TensorFlow calls these
@@ -736,6 +749,7 @@ void guarded(F&& f, Fail&& fail) {
   Status status;
   TF_SetStatus(status, wrong.code, wrong.text.c_str());
   fail(static_cast<TF_Status*>(status));
+  TF_SetStatus(status, 0, "");
 }
 
 template <int Number>

@@ -19,7 +19,14 @@ import torch
 KNOWN = ((2, 13),)
 LOWERING = "torch._inductor.lowering"
 KEPT = ("max_pool2d_with_indices", "max_pool3d_with_indices")  # which the compiler decomposes
-LOWERED = (*KEPT, "max_pool2d_with_indices_backward", "avg_pool2d", "avg_pool3d", "avg_pool2d_backward", "avg_pool3d_backward")
+LOWERED = (
+    *KEPT,
+    "max_pool2d_with_indices_backward",
+    "avg_pool2d",
+    "avg_pool3d",
+    "avg_pool2d_backward",
+    "avg_pool3d_backward",
+)
 FEW = 16384  # cells: below, a call costs more than the loop that the compiler generates
 
 _originals: list[tuple[dict[Any, Any], Any, Any]] = []

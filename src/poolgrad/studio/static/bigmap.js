@@ -1,11 +1,11 @@
 // A tensor of more than 1,024 cells: one slice on a canvas, sliders for the others, the same lights.
 
 import { ODD, ink, lights, pixels, scale } from 'poolgrad/colour';
-import { el } from 'poolgrad/dom';
+import { el, penOf } from 'poolgrad/dom';
 import { number } from 'poolgrad/sentences';
 import { NUMBERS } from 'poolgrad/heatmap';
 import { Loupe } from 'poolgrad/loupe';
-import { axisName, cellName, isPicture, panelAxes, ravel, short, slice, strides, unravel } from 'poolgrad/tensor';
+import { axisName, cellName, isPicture, panelAxes, ravel, short, slice, strides, unravel, valuesOf } from 'poolgrad/tensor';
 
 /** How marks are drawn: a colour of the page and the dashes of its line, so that no mark differs by hue alone. */
 const STROKES = { window: ['--window', []], reaches: ['--window', [1, 2]], tap: ['--tap', []], arrived: ['--tap', []], tie: ['--tie', [4, 3]], self: ['--ink', []] };
@@ -27,6 +27,7 @@ export class BigMap {
     this.rows = down < 0 ? 1 : tensor.shape[down];
     this.columns = across < 0 ? 1 : tensor.shape[across];
     this.zoom = 1;
+    this.cell = 1; // pixels
     this.asPicture = isPicture(tensor);
     this.colour = scale(tensor.role, tensor.stats.min ?? 0, tensor.stats.max ?? 0);
     this.cursor = [0, 0];
@@ -122,7 +123,7 @@ export class BigMap {
 
   name() {
     const flat = this.flat(...this.cursor);
-    this.canvas.setAttribute('aria-label', `${this.tensor.key} picture, ${cellName(this.tensor, flat)} = ${number(this.tensor.values[flat], this.tensor.dtype)}`);
+    this.canvas.setAttribute('aria-label', `${this.tensor.key} picture, ${cellName(this.tensor, flat)} = ${number(valuesOf(this.tensor)[flat], this.tensor.dtype)}`);
   }
 
   flat(row, column) {
@@ -133,9 +134,9 @@ export class BigMap {
   }
 
   draw() {
-    const context = this.canvas.getContext('2d');
+    const context = penOf(this.canvas);
     const small = new OffscreenCanvas(this.columns, this.rows);
-    small.getContext('2d').putImageData(this.image(), 0, 0);
+    penOf(small).putImageData(this.image(), 0, 0);
     context.imageSmoothingEnabled = this.cell < 1; // a smaller picture is a mean of its pixels
     context.imageSmoothingQuality = 'high';
     context.drawImage(small, 0, 0, this.canvas.width, this.canvas.height);
@@ -153,7 +154,7 @@ export class BigMap {
     Object.assign(context, { font: '10px ui-monospace, monospace', textAlign: 'center', textBaseline: 'middle' });
     for (let row = 0; row < this.rows; row++) {
       for (let column = 0; column < this.columns; column++) {
-        const value = this.tensor.values[this.flat(row, column)];
+        const value = valuesOf(this.tensor)[this.flat(row, column)];
         context.fillStyle = ink(this.colour(value) ?? ODD);
         context.fillText(short(value, 4), (column + 0.5) * this.cell, (row + 0.5) * this.cell);
       }
@@ -163,13 +164,14 @@ export class BigMap {
   /** @param {Map<number, string>|null} marks */
   light(marks) {
     this.marks = marks;
-    const context = this.over.getContext('2d');
+    const context = penOf(this.over);
     context.clearRect(0, 0, this.over.width, this.over.height);
     const lit = this.inSlice(marks);
     const side = Math.max(this.cell, SMALLEST);
     const line = side >= 8 ? 2 : 1;
     for (const { row, column, mark } of lit) {
       const [name, dashes] = STROKES[mark];
+      /** @type {[number, number, number, number]} */
       const box = [column * this.cell + (this.cell - side) / 2 + line / 2, row * this.cell + (this.cell - side) / 2 + line / 2, side - line, side - line];
       context.setLineDash([]);
       if (side >= 8) { Object.assign(context, { lineWidth: line + 2, strokeStyle: this.tone('--halo') }); context.strokeRect(...box); }

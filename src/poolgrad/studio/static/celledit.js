@@ -1,5 +1,6 @@
 // Change a number where it stands: in the cell of an array that is typed. The text of its block is written anew.
 
+import { valuesOf } from 'poolgrad/tensor';
 import { el } from 'poolgrad/dom';
 import { onNode, onPage } from 'poolgrad/model';
 
@@ -58,7 +59,7 @@ export class CellEditor {
       return;
     }
     const flat = Number(cell.dataset.flat);
-    const field = el('input.in-cell', { value: typed || exact(Number(tensor.values[flat]), tensor.dtype), 'aria-label': `${cell.getAttribute('aria-label') ?? tensor.key}, new number`, inputmode: 'decimal' });
+    const field = el('input.in-cell', { value: typed || exact(Number(valuesOf(tensor)[flat]), tensor.dtype), 'aria-label': `${cell.getAttribute('aria-label') ?? tensor.key}, new number`, inputmode: 'decimal' });
     let over = false;
     const end = (keep) => {
       if (over) return;
@@ -86,7 +87,7 @@ export class CellEditor {
       this.say(`A cell holds a number, got ${JSON.stringify(text)}.`, 'refused');
       return;
     }
-    const numbers = Array.from(tensor.values, (value, i) => (i === flat ? text : exact(Number(value), tensor.dtype)));
+    const numbers = Array.from(valuesOf(tensor), (value, i) => (i === flat ? text : exact(Number(value), tensor.dtype)));
     const { store } = this;
     const shape = tensor.shape.map((n) => `[${n}]`).join('');
     const change = (node) => ({ ...node, text: { ...node.text, val: numbers.join(','), ...(node.text.shape?.trim() ? {} : { shape }) } });

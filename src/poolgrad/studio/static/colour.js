@@ -1,6 +1,8 @@
 // Two colour maps, light and dark: one hue for values, blue to orange through neutral for gradients.
 // Lightness rises or falls strictly along every half, so the order is readable without hue.
 
+import { valuesOf } from 'poolgrad/tensor';
+
 /** @typedef {[number, number, number]} Rgb */
 
 /** Stops from lowest to highest; the diverging ones have zero in the middle. @type {Record<string, Record<string, Rgb[]>>} */
@@ -78,7 +80,7 @@ export function pixels(tensor, { first, rows, columns, down, across }) {
   const odd = pack(ODD);
   const image = new ImageData(columns, rows);
   const target = new Int32Array(image.data.buffer);
-  const { values } = tensor;
+  const values = valuesOf(tensor);
   for (let row = 0, k = 0; row < rows; row++) {
     for (let column = 0, at = first + row * down; column < columns; column++, k++, at += across) {
       const t = place(values[at]) * 511;
@@ -90,8 +92,8 @@ export function pixels(tensor, { first, rows, columns, down, across }) {
 
 /** Three channels of light as the picture they are. @param {import('poolgrad/tensor').Tensor} tensor
  * @param {{first: number, rows: number, columns: number, down: number, across: number}} part of channel 0 @param {number} step between channels */
-export function lights({ values }, { first, rows, columns, down, across }, step) {
-  const image = new ImageData(columns, rows);
+export function lights(tensor, { first, rows, columns, down, across }, step) {
+  const [image, values] = [new ImageData(columns, rows), valuesOf(tensor)];
   for (let row = 0, k = 0; row < rows; row++) {
     for (let column = 0, at = first + row * down; column < columns; column++, k += 4, at += across) {
       for (let c = 0; c < 3; c++) image.data[k + c] = 255 * values[at + c * step];

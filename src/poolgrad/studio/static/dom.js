@@ -103,3 +103,16 @@ export function pick(accept) {
     input.click();
   });
 }
+
+/** What draws on a canvas. @template {HTMLCanvasElement|OffscreenCanvas} T @param {T} canvas
+ * @returns {T extends HTMLCanvasElement ? CanvasRenderingContext2D : OffscreenCanvasRenderingContext2D} */
+export function penOf(canvas) {
+  const pen = canvas.getContext('2d');
+  if (!pen) throw new Error('This browser draws on no canvas.');
+  return /** @type {any} */ (pen);
+}
+
+/** The name of the block that an element of the canvas is. @param {HTMLElement} element */
+export function idOf(element) {
+  return element.dataset.id ?? '';
+}

@@ -104,14 +104,20 @@ class Weighing {
     this.how = links.how;
     this.all = links.taken === 'share' || links.taken === 'norm';
     this.skip = this.how.skip && this.all;
-    const of = (symbol) => { const t = links.tensors.find((found) => found.symbol === symbol); return t ? values[t.pin] : undefined; };
-    [this.x, this.y] = [of('x'), of('y')];
+    const of = (/** @type {string} */ symbol) => { const t = links.tensors.find((found) => found.symbol === symbol); return t ? values[t.pin] : undefined; };
+    this.x = of('x');
+    this.y = of('y');
     this.mask = links.tensors.some((t) => t.symbol === 'mask') ? of('mask') : this.x;
   }
 
   /** Return true if the cell that decides is NaN. @param {number} flat */
   nan(flat) {
-    return Boolean(this.mask) && Number.isNaN(Number(this.mask[flat]));
+    return this.mask !== undefined && Number.isNaN(Number(this.mask[flat]));
+  }
+
+  /** Return true if the cell that decides is zero. @param {number} flat */
+  zero(flat) {
+    return this.mask !== undefined && Number(this.mask[flat]) === 0;
   }
 
   /** Count the cells of a window that are NaN. @param {Window} found */
@@ -190,6 +196,7 @@ class About {
   }
 
   facts() {
+    /** @type {import('poolgrad/sentences').Facts} */
     const found = this.asked.side === 'dest' ? this.ofWindow(this.windows[0]) : this.ofCell();
     Object.assign(found.values, { self: this.asked.symbol, eps: number(this.links.eps || 0) });
     found.places.here = this.cell;
@@ -198,9 +205,9 @@ class About {
 
   ofWindow(found) {
     const { links, phrases, weigh } = this;
-    const values = { window: this.region(found), cells: weigh.counted(found), cut: found.cut, hits: found.hits.length, ...weigh.shares(found) };
+    /** @type {Record<string, any>} */ const values = { window: this.region(found), cells: weigh.counted(found), cut: found.cut, hits: found.hits.length, ...weigh.shares(found) };
     if (weigh.skip) values.skipped = weigh.skipped(found);
-    const places = { window: found.cell };
+    /** @type {Record<string, number[]>} */ const places = { window: found.cell };
     const [tap] = found.hits;
     if (tap) {
       places.tap = tap;
@@ -226,7 +233,7 @@ class About {
     const missed = this.windows.filter((w) => !this.counts(w));
     const values = { reached: this.windows.length, windows: this.windows.length, taps: tapped.length, missed: missed.length,
       lost_ties: missed.filter((w) => w.hits.some((hit) => this.isSelf(hit))).length, nan: this.weigh.nan(this.flat),
-      zero: Boolean(this.weigh.mask) && Number(this.weigh.mask[this.flat]) === 0, ...this.weigh.rules() };
+      zero: this.weigh.zero(this.flat), ...this.weigh.rules() };
     const listed = (windows) => windows.slice(0, this.phrases.listed).map((w) => this.entry(w));
     return { values, places: { window: tapped[0]?.cell }, lists: { taps: listed(tapped), missed: listed(missed), windows: listed(this.windows) } };
   }
@@ -262,7 +269,7 @@ class About {
   /** Return the cells to light up in every linked tensor. */
   marks() {
     const marks = Object.fromEntries(this.links.tensors.map((t) => [t.pin, new Map()]));
-    const put = (t, cell, kind, share = null) => {
+    const put = (t, cell, kind, /** @type {string|null} */ share = null) => {
       const old = marks[t.pin].get(cell);
       if (!old || RANK[kind] >= RANK[old.kind]) marks[t.pin].set(cell, { cell, kind, share });
     };

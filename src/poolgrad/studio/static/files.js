@@ -133,7 +133,7 @@ export class Files {
     const { data, node, shape, dtype } = await this.api.upload(file);
     const { store } = this;
     const doc = { ...store.doc, data: { ...store.doc.data, ...data } };
-    const make = (page) => addNode(page, { ...node, id: freeId(page, wishId(this.store.ops.get(node.op))), at: at.map(Math.round) });
+    const make = (page) => addNode(page, { ...node, id: freeId(page, wishId(this.store.facts(node.op))), at: at.map(Math.round) });
     const change = id ? (page) => onNode(page, id, (n) => ({ ...n, op: node.op, text: { ...n.text, ...node.text } })) : make;
     store.edit(onPage(doc, store.at, change));
     this.say(`${file.name}: ${dtype} [${shape.join(',')}].`);

@@ -1,6 +1,6 @@
 // Handle pointer and keys on the canvas: move, pan, zoom, select, wire, delete, type.
 
-import { el, isField } from 'poolgrad/dom';
+import { el, idOf, isField } from 'poolgrad/dom';
 import { WIDTH } from 'poolgrad/geometry';
 import { disconnect, isName, moveNodes, onPage, removeNodes, renameNode, setText } from 'poolgrad/model';
 import { pinch } from 'poolgrad/pinch';
@@ -199,8 +199,8 @@ export class Gestures {
     const wire = target.closest('[data-wire]');
     const block = /** @type {HTMLElement|null} */ (target.closest('.block'));
     if (wire instanceof SVGElement) this.store.select([], wire.dataset.wire);
-    else if (block && !this.store.selection.has(block.dataset.id)) this.store.select([block.dataset.id]);
-    if (block && target.matches(':focus-visible')) this.flow.reveal(block.dataset.id);
+    else if (block && !this.store.selection.has(idOf(block))) this.store.select([idOf(block)]);
+    if (block && target.matches(':focus-visible')) this.flow.reveal(idOf(block));
   }
 
   /** Rename a block, if the new name is valid. @param {Event} event */

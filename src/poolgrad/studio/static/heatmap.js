@@ -3,7 +3,7 @@
 import { ink, scale } from 'poolgrad/colour';
 import { el } from 'poolgrad/dom';
 import { number } from 'poolgrad/sentences';
-import { axisName, cellName, panelAxes, ravel, short, unravel } from 'poolgrad/tensor';
+import { axisName, cellName, panelAxes, ravel, short, unravel, valuesOf } from 'poolgrad/tensor';
 
 /** @typedef {import('poolgrad/tensor').Tensor} Tensor */
 /** @typedef {Record<string, number|'all'>} Slices which entry of each axis is shown */
@@ -44,7 +44,7 @@ export class HeatMap {
     this.padCells = [];
     this.parted = false; // true while other numbers are shown
     this.lit = [];
-    this.starts = tensor.values.length ? panelStarts(tensor, slices) : [];
+    this.starts = valuesOf(tensor).length ? panelStarts(tensor, slices) : [];
     this.element = el('div.map', { role: 'grid', 'aria-label': `${tensor.key} cells`, 'data-tensor': tensor.key }, ...this.starts.map((start) => this.panel(start)));
     const first = this.cells.values().next().value;
     if (first) first.tabIndex = 0;
@@ -95,7 +95,7 @@ export class HeatMap {
   }
 
   cell(flat) {
-    const value = this.tensor.values[flat];
+    const value = valuesOf(this.tensor)[flat];
     const box = el('div.cell', {
       role: 'gridcell', tabindex: -1, 'data-cell': unravel(flat, this.tensor.shape).join(','), 'data-flat': flat,
       'aria-label': `${cellName(this.tensor, flat)} = ${number(value, this.tensor.dtype)}`,
@@ -124,7 +124,7 @@ export class HeatMap {
     if (!values && !this.parted) return;
     this.parted = Boolean(values);
     for (const [flat, box] of this.cells) {
-      this.paint(box, values ? values(flat) : this.tensor.values[flat]);
+      this.paint(box, values ? values(flat) : valuesOf(this.tensor)[flat]);
       box.classList.toggle('drop', fresh.has(flat));
     }
   }

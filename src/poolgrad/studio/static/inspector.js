@@ -7,7 +7,7 @@ import { HeatMap, panelStarts } from 'poolgrad/heatmap';
 import { Player } from 'poolgrad/player';
 import { linked } from 'poolgrad/relation';
 import { conservation, statsLine } from 'poolgrad/stats';
-import { axisName, cellName, panelAxes, size, unravel } from 'poolgrad/tensor';
+import { axisName, cellName, panelAxes, size, unravel, valuesOf } from 'poolgrad/tensor';
 
 const MOST_CELLS = 1024; // more go to a canvas
 const MOST_CHIPS = 8; // longer axes have a field instead of a button for each entry
@@ -70,8 +70,11 @@ export class Inspector {
   shownTensors() {
     const { run, tensors, page } = this.store;
     if (!this.node || run?.page !== page.name || !tensors) return [];
-    const found = linked(run, this.node).filter((t) => tensors.has(t.ref)).map((t) => ({
-      tensor: tensors.get(t.ref), title: t.ref.startsWith(`${this.node}.`) ? t.pin : `${t.pin} · ${tensors.get(t.ref).node}`, side: t.side }));
+    /** @type {Array<{tensor: Tensor, title: string, side: string|null}>} */
+    const found = linked(run, this.node).flatMap((t) => {
+      const tensor = tensors.get(t.ref);
+      return tensor ? { tensor, title: t.ref.startsWith(`${this.node}.`) ? t.pin : `${t.pin} · ${tensor.node}`, side: t.side } : [];
+    });
     if (!found.length) found.push(...this.wired());
     const shown = new Set(found.map((part) => part.tensor.key));
     const rest = [...tensors.values()].filter((t) => t.node === this.node && !shown.has(t.key)).map((tensor) => ({ tensor, title: tensor.pin, side: null }));
@@ -80,8 +83,11 @@ export class Inspector {
 
   /** Return the tensors at the pins of a block that could not run. */
   wired() {
-    const into = this.store.page.wires.filter(([from, to]) => to.startsWith(`${this.node}.`) && this.store.tensors.has(from));
-    return into.map(([from, to]) => ({ tensor: this.store.tensors.get(from), title: `${to.slice(this.node.length + 1)} · ${this.store.tensors.get(from).node}`, side: null }));
+    const { page, tensors } = this.store;
+    return page.wires.filter(([, to]) => to.startsWith(`${this.node}.`)).flatMap(([from, to]) => {
+      const tensor = tensors.get(from);
+      return tensor ? { tensor, title: `${to.slice((this.node ?? '').length + 1)} · ${tensor.node}`, side: null } : [];
+    });
   }
 
   /** Return everything besides tensors that the picture depends on. */
@@ -128,9 +134,10 @@ export class Inspector {
     const given = own ? linked(this.store.run, this.node).filter((t) => t.ref && t.ref !== own.key) : [];
     const of = (symbol) => given.find((t) => t.symbol === symbol);
     const by = (own?.role === 'gradient' ? of('g') ?? of('v') : null) ?? given.find((t) => t.side === 'source');
-    if (!this.derive || !by) return null;
+    const { derive } = this;
+    if (!derive || !by) return null;
     const names = [own.key, by.ref].map((key) => key.replace(/\.output$/, ''));
-    return el('button.derive', { text: `Add gradient d${names[0]}/d${names[1]}`, title: 'Adds the blocks that compute it, with a gradient of ones', onclick: () => this.derive(own.key, by.ref) });
+    return el('button.derive', { text: `Add gradient d${names[0]}/d${names[1]}`, title: 'Adds the blocks that compute it, with a gradient of ones', onclick: () => derive(own.key, by.ref) });
   }
 
   /** The problems of this block. */
@@ -207,7 +214,7 @@ export class Inspector {
   isBig(tensor) {
     const { down, across } = panelAxes(tensor.axes);
     const slice = [down, across].reduce((cells, axis) => cells * (axis < 0 ? 1 : tensor.shape[axis]), 1);
-    return slice * (tensor.values.length ? panelStarts(tensor, this.slices).length : 0) > MOST_CELLS;
+    return slice * (valuesOf(tensor).length ? panelStarts(tensor, this.slices).length : 0) > MOST_CELLS;
   }
 
   cells(tensor, side, columns, width) {
@@ -253,6 +260,7 @@ export class Inspector {
   follow(found) {
     if (!this.pointing.pinned || found.node !== this.node) return false;
     const tensor = this.store.tensors.get(found.tensor);
+    if (!tensor) return false;
     const index = unravel(found.flat, tensor.shape);
     const wrong = panelAxes(tensor.axes).beside.filter((axis) => typeof this.slices[tensor.axes[axis]] === 'number' && this.slices[tensor.axes[axis]] !== index[axis]);
     for (const axis of wrong) this.slices[tensor.axes[axis]] = index[axis];
@@ -276,11 +284,12 @@ export class Inspector {
   /** A part of the sentence; a click on the name of another cell pins that cell. @param {import('poolgrad/relation').Said} part
    * @param {import('poolgrad/relation').Relation} found */
   spoken({ text, tensor, flat }, found) {
-    if (tensor === undefined || (tensor === found.tensor && flat === found.flat)) return text;
+    const named = tensor === undefined ? undefined : this.store.tensors.get(tensor);
+    if (tensor === undefined || flat === undefined || !named || (tensor === found.tensor && flat === found.flat)) return text;
     const light = (/** @type {boolean} */ on) => { for (const cell of this.maps.get(tensor)?.cells?.values() ?? []) cell.classList.toggle('named', on && Number(cell.dataset.flat) === flat); };
     const pin = () => this.pointing.pin(tensor, flat, found.node);
     // A span: a button would break the line before a full stop.
-    return el('span.link', { text, role: 'button', tabindex: 0, title: cellName(this.store.tensors.get(tensor), flat), onclick: pin,
+    return el('span.link', { text, role: 'button', tabindex: 0, title: cellName(named, flat), onclick: pin,
       onkeydown: (event) => { if (event.key === 'Enter' || event.key === ' ') { event.preventDefault(); pin(); } },
       onpointerenter: () => light(true), onpointerleave: () => light(false), onfocus: () => light(true), onblur: () => light(false) });
   }

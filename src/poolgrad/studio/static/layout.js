@@ -13,12 +13,12 @@ const EDGE = 24;
 /** Return the column of every node: one more than that of its furthest source. @param {Page} page @returns {Map<string, number>} */
 function columns(page) {
   const found = new Map();
-  const above = new Map(page.nodes.map((node) => [node.id, []]));
+  /** @type {Map<string, string[]>} */ const above = new Map(page.nodes.map((node) => [node.id, []]));
   for (const [from, to] of page.wires) above.get(nodeOf(to))?.push(nodeOf(from));
   const column = (id) => {
     if (found.has(id)) return found.get(id);
     found.set(id, 0); // ends the walk if there is a cycle
-    found.set(id, Math.max(0, ...above.get(id).filter((a) => above.has(a)).map((a) => column(a) + 1)));
+    found.set(id, Math.max(0, ...(above.get(id) ?? []).filter((a) => above.has(a)).map((a) => column(a) + 1)));
     return found.get(id);
   };
   for (const node of page.nodes) column(node.id);

@@ -2,7 +2,7 @@
 
 import { ink } from 'poolgrad/colour';
 import { el, fill } from 'poolgrad/dom';
-import { short } from 'poolgrad/tensor';
+import { short, valuesOf } from 'poolgrad/tensor';
 
 const CELL = 30;
 const MOST = [5, 4]; // rows and columns
@@ -42,7 +42,7 @@ export class Loupe {
   }
 
   cell(row, column, mark) {
-    const value = this.map.tensor.values[this.map.flat(row, column)];
+    const value = valuesOf(this.map.tensor)[this.map.flat(row, column)];
     const rgb = this.map.colour(value);
     const box = el('div.cell', { text: short(value, 4), 'data-mark': mark ?? null });
     if (rgb) Object.assign(box.style, { background: `rgb(${rgb})`, color: ink(rgb) });

@@ -1,9 +1,9 @@
 // A tensor inside a block: small, with numbers where they fit, and able to light up.
 
 import { ink, lights, pixels, scale } from 'poolgrad/colour';
-import { el } from 'poolgrad/dom';
+import { el, penOf } from 'poolgrad/dom';
 import { preview } from 'poolgrad/geometry';
-import { inBlock, ravel, short, slice, strides, unravel } from 'poolgrad/tensor';
+import { inBlock, ravel, short, slice, strides, unravel, valuesOf } from 'poolgrad/tensor';
 
 /** @typedef {import('poolgrad/tensor').Tensor} Tensor */
 
@@ -12,7 +12,7 @@ export class MiniMap {
   constructor(tensor) {
     this.tensor = tensor;
     this.preview = preview(tensor);
-    /** The numbers that are drawn: all, or a part. */ this.drawn = inBlock(tensor);
+    /** The numbers that are drawn: all, or a part. */ this.drawn = inBlock(tensor) ?? { ...tensor, values: null };
     this.colour = scale(tensor.role, tensor.stats.min ?? 0, tensor.stats.max ?? 0);
     /** @type {Map<number, HTMLElement>} */ this.cells = new Map();
     this.lit = [];
@@ -31,7 +31,7 @@ export class MiniMap {
     box.style.gap = `${gap}px`;
     box.style.height = `${down * height + Math.max(down - 1, 0) * gap}px`;
     box.style.gridTemplateColumns = `repeat(${across}, max-content)`;
-    if (!this.drawn?.values?.length) return box;
+    if (!this.drawn.values?.length) return box;
     for (let tall = 0; tall < down; tall++) {
       for (let wide = 0; wide < across; wide++) box.append(this.panel(this.start(tall, wide)));
     }
@@ -40,7 +40,7 @@ export class MiniMap {
 
   /** The index of a panel's first cell. */
   start(tall, wide) {
-    const { shape } = this.drawn ?? this.tensor;
+    const { shape } = this.drawn;
     const index = shape.map(() => 0);
     const put = (axes, at) => unravel(at, axes.map((axis) => shape[axis])).forEach((i, k) => { index[axes[k]] = i; });
     put(this.preview.wide, wide);
@@ -71,7 +71,7 @@ export class MiniMap {
   }
 
   cell(flat) {
-    const value = this.tensor.values[flat];
+    const value = valuesOf(this.tensor)[flat];
     const rgb = this.colour(value);
     const box = document.createElement('i');
     box.dataset.cell = unravel(flat, this.tensor.shape).join(',');
@@ -89,7 +89,7 @@ export class MiniMap {
     const canvas = el('canvas', { width: columns, height: rows });
     canvas.style.width = `${width}px`;
     canvas.style.height = `${height}px`;
-    canvas.getContext('2d').putImageData(this.image(start), 0, 0);
+    penOf(canvas).putImageData(this.image(start), 0, 0);
     return canvas;
   }
 

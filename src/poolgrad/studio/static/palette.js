@@ -34,6 +34,7 @@ export class Palette {
     this.items = el('div.items', { id: 'palette-list', role: 'listbox', 'aria-label': 'Blocks' });
     this.element = el('nav.palette', { 'aria-label': 'Palette' }, this.search, this.items);
     this.at = 0;
+    /** @type {any[]} the blocks that the search finds */ this.found = [];
     this.list();
   }
 

@@ -104,7 +104,8 @@ export class Panel {
 
 /** A sentence without the names that stand above it. @param {string} sentence @param {Array<string|null>} names */
 export function without(sentence, names) {
-  const rest = names.reduce((text, name) => (name && text.startsWith(name) ? text.slice(name.length).replace(/^[:,] /, '') : text), sentence);
+  let rest = sentence;
+  for (const name of names) if (name && rest.startsWith(name)) rest = rest.slice(name.length).replace(/^[:,] /, '');
   return rest[0].toUpperCase() + rest.slice(1);
 }
 

@@ -1,5 +1,6 @@
 // A PNG of the page: blocks, wires and results drawn on a canvas.
 
+import { penOf } from 'poolgrad/dom';
 import { ODD, ink, scale } from 'poolgrad/colour';
 import { PAD, PIN_ROW, TITLE, WIDTH, preview } from 'poolgrad/geometry';
 import { nodeOf, pinOf } from 'poolgrad/model';
@@ -17,7 +18,7 @@ export function picture(flow) {
   const canvas = document.createElement('canvas');
   canvas.width = (right - left + 2 * MARGIN) * ratio;
   canvas.height = (bottom - top + 2 * MARGIN) * ratio;
-  const pen = canvas.getContext('2d');
+  const pen = penOf(canvas);
   pen.scale(ratio, ratio);
   pen.translate(MARGIN - left, MARGIN - top);
   const tone = (name) => {

@@ -4,12 +4,13 @@ import { taking } from 'poolgrad/explain';
 import { el } from 'poolgrad/dom';
 import { numbersOf } from 'poolgrad/relation';
 import { number } from 'poolgrad/sentences';
-import { panelAxes, ravel, size, unravel } from 'poolgrad/tensor';
+import { panelAxes, ravel, size, unravel, valuesOf } from 'poolgrad/tensor';
 
 const BEAT = 900; // milliseconds per step while it plays
 const MOST = 2 ** 16; // windows
 
 /** @typedef {import('poolgrad/tensor').Tensor} Tensor */
+/** @typedef {{key: string, count: number, flat: (k: number) => number, links: any, giver: Tensor, taker: Tensor|null}} Plan */
 
 export class Player {
   /** @param {import('poolgrad/inspector').Inspector} inspector */
@@ -17,7 +18,7 @@ export class Player {
     this.inspector = inspector;
     this.at = -1; // the step that is shown; -1: none
     this.timer = 0;
-    /** @type {{key: string, count: number, flat: (k: number) => number, links: any, giver: Tensor, taker: Tensor|null}|null} */ this.plan = null;
+    /** @type {Plan|null} */ this.plan = null;
     const button = (text, label, act) => el('button', { text, 'aria-label': label, title: label, onclick: act });
     this.play = button('▶', 'Play windows', () => (this.timer ? this.pause() : this.start()));
     this.slider = el('input', { type: 'range', min: 0, value: 0, 'aria-label': 'Window', oninput: () => { this.pause(); this.go(Number(this.slider.value)); } });
@@ -32,7 +33,7 @@ export class Player {
   draw() {
     const { store, node } = this.inspector;
     const links = store.run?.page === store.page.name ? store.run?.nodes[node]?.links : null;
-    const tensor = (test) => { const found = links?.tensors.find((t) => test(t) && store.tensors.get(t.ref)?.values); return found ? store.tensors.get(found.ref) : null; };
+    const tensor = (test) => { const found = links?.tensors.find((t) => test(t) && store.tensors.get(t.ref)?.values); return store.tensors.get(found?.ref) ?? null; };
     const giver = tensor((t) => t.symbol === 'g') ?? tensor((t) => t.symbol === 'out');
     const count = links ? size(links.dest) : 0;
     const same = this.plan && this.plan.links === links && this.plan.giver === giver;
@@ -69,6 +70,7 @@ export class Player {
 
   /** Show a window. @param {number} at */
   go(at) {
+    if (!this.plan) return;
     this.at = at;
     this.slider.value = String(at);
     this.moving = true;
@@ -87,30 +89,30 @@ export class Player {
     const map = this.inspector.maps.get(target.key);
     if (!map?.partial) return;
     if (this.at < 0) map.partial(null, new Set());
-    else if (plan.taker) this.gradient(map);
-    else this.forward(map);
+    else if (plan.taker) this.gradient(map, plan, plan.taker);
+    else this.forward(map, plan);
   }
 
-  /** The sums of the gradients of all windows so far. */
-  gradient(map) {
-    const { plan } = this;
-    const sums = new Float64Array(size(plan.taker.shape));
+  /** The sums of the gradients of all windows so far. @param {any} map @param {Plan} plan @param {Tensor} taker */
+  gradient(map, plan, taker) {
+    const sums = new Float64Array(size(taker.shape));
+    const given = valuesOf(plan.giver);
     const values = numbersOf(plan.links.tensors, this.inspector.store.tensors);
-    let last = [];
+    /** @type {Array<[number, number]>} */ let last = [];
     for (let k = 0; k <= this.at; k++) {
       const flat = plan.flat(k);
       last = taking(plan.links, values, flat);
-      for (const [cell, weight] of last) sums[cell] += weight * Number(plan.giver.values[flat]);
+      for (const [cell, weight] of last) sums[cell] += weight * Number(given[flat]);
     }
     this.sum = sums.reduce((a, b) => a + b, 0);
     map.partial((cell) => sums[cell], new Set(last.map(([cell]) => cell)));
   }
 
-  /** The results of all windows so far; the others are empty. */
-  forward(map) {
-    const { plan } = this;
+  /** The results of all windows so far; the others are empty. @param {any} map @param {Plan} plan */
+  forward(map, plan) {
+    const given = valuesOf(plan.giver);
     const done = new Set(Array.from({ length: this.at + 1 }, (_, k) => plan.flat(k)));
-    map.partial((cell) => (done.has(cell) ? Number(plan.giver.values[cell]) : null), new Set([plan.flat(this.at)]));
+    map.partial((cell) => (done.has(cell) ? Number(given[cell]) : null), new Set([plan.flat(this.at)]));
   }
 
   say() {

@@ -50,7 +50,7 @@ export class Pointing {
 
   /** After a run: the pinned cell again, with its new numbers, if it still exists. */
   refresh() {
-    const size = this.store.tensors?.get(this.pinned?.key)?.values?.length ?? 0;
+    const size = this.store.tensors.get(this.pinned?.key ?? '')?.values?.length ?? 0;
     if (this.pinned && this.pinned.flat < size) this.show(this.pinned.key, this.pinned.flat, this.pinned.wish);
     else this.release();
   }
@@ -68,7 +68,7 @@ export class Pointing {
 
   /** @param {{links: any, windows: number[]}} missing */
   async fetch({ links, windows }) {
-    learn(links, windows, await this.hits(links.hits.ref, windows));
+    if (this.hits) learn(links, windows, await this.hits(links.hits.ref, windows));
   }
 
   tell(found) {
@@ -82,7 +82,7 @@ export class Pointing {
     const cellOf = (target) => {
       const cell = target instanceof Element ? target.closest('[data-flat]') : null;
       const map = cell?.closest('[data-tensor]');
-      return cell instanceof HTMLElement && map instanceof HTMLElement ? [map.dataset.tensor, Number(cell.dataset.flat)] : null;
+      return cell instanceof HTMLElement && map instanceof HTMLElement ? [map.dataset.tensor ?? '', Number(cell.dataset.flat)] : null;
     };
     const on = (event, act) => root.addEventListener(event, (e) => {
       const found = cellOf(e.target);

@@ -13,7 +13,7 @@ import { ravel, unravel } from 'poolgrad/tensor';
  * @param {string|null} [wish] preferred where it is linked @returns {{node: string, pin: string}|null} */
 export function explainer(run, key, wish = null) {
   const own = key.slice(0, key.lastIndexOf('.'));
-  const nodes = [wish, own, ...Object.keys(run.nodes)].filter((id) => id && run.nodes[id]?.links);
+  const nodes = [wish ?? '', own, ...Object.keys(run.nodes)].filter((id) => run.nodes[id]?.links);
   for (const node of nodes) {
     const found = run.nodes[node].links.tensors.find((t) => t.ref === key);
     if (found) return { node, pin: found.pin };

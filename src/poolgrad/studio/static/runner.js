@@ -11,6 +11,11 @@ function meaning(page) {
   return JSON.stringify([page.name, page.nodes.map(({ id, op, text }) => [id, op, text]), page.wires, page.fetch]);
 }
 
+/** A name that no other run has; `crypto.randomUUID` is missing where a notebook comes over plain HTTP. */
+function ticket() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
 export class Runner {
   /** @param {import('poolgrad/store').Store} store @param {any} api @param {(text: string, bad?: boolean) => void} say */
   constructor(store, api, say) {
@@ -70,7 +75,7 @@ export class Runner {
     this.asked = page;
     this.surveyed.add(page);
     this.abort = new AbortController();
-    this.ticket = crypto.randomUUID();
+    this.ticket = ticket();
     const slow = setTimeout(() => this.store.tell('running', true), PATIENCE);
     try {
       const started = performance.now();

@@ -13,7 +13,7 @@ export class Store {
     /** @type {Set<string>} */ this.selection = new Set();
     /** @type {string|null} the input end of the selected wire */ this.wire = null;
     /** @type {any} */ this.run = null;
-    /** @type {Map<string, import('poolgrad/tensor').Tensor>|null} those of the last run */ this.tensors = null;
+    /** @type {Map<string, import('poolgrad/tensor').Tensor>} those of the last run */ this.tensors = new Map();
     /** @type {Map<string, import('poolgrad/ops').Block>} */ this.ops = new Map();
     /** @type {any} the words of explanations */ this.phrases = {};
     this.stale = new Set();
@@ -22,6 +22,13 @@ export class Store {
     this.merging = '';
     this.listeners = new Map();
     this.saved = this.doc;
+  }
+
+  /** What is known about a kind of block that exists. @param {string} op @returns {import('poolgrad/ops').Block} */
+  facts(op) {
+    const found = this.ops.get(op);
+    if (!found) throw new Error(`There is no block ${op}.`);
+    return found;
   }
 
   get page() {

@@ -129,7 +129,7 @@ class Studio {
 
   tidy() {
     const { store, flow } = this;
-    store.edit(onPage(store.doc, store.at, (page) => tidy(page, (node) => flow.height(flow.blocks.get(node.id)))));
+    store.edit(onPage(store.doc, store.at, (page) => tidy(page, (node) => flow.heightOf(node.id))));
     flow.fit();
   }
 
@@ -141,10 +141,10 @@ class Studio {
   /** A new block, where there is room. @param {string} op @param {number[]} [at] */
   place(op, at) {
     const { store } = this;
-    const id = freeId(store.page, wishId(store.ops.get(op)));
+    const id = freeId(store.page, wishId(store.facts(op)));
     const box = this.flow.element.getBoundingClientRect();
     const [x, y] = at ?? this.room(this.flow.toWorld(box.left + box.width / 2 - 108, box.top + 60));
-    store.edit(onPage(store.doc, store.at, (page) => addNode(page, fresh(store.ops.get(op), id, [Math.round(x), Math.round(y)]))));
+    store.edit(onPage(store.doc, store.at, (page) => addNode(page, fresh(store.facts(op), id, [Math.round(x), Math.round(y)]))));
     store.select([id]);
     this.palette.leave();
     this.flow.blocks.get(id)?.element.focus();
@@ -214,7 +214,7 @@ async function load(tensor) {
 }
 
 async function main() {
-  const root = document.getElementById('app');
+  const root = /** @type {HTMLElement} */ (document.getElementById('app'));
   try {
     const hash = location.hash;
     const [ops, start, examples] = await api.first();

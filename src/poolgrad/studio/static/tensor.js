@@ -18,6 +18,12 @@ export function axisName(letter) {
   return NAMES[letter] ?? `axis ${letter}`;
 }
 
+/** The numbers of a tensor that came whole. @param {Tensor} tensor @returns {ArrayLike<number>} */
+export function valuesOf({ key, values }) {
+  if (!values) throw new Error(`${key} has no numbers here`);
+  return values;
+}
+
 /** The number of cells. @param {number[]} shape */
 export function size(shape) {
   return shape.reduce((product, n) => product * n, 1);

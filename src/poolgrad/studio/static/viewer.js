@@ -55,7 +55,7 @@ export function mount(root, data) {
   root.classList.add('viewer');
   const height = (node) => (store.ops.get(node.op)?.height ?? 120) + 90;
   const pages = data.pages.map(({ graph }) => arrange(graph.pages[0], height));
-  const held = data.pages.map(() => null); // the tensors of each page, unpacked when it is first seen
+  /** @type {Array<Map<string, any>|null>} */ const held = data.pages.map(() => null); // the tensors of each page, unpacked when it is first seen
   const tagline = el('span.tagline');
   const tabs = pages.length > 1 ? tabList(pages, (at) => { store.show(at); turn(); }) : el('span.name', { text: pages[0].name });
   const turn = () => {

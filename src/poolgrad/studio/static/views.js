@@ -1,5 +1,6 @@
 // Looking around without editing: pan, zoom, select.
 
+import { idOf } from 'poolgrad/dom';
 import { pinch } from 'poolgrad/pinch';
 
 export class Views {
@@ -9,12 +10,12 @@ export class Views {
     let drag = null;
     canvas.addEventListener('pointerdown', (event) => {
       const block = /** @type {HTMLElement|null} */ (/** @type {Element} */ (event.target).closest('.block'));
-      if (block) store.select([block.dataset.id]);
+      if (block) store.select([idOf(block)]);
       else drag = { x: event.clientX - flow.view.x, y: event.clientY - flow.view.y };
     });
     canvas.addEventListener('focusin', (event) => {
       const block = /** @type {HTMLElement|null} */ (/** @type {Element} */ (event.target).closest('.block'));
-      if (block) store.select([block.dataset.id]);
+      if (block) store.select([idOf(block)]);
     });
     pinch(flow, () => { drag = null; });
     canvas.addEventListener('pointermove', (event) => {

@@ -12,7 +12,7 @@ import { inlet, outlet } from 'poolgrad/wires';
 export function pinAt(target) {
   const button = target instanceof Element ? target.closest('[data-end]') : null;
   if (!(button instanceof HTMLElement)) return null;
-  return { end: button.dataset.end, side: /** @type {'in'|'out'} */ (button.dataset.side) };
+  return { end: button.dataset.end ?? '', side: /** @type {'in'|'out'} */ (button.dataset.side) };
 }
 
 export class Wiring {

@@ -1,0 +1,178 @@
+"""`poolgrad.tensorflow.accelerate`: TensorFlow's own ops run on our kernels, with the same bits, and refuse what TensorFlow refuses.
+
+Each test reads what one of two processes found, with oneDNN off and on: a registered kernel stays in its process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+from support import HERE, ROOT, SHARED, python
+
+from poolgrad._ops.table import OPS
+
+pytest.importorskip("tensorflow", reason="needs TensorFlow")
+pytest.importorskip("keras", reason="needs Keras")
+REPLAY = SHARED / "corpus" / "replay_corpus.py"
+KNOWN = {
+    line.split("\t")[0]
+    for line in (ROOT / "tests" / "conformance" / "known.txt").read_text().splitlines()
+    if line[0] != "#"
+}
+# oneDNN has kernels for these, and TensorFlow rewrites their calls: they stay TensorFlow's while oneDNN is on.
+REWRITTEN = {"AvgPool", "AvgPoolGrad", "AvgPool3D", "AvgPool3DGrad", "MaxPool", "MaxPool3D"}
+OURS = {"MaxPoolWithArgmax", "MaxPoolGradWithArgmax", "FractionalMaxPool", "FractionalMaxPoolGrad"}
+OURS |= {"FractionalAvgPool", "FractionalAvgPoolGrad", "MaxPoolGradGrad", "MaxPool3DGradGrad"}
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Build the kernels; return the environment of the processes that use them."""
+    quiet = {
+        "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache")),
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "CUDA_VISIBLE_DEVICES": "",
+    }
+    done = python("-m", "poolgrad.tensorflow", "build", **quiet)
+    if "no C++ compiler" in done.stderr:
+        pytest.skip("needs a C++ compiler")
+    assert done.returncode == 0, done.stderr
+    return quiet
+
+
+@pytest.fixture(scope="module", params=["0", "1"], ids=["oneDNN off", "oneDNN on"])
+def job(
+    request: pytest.FixtureRequest, cache: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[bool, dict[str, Any]]:
+    """Return whether oneDNN is on, and what the process found."""
+    folder = tmp_path_factory.mktemp("job")
+    done = python(str(HERE / "accelerated_job.py"), str(folder), TF_ENABLE_ONEDNN_OPTS=request.param, **cache)
+    assert "FOUND" in done.stdout, done.stdout[-2000:] + done.stderr[-4000:]
+    return request.param == "1", json.loads(done.stdout.split("FOUND")[1])
+
+
+def test_status_tells_what_is_on(job):
+    found = job[1]
+    assert found["status before"] == [False, {}]
+    assert found["status after"] == [True, 0]
+
+
+def test_threads_follow_the_limit_of_tensorflow(job):
+    assert job[1]["threads"] == 1
+
+
+@pytest.mark.parametrize("how", ["eager", "compiled"])
+def test_pools_and_their_derivatives_have_the_bits_of_tensorflow(job, how):
+    mkl, found = job
+    different, runs = found[how]
+    assert different == []
+    assert set(runs) >= OURS
+    if not mkl:
+        assert set(runs) >= REWRITTEN | {"MaxPoolGrad", "MaxPool3DGrad"}
+
+
+@pytest.mark.parametrize("name", ["2-D compiled", "3-D eager"])
+def test_keras_models_train_alike(job, name):
+    mkl, found = job
+    difference, runs = found[f"keras {name}"]
+    assert difference <= 1e-6  # sums of convolutions differ from run to run
+    if not mkl:
+        assert {"2": "MaxPoolGrad", "3": "MaxPool3DGrad"}[name[0]] in runs
+
+
+def test_a_model_saved_before_runs_our_kernels(job):
+    same, runs = job[1]["saved"]
+    assert same
+    assert set(runs) >= {"MaxPoolWithArgmax", "MaxPoolGradWithArgmax", "FractionalMaxPool", "FractionalMaxPoolGrad"}
+
+
+def test_calls_from_many_threads_agree(job):
+    assert job[1]["at once"] == [80, True]
+
+
+@pytest.mark.parametrize("name", ["channels first", "float64"])
+def test_calls_that_only_the_definition_allows_are_computed(job, name):
+    mkl, found = job
+    if mkl and name == "float64":
+        pytest.skip("oneDNN takes this call")
+    assert found[name][0]
+    assert sum(found[name][1].values()) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "words"),
+    [
+        ("shape", "InvalidArgumentError", "Expected grad shape to be [2,6,5,3], but got [2,13,11,3]"),
+        ("batch", "UnimplementedError", "Pooling is not yet supported on the batch dimension."),
+        ("window", "InvalidArgumentError", "ksize must be positive"),
+        ("argmax", "InvalidArgumentError", "a position outside the array"),
+        ("ratio", "InvalidArgumentError", "pooling_ratio cannot be smaller than 1"),
+        ("wrong version", "RuntimeError", "tensorflow: got version 1.15.0, wanted"),
+        ("not built", "RuntimeError", "python -m poolgrad.tensorflow build"),
+    ],
+)
+def test_refusals_have_the_type_of_tensorflow_and_say_what_to_do(job, name, kind, words):
+    got, text = job[1][name]
+    assert got == kind
+    assert words in text
+
+
+def test_recorded_calls_give_the_recorded_bits_through_tensorflow(cache):
+    done = python("-c", SAMPLE, TF_ENABLE_ONEDNN_OPTS="0", **cache)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    calls, differences = json.loads(done.stdout.splitlines()[-1])
+    assert calls > 700
+    assert differences == []
+
+
+# Lenient where TensorFlow 2.21 refuses by want of a kernel, or accepts by want of a check: the table names these.
+SAMPLE = """
+import json, sys
+sys.path.insert(0, "tests/conformance")
+import accelerated_ops, test_corpus
+calls, wrong = 0, []
+import tensorflow as tf
+for op, recorded in test_corpus.sample().items():
+    run = {op: getattr(accelerated_ops, op, None)}
+    if run[op] is None:
+        continue
+    for call in recorded:
+        calls += 1
+        try:
+            text = test_corpus.replay(call, run)
+        except (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError, tf.errors.NotFoundError) as error:
+            text = f"refused: {error}" if call.get("outputs") else ""
+        if text and not text.startswith("accepted"):
+            wrong.append(test_corpus.line(call) + ": " + text)
+print(json.dumps([calls, wrong]))
+"""
+
+
+@pytest.mark.skipif(
+    not REPLAY.exists() or not os.environ.get("POOLGRAD_WHOLE_CORPUS"),
+    reason="replays 11,000 calls for a minute; POOLGRAD_WHOLE_CORPUS=1 runs it where the corpus is",
+)
+def test_the_whole_corpus_gives_the_recorded_bits_through_tensorflow(cache, tmp_path):
+    report = tmp_path / "outcomes.jsonl"
+    ops = [word for op in OPS if not op.startswith("Quantized") for word in ("--op", op)]
+    words = ["--module", "accelerated_ops", "--path", str(HERE), "--json", str(report), *ops]
+    python(str(REPLAY), *words, TF_ENABLE_ONEDNN_OPTS="0", timeout=1200, **cache)
+    outcomes = [json.loads(line) for line in report.read_text().splitlines()]
+    assert len(outcomes) > 10_000
+    assert {o["id"] for o in outcomes if not o["ok"]} <= KNOWN
+
+
+def test_models_of_our_own_ops_are_refused_when_they_are_saved(cache, tmp_path):
+    code = (
+        "import sys, tensorflow as tf, poolgrad.tensorflow as pool\n"
+        "f = tf.function(lambda x: pool.max_pool(x, 2), input_signature=[tf.TensorSpec([8])])\n"
+        "m = tf.Module(); m.f = f; f(tf.zeros(8))\n"
+        "try:\n    tf.saved_model.save(m, sys.argv[1])\n"
+        "except Exception as e:\n    print('poolgrad.tensorflow: SavedModel' in str(e))\n"
+    )
+    done = python("-c", code, str(tmp_path / "m"), **cache)
+    assert done.stdout.strip() == "True", done.stdout + done.stderr[-2000:]
+    assert not (tmp_path / "m" / "saved_model.pb").exists()

@@ -1,0 +1,122 @@
+"""Repeated calls of poolgrad.torch's functions run in the extension: the same bits as through Python, and every derivative."""
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: make test installs it where it can")
+
+from torch_same import same  # noqa: E402
+
+import poolgrad.torch as pgt  # noqa: E402
+from poolgrad.torch import _compiled, functional  # noqa: E402
+
+if _compiled.load() is None:
+    pytest.skip(f"the compiled part is not built: {_compiled.ADVICE}", allow_module_level=True)
+
+CALLS = {
+    "max_pool1d": (1, (3,), {}),
+    "max_pool2d": (2, (3, 2, 1), {"return_indices": True}),
+    "max_pool3d": (3, ((2, 1, 3),), {"ceil_mode": True}),
+    "min_pool2d": (2, (2,), {"return_indices": True}),
+    "avg_pool1d": (1, (3, 2), {}),
+    "avg_pool2d": (2, (3, 1, 1), {"count_include_pad": False}),
+    "avg_pool3d": (3, (2,), {}),
+    "adaptive_max_pool2d": (2, (3,), {"return_indices": True}),
+    "adaptive_avg_pool2d": (2, ((3, 2),), {}),
+}
+
+
+def several(y):
+    return list(y) if isinstance(y, tuple) else [y]
+
+
+def results(run, x):
+    """Return values, gradient and second derivative."""
+    leaf = x.detach().clone(memory_format=torch.preserve_format)
+    plain = several(run(leaf))
+    if not x.dtype.is_floating_point:
+        return plain
+    leaf.requires_grad_()
+    y = several(run(leaf))
+    g = ((torch.arange(y[0].numel()) % 5 - 2) / 3).reshape(y[0].shape).to(x.dtype).requires_grad_()
+    (dx,) = torch.autograd.grad(y[0], leaf, g.detach(), retain_graph=True)
+    (watched,) = torch.autograd.grad(y[0], leaf, g, create_graph=True)
+    (ddy,) = torch.autograd.grad(watched, g, torch.ones_like(dx))
+    return [*plain, *y, dx, watched, ddy]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int32], ids=str)
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("last", [False, True], ids=["contiguous", "channels last"])
+def test_a_repeated_call_has_the_bits_of_the_first(name, dtype, last):
+    rank, args, named = CALLS[name]
+    torch.manual_seed(0)
+    for n in (7, 13):  # few cells, and more
+        x = (torch.randn(2, 5, *[n] * rank) * 4).to(dtype)
+        if x.dtype.is_floating_point:
+            x.view(-1)[3] = float("nan")
+        if last and rank > 1:
+            x = x.contiguous(memory_format=torch.channels_last if rank == 2 else torch.channels_last_3d)
+        run = lambda x: getattr(pgt, name)(x, *args, **named)  # noqa: E731
+        first = results(through_python(name, args, named), x)
+        run(x)  # which teaches the call
+        again = results(run, x)
+        for a, b in zip(again, first, strict=True):
+            assert not same(a, b), (n, same(a, b))
+
+
+def through_python(name, args, named):
+    """Return the pool without the extension: each call resolves it anew, and runs its kernels from Python."""
+    rank = int(name[-2])
+    resolve = getattr(functional, f"_{name[:-2]}")
+    return lambda x: resolve(rank, x, *args, **named).run(x)
+
+
+def test_words_of_other_types_are_other_calls():
+    x = torch.randn(1, 1, 4, 4)
+    for _ in range(3):
+        assert pgt.max_pool2d(x, 1).shape == (1, 1, 4, 4)
+        with pytest.raises(TypeError, match="max_pool2d: kernel_size: got True"):
+            pgt.max_pool2d(x, True)
+        with pytest.raises(TypeError, match=r"max_pool2d: kernel_size: got 1\.0"):
+            pgt.max_pool2d(x, 1.0)
+
+
+def test_the_names_of_words_count():
+    x = torch.randn(1, 1, 6, 6)
+    for _ in range(3):
+        assert pgt.max_pool2d(x, 2, stride=1).shape == (1, 1, 5, 5)
+        assert pgt.max_pool2d(x, 2, padding=1).shape == (1, 1, 4, 4)
+        assert pgt.max_pool2d(x, stride=1, kernel_size=2).shape == (1, 1, 5, 5)
+        assert pgt.max_pool2d(kernel_size=2, input=x).shape == (1, 1, 3, 3)
+
+
+def test_transforms_of_a_taught_call():
+    x = torch.randn(3, 2, 8, 8)
+    run = lambda x: pgt.max_pool2d(x, 2)  # noqa: E731
+    for _ in range(3):
+        wanted = run(x)
+    assert torch.equal(torch.func.vmap(run)(x), torch.stack([run(part) for part in x]))
+    _, dy = torch.func.jvp(run, (x,), (torch.ones_like(x),))
+    assert torch.equal(dy, torch.ones_like(wanted))
+    leaf = x.clone().requires_grad_()
+    rows = torch.autograd.grad(run(leaf), leaf, torch.stack([torch.ones_like(wanted)] * 2), is_grads_batched=True)[0]
+    assert torch.equal(rows[0], rows[1])
+    assert torch.autograd.gradcheck(lambda x: pgt.avg_pool2d(x, 3, 2), x.double()[:1, :1].requires_grad_())
+
+
+def test_memory_that_is_not_aligned_or_negated_goes_through_python():
+    raw = torch.zeros(1 + 4 * 64, dtype=torch.uint8).numpy()
+    odd = torch.frombuffer(raw.data, dtype=torch.float32, count=64, offset=1).view(1, 1, 8, 8)
+    plain = torch.zeros(1, 1, 8, 8)
+    for _ in range(3):
+        assert torch.equal(pgt.max_pool2d(odd, 2), pgt.max_pool2d(plain, 2))
+        assert torch.equal(pgt.max_pool2d(torch._neg_view(plain + 1), 2), -torch.ones(1, 1, 4, 4))
+
+
+def test_backward_twice_raises_torchs_error():
+    x = torch.randn(1, 1, 8, 8, requires_grad=True)
+    for _ in range(2):
+        y = pgt.max_pool2d(x, 2).sum()
+    y.backward()
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        y.backward()
