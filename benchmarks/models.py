@@ -132,8 +132,9 @@ def _measure(name: str, last: bool, training: bool, compiled: bool, seconds: flo
     }  # fmt: skip
 
 
-def _stored() -> list[Record]:
-    return json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+def _stored(file: Path) -> list[Record]:
+    found: list[Record] = json.loads(file.read_text()) if file.exists() else []
+    return found
 
 
 def _key(record: Record) -> tuple[Any, ...]:
@@ -187,13 +188,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds-per-cell", type=float, default=1.5, metavar="S")
     parser.add_argument("--threads", type=int, default=0, metavar="N", help="torch's threads; default: torch's choice")
     parser.add_argument("--cache", type=Path, default=Path("bench-out/models"), help="where compiled programs go")
+    parser.add_argument("--results", type=Path, default=RESULTS, metavar="FILE", help="where figures are stored")
     parser.add_argument("--render", action="store_true", help="only write the tables of docs/torch.md")
 
 
 def run(given: argparse.Namespace) -> int:
     """Run the cells asked for, and store their figures; return 1 if a result differs."""
     if given.render:
-        write_page(render(_stored()))
+        write_page(render(_stored(given.results)))
         return 0
     import torch
 
@@ -201,7 +203,7 @@ def run(given: argparse.Namespace) -> int:
 
     if given.threads:
         torch.set_num_threads(given.threads)
-    kept = {_key(record): record for record in _stored()}
+    kept = {_key(record): record for record in _stored(given.results)}
     wrong = 0
     for name in given.only or MODELS:
         for last in (False, True):
@@ -219,5 +221,5 @@ def run(given: argparse.Namespace) -> int:
                     f"{'equal' if record['equal'] else 'close' if record['close'] else 'DIFFERENT'}, held {record['held']}",
                     flush=True,
                 )
-        RESULTS.write_text(json.dumps(list(kept.values()), indent=1) + "\n")
+        given.results.write_text(json.dumps(list(kept.values()), indent=1) + "\n")
     return int(wrong > 0)

@@ -3,6 +3,7 @@
 Written from their papers' tables. Batch norm is left out where it changes nothing for the pools; classifiers are short.
 """
 
+# mypy: disable-error-code="misc, no-untyped-call, no-any-return"
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -283,7 +284,7 @@ def no_pools() -> nn.Module:
 
 
 class Model(NamedTuple):
-    """How to make a network, and the shape of its input."""
+    """A function that makes a network, and the shape of its input."""
 
     make: Callable[[], nn.Module]
     shape: tuple[int, ...]

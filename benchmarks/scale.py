@@ -217,7 +217,7 @@ def child(way: str, reduce: str, source: str, out: str, window: str, limit: str 
 def main() -> None:
     """Run the program."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gb", type=float, nargs="+", default=[0.5])
+    parser.add_argument("--gb", type=float, nargs="*", default=[0.5], help="sizes; none to draw --rows alone")
     parser.add_argument("--folder", default="scale-benchmark")
     parser.add_argument("--window", choices=WAYS, default="halving", help="2x2x2 with stride 2, or 3x3x3 with stride 1")
     parser.add_argument("--codec", choices=CODECS, default="raw")
@@ -271,9 +271,13 @@ def plot(rows: list[dict[str, Any]], path: str) -> None:
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), constrained_layout=True)
     for way, reduce in sorted({(r["way"], r["reduce"]) for r in rows if "cpu" in r}):
         mine = [r for r in rows if (r["way"], r["reduce"]) == (way, reduce) and "cpu" in r]
-        left.loglog([r["gb"] for r in mine], [r["cpu"] for r in mine], "o-", label=f"{way}, {reduce}")
-        right.semilogx([r["gb"] for r in mine], [r["peak"] / 1e3 for r in mine], "o-")
-    for axes, label in ((left, "CPU seconds"), (right, "peak memory, MB")):
+        mine.sort(key=lambda r: float(r["gb"]))
+        (line,) = left.loglog([r["gb"] for r in mine], [r["cpu"] for r in mine], "o-", label=f"{way}, {reduce}")
+        left.loglog([r["gb"] for r in mine], [r["seconds"] for r in mine], ":", color=line.get_color())
+        right.semilogx([r["gb"] for r in mine], [r["peak"] / 1e3 for r in mine], "o-", color=line.get_color())
+        if all("formula" in r for r in mine):
+            right.semilogx([r["gb"] for r in mine], [r["formula"] / 1e3 for r in mine], "--", color=line.get_color())
+    for axes, label in ((left, "CPU seconds (dotted: seconds)"), (right, "peak memory, MB (dashed: formula)")):
         axes.set(xlabel="array, GB", ylabel=label)
         axes.grid(alpha=0.3)
     right.set_ylim(0)

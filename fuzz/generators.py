@@ -1,6 +1,6 @@
 """Run all differential generators, one after the other, and print one line for each at the end.
 
-    python fuzz/generators.py --calls 20000 [--jobs 2] [--seed 0] [--required] [pools] [torch] [jax] [tensorflow] [autograd] [jobs]
+    python fuzz/generators.py --calls 20000 [--jobs 2] [--seed 0] [--required] [pools] [torch] [accelerate] [jax] [tensorflow] [autograd] [jobs]
 
 JAX, which compiles every call, gets a quarter of the calls. A generator whose framework is not installed is skipped, and with
 `--required` fails. The exit code is 1 if any failed.
@@ -32,6 +32,7 @@ class Generator(NamedTuple):
 GENERATORS = {
     "pools": Generator("pools.py", ("scipy", "skimage", "xarray")),
     "torch": Generator("torch_adapter.py", ("torch",)),
+    "accelerate": Generator("torch_accelerate.py", ("torch",)),
     "jax": Generator("jax_adapter.py", ("jax",), 0.25),
     "tensorflow": Generator("tensorflow_ops.py", ("tensorflow",)),
     "autograd": Generator("autograd_adapter.py", ("autograd",)),

@@ -20,8 +20,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST_BYTES = 3_900_000
-# The pools as XLA calls: their source, which users may compile, and the library where jaxlib was there to build it.
-FOR_XLA = {f"poolgrad/jax/{name}" for name in ("xla.cpp", "foreign.hpp", "_xla.so")}
+# The extensions: their sources and header, which users may compile, and XLA's library where jaxlib was there to build it.
+EXTENSIONS = {
+    "poolgrad/jax/xla.cpp",
+    "poolgrad/jax/_xla.so",
+    "poolgrad/tensorflow/kernels.cpp",
+    "poolgrad/include/poolgrad.h",
+}
 NATIVE = re.compile(r"poolgrad/_core\.(abi3|cpython-\w+|cp\w+-\w+|cpython-[\w-]+)?\.?(so|pyd)")
 PLAIN = re.compile(r"poolgrad/([a-z_]+/)*([\w.-]+\.(pyi?|js|css|html|svg|json)|py\.typed|README\.md|picture\.png)")
 RUNTIMES = re.compile(r"lib(stdc\+\+|gcc_s|c|m|pthread)\.so\.\d+|ld-linux-[\w-]+\.so\.\d+")
@@ -53,7 +58,7 @@ def contents(wheel: zipfile.ZipFile, findings: Findings) -> None:
     wanted = {f"poolgrad/{p.relative_to(source).as_posix()}" for p in source.rglob("*") if p.is_file()}
     wanted = {name for name in wanted if PLAIN.fullmatch(name)}
     native = [name for name in package if NATIVE.fullmatch(name)]
-    strange = sorted(set(package) - wanted - set(native) - FOR_XLA)
+    strange = sorted(set(package) - wanted - set(native) - EXTENSIONS)
     missing = sorted(wanted - set(package))
     findings.say("native modules", ", ".join(native), len(native) == 1)
     findings.say("package", f"{len(package)} files; strange {strange}, missing {missing}", not strange and not missing)

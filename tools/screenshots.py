@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "helpers"), str(ROOT / "tools")]
+sys.path[:0] = [str(ROOT / "tests" / "helpers"), str(ROOT / "tools")]
 
 import browser  # noqa: E402
 import hands  # noqa: E402
@@ -98,6 +98,15 @@ def forward(page: Any) -> None:
     page.get_by_role("button", name="Examples").click()
     page.get_by_role("menuitem", name="Example seven forward pictures").click()
     hands.settled(page)
+    page.mouse.move(0, 0)
+
+
+def pools(page: Any) -> None:
+    """Pools of arrays: a maximum, a mean and a norm share one gradient in three ways."""
+    page.get_by_role("button", name="Examples").click()
+    page.get_by_role("menuitem", name="Example Maximum, mean and norm").click()
+    hands.settled(page)
+    page.mouse.move(0, 0)
 
 
 def picture(page: Any) -> None:
@@ -165,6 +174,7 @@ JOURNEYS: dict[str, Callable[[Any], None]] = {
     "9-forward": forward,
     "10-steps": steps,
     "11-tour": tour,
+    "13-pools": pools,
     "12-wide": why_zero,
     "12-small": why_zero,
     "12-tablet": why_zero,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +14,18 @@ def follow_torch(torch: Any) -> None:
 
     The core asks in C++, before it starts threads: a call that is too small for threads pays nothing.
     """
+    import ctypes  # late: not every program imports torch
+
+    def address(function: Any) -> int:
+        return ctypes.cast(function, ctypes.c_void_p).value or 0
+
     try:
         library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
         usual = library._ZN2at27intraop_default_num_threadsEv()
         threads, busy = library._ZN2at15get_num_threadsEv, library._ZN2at18in_parallel_regionEv
     except (OSError, AttributeError, TypeError):  # another build of torch: poolgrad's own number holds
         return
-    config.follow_threads(_address(threads), usual, _address(busy))
-
-
-def _address(function: Any) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
+    config.follow_threads(address(threads), usual, address(busy))
 
 
 def show_to_threadpoolctl(threadpoolctl: Any) -> None:

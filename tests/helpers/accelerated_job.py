@@ -215,7 +215,7 @@ for thread in callers:
     thread.join()
 FOUND["at once"] = [len(results), all(results)]
 
-# What TensorFlow refuses on the CPU, though its definitions allow it.
+# Calls that TensorFlow refuses on the CPU, though its definitions allow them.
 SIZES = {"ksize": [1, 1, 3, 2], "strides": [1, 1, 2, 2], "padding": "SAME", "data_format": "NCHW"}
 x = np.array(X4)
 first = np.ascontiguousarray(np.moveaxis(x, -1, 1))

@@ -61,7 +61,9 @@ def test_wrong_calls_are_refused_by_name(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "anywidget", None)
     notebook._widget_class.cache_clear()
-    with pytest.raises(ImportError, match=r"wanted anywidget>=0.9: run `pip install 'poolgrad\[notebook\]'`.*static=True"):
+    with pytest.raises(
+        ImportError, match=r"wanted anywidget>=0.9: run `pip install 'poolgrad\[notebook\]'`.*static=True"
+    ):
         pg.studio(X, 2)
     notebook._widget_class.cache_clear()
 
@@ -126,7 +128,7 @@ def test_the_widget_asks_the_kernel_and_keeps_what_was_changed(watch):
     frame.locator('.inspector [aria-label="dx[0,0] = 10"]').wait_for()
     assert shown.graph.pages[0].nodes["x"].text["val"].startswith("99")
     frame.get_by_role("button", name="Add gradient").click()
-    frame.locator('.block[data-id="dx_grad"]').wait_for()
+    frame.locator('.block[data-id="dx_grad"] [data-tensor]').wait_for()
     assert "dx_grad" in shown.graph.pages[0].nodes
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -45,6 +49,42 @@ def test_the_first_screen_has_a_zero_pinned_and_says_why(page):
         "Your picture",
     ]
     assert [name.split("\n")[0] for name in tabs[6:]] == ["seed 003 as pictured", "seed 004 as pictured"]
+
+
+CLICKS = """() => { window.clicks = 0; addEventListener('click', () => { window.clicks++; }, true); }"""
+
+
+def test_a_new_user_understands_a_zero_within_a_minute(watch):
+    """From `poolgrad studio` on: no step is left out, clicks and seconds are counted."""
+    begin = time.perf_counter()
+    command = [sys.executable, "-m", "poolgrad", "studio", "--no-browser", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as studio:
+        try:
+            assert studio.stdout is not None
+            where = studio.stdout.readline().split()[-1]
+            watch.host = urlsplit(where).netloc
+            page = watch.context.new_page()
+            watch.follow(page)
+            page.add_init_script(f"({CLICKS})()")
+            page.goto(where)
+            page.get_by_label("Explanation").locator(".reason").get_by_text("0 because 11 < 15").wait_for()
+            read, first = time.perf_counter() - begin, page.evaluate("() => window.clicks")
+            page.get_by_label("Play windows").click()  # 1: the windows drop their gradients
+            page.get_by_label("Pause").click()  # 2
+            page.get_by_label("Explanation").locator(".reason").get_by_text("goes to the largest cell").wait_for()
+            cell = page.locator('.inspector [aria-label="x[0,3,2,0] = 11"]')
+            cell.dblclick()  # 3, 4: a larger number takes the gradient
+            page.keyboard.type("99")
+            page.keyboard.press("Enter")
+            page.locator('.inspector [aria-label="dx[0,3,2,0] = 40"]').wait_for()
+            done, clicks = time.perf_counter() - begin, page.evaluate("() => window.clicks")
+        finally:
+            studio.terminate()
+    print(
+        f"the reason is read after {read:.1f} s and {first} clicks, the gradient moved after {done:.1f} s and {clicks} clicks"
+    )
+    assert (first, clicks) == (0, 4)
+    assert done < 60
 
 
 WANTED = {

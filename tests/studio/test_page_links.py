@@ -27,6 +27,9 @@ def packed(text: str | bytes) -> str:
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
+ALONE = "() => window.studio?.store.doc.pages.length === 1"
+
+
 def copied(page: Any) -> str:
     """Copy the link of the page, and return it."""
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -106,11 +109,11 @@ def test_a_link_opens_in_the_studio_and_in_the_static_build(page, watch, built, 
     assert "token" not in link
     assert len(link) < 16_100
     page.evaluate("hash => { location.hash = hash; }", link.partition("#")[2])
-    page.get_by_label("Status").get_by_text("Opened the page of the link").wait_for()
+    page.wait_for_function(ALONE)
     settled(page)
     assert page.get_by_role("tab", name="seed 003 repaired").count() == 1
     other, _ = opened(watch, link)  # a tab without a token, beside one that has it
-    other.get_by_label("Status").get_by_text("Opened the page of the link").wait_for()
+    other.wait_for_function(ALONE)
     settled(other)
     alone, asked = opened(watch, f"{built.as_uri()}#{link.partition('#')[2]}")
     assert alone.locator('[role="tab"]').first.inner_text() == "seed 003 repaired"

@@ -372,7 +372,12 @@ def test_compiled_programs_call_the_operators_while_it_is_on():
             before = {op: calls.ours for op, calls in switch.status().items()}
             got = gradient(torch.compile(loss, fullgraph=True))
             calls = {op: calls.ours - before[op] for op, calls in switch.status().items()}
-        assert calls["aten::max_pool2d_with_indices"] == calls["aten::avg_pool2d"] == calls["aten::avg_pool2d_backward"] == 1
+        assert (
+            calls["aten::max_pool2d_with_indices"]
+            == calls["aten::avg_pool2d"]
+            == calls["aten::avg_pool2d_backward"]
+            == 1
+        )
         torch.testing.assert_close(got, wanted)
         torch._dynamo.reset()
         before = ours()

@@ -34,8 +34,8 @@ struct Refused : std::invalid_argument {
   int64_t at;  ///< the flat position of a wrong element, or -1
 };
 
-/// The order of the cells of one axis, and of its windows, by which its windows are plain. Empty:
-/// as they are.
+/// The order of the cells of one axis, and of its windows, by which its windows are plain. Empty: no
+/// change.
 struct AxisOrder {
   std::vector<int64_t> cells, windows;
 };

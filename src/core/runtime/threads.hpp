@@ -20,7 +20,7 @@ void parallel_for(int64_t tasks, int threads, StopCheck should_stop, F&& f) {
       [](void* context, int64_t task) { (*static_cast<F*>(context))(task); }, &f);
 }
 
-/// How the calls of a thread run their tasks, if the program that calls says so.
+/// The program's own way to run the tasks of a call.
 struct Executor {
   int threads = 0;  ///< at most so many; 0: as many as the process allows
   /// Call task(argument, i) for each i < tasks, on any threads, and return after the last; null: the

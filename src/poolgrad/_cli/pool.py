@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._common.errors import ArgumentErrors
+from ..jobs.chunk_files import buffer_of
 from ..jobs.job import Job
 from ..jobs.loop import State, as_workers, estimate, pool
 from ..jobs.pyramid import pyramid
@@ -112,7 +113,7 @@ def _dry_run(options: Options, op: str, args: tuple[Any, ...], words: dict[str, 
     if len(described) in (2, 3) and described[0].replace("x", "").isdigit():
         shape, dtype = tuple(_several(described[0])), np.dtype(described[1])
         chunks = tuple(_several(described[2])) if len(described) == 3 else None
-        buffer = None if chunks is None else 2 * prod(chunks) * dtype.itemsize
+        buffer = None if chunks is None else buffer_of(prod(chunks) * dtype.itemsize, True)
         source = None
     else:
         store = open_source(problems, "src", options.src)

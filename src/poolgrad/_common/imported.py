@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
 
-class _Finder(MetaPathFinder):
+class _Finder:
     """Wait for one module: leave finding it to the other finders, and run the function after its code."""
 
     def __init__(self, name: str, run: Callable[[Any], None]) -> None:
@@ -31,7 +30,7 @@ class _Finder(MetaPathFinder):
         return None
 
 
-class _Loader(Loader):
+class _Loader:
     """Load a module as its own loader does, then run the function."""
 
     def __init__(self, of: Any, finder: _Finder) -> None:

@@ -50,7 +50,7 @@ class Extension:
     name : str
         The name of the library: "_xla.so".
     version : str
-        What the library depends on besides its sources: the framework's version, or "" for all.
+        The framework's version, if the library depends on it; else "".
     options : callable
         Returns more options of the compiler, such as those for the framework's headers. A build calls it, nothing else.
     links : callable

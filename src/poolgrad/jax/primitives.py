@@ -29,7 +29,6 @@ linear_p = Primitive("poolgrad_linear")
 compute_p = Primitive("poolgrad_compute")
 
 
-
 class _Setting:
     """A setting of the current context, as `bool_state` makes it. JAX's caches do not know it."""
 

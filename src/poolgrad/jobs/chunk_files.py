@@ -42,6 +42,11 @@ def scratch(name: str, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     return np.ndarray(tuple(shape), dtype, buffer.data)
 
 
+def buffer_of(chunk: int, packed: bool) -> int:
+    """Return the bytes that reading or writing chunks of that many bytes holds: a chunk; of compressed ones, the file and a copy too."""
+    return (3 if packed else 1) * chunk
+
+
 def free_scratch() -> None:
     """Let go of the memory of this thread's arrays."""
     _LOCAL.__dict__.pop("held", None)
@@ -66,8 +71,8 @@ class ChunkFiles:
 
     @property
     def buffer(self) -> int:
-        """The bytes that reading or writing holds besides the cells: a chunk, and its bytes in the file."""
-        return (2 if self.codecs else 1) * self.nbytes
+        """The bytes that reading or writing holds besides the cells."""
+        return buffer_of(self.nbytes, bool(self.codecs))
 
     def read(self, region: Region, out: Array) -> None:
         """Read a region into an array of its shape."""

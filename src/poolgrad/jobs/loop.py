@@ -373,7 +373,7 @@ def _journal(problems: ArgumentErrors, job: Job, sources: Sequence[Store], out: 
 
 
 class Made(NamedTuple):
-    """What became of a region: its checksum if there is a journal, the bytes read and written; nothing if it was there before."""
+    """A region that is done: its checksum if there is a journal, and the bytes read and written: none if it was there before."""
 
     check: int
     read: int

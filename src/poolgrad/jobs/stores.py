@@ -16,7 +16,7 @@ import numpy as np
 
 from .._common.arrays import Array
 from .._common.errors import ArgumentErrors, short_repr
-from .chunk_files import ChunkError, ChunkFiles, find_files, scratch
+from .chunk_files import ChunkError, ChunkFiles, buffer_of, find_files, scratch
 from .parts import Region, Shape, size_of
 
 _HDF5 = (".h5", ".hdf5", ".he5", ".nc")
@@ -83,7 +83,9 @@ class Store:
             return self.files.buffer
         if isinstance(self.array, np.ndarray):
             return 0
-        return None if self._asynchronous or self.chunks is None else 2 * prod(self.chunks) * self.dtype.itemsize
+        if self._asynchronous or self.chunks is None:
+            return None
+        return buffer_of(prod(self.chunks) * self.dtype.itemsize, True)
 
     @property
     def _asynchronous(self) -> bool:
@@ -308,7 +310,7 @@ def buffer_of_target(value: Any, wanted: Wanted) -> int | None:
     if wanted.chunks is None or wanted.shards is not None:
         return None
     raw = wanted.same_format and not wanted.like.compressors
-    return (1 if raw else 2) * prod(wanted.chunks) * wanted.dtype.itemsize
+    return buffer_of(prod(wanted.chunks) * wanted.dtype.itemsize, not raw)
 
 
 def refuse_to_send(problems: ArgumentErrors, out: Any) -> None:

@@ -28,7 +28,7 @@ LIBRARIES = (
 
 
 class Status(NamedTuple):
-    """What `accelerate.status()` tells.
+    """The state of `accelerate`.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class Accelerate:
         Returns
         -------
         Status
-            What runs; `accelerate.status()` returns it at any time.
+            The state; `accelerate.status()` returns it at any time.
 
         Raises
         ------

@@ -2,9 +2,7 @@
 // or not faster, goes to torch's own kernel in the same call.
 #pragma once
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/_adaptive_avg_pool2d_backward_cpu_dispatch.h>
 #include <ATen/ops/_adaptive_avg_pool2d_cpu_dispatch.h>
-#include <ATen/ops/_adaptive_avg_pool3d_backward_cpu_dispatch.h>
 #include <ATen/ops/_adaptive_avg_pool3d_cpu_dispatch.h>
 #include <ATen/ops/adaptive_max_pool2d_cpu_dispatch.h>
 #include <ATen/ops/adaptive_max_pool3d_cpu_dispatch.h>
@@ -35,13 +33,13 @@ namespace poolgrad::aten {
 
 enum Op : int {
   kMax2, kMax3, kMaxIndex2, kMaxIndex3, kAvg2, kAvg3, kAvgBack2, kAvgBack3,
-  kAdaptiveMax2, kAdaptiveMax3, kAdaptiveAvg2, kAdaptiveAvg3, kAdaptiveAvgBack2, kAdaptiveAvgBack3, kOps
+  kAdaptiveMax2, kAdaptiveMax3, kAdaptiveAvg2, kAdaptiveAvg3,
+  kOps
 };
 constexpr const char* kOpNames[kOps] = {
     "max_pool2d", "max_pool3d", "max_pool2d_with_indices", "max_pool3d_with_indices",
     "avg_pool2d", "avg_pool3d", "avg_pool2d_backward", "avg_pool3d_backward",
-    "adaptive_max_pool2d", "adaptive_max_pool3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d",
-    "_adaptive_avg_pool2d_backward", "_adaptive_avg_pool3d_backward"};
+    "adaptive_max_pool2d", "adaptive_max_pool3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d"};
 
 /// Who computed a call, and why torch did.
 enum Way : int { kOurs, kFew, kArguments, kDtype, kLayout, kSums, kValues, kWatched, kOut, kWays };
@@ -60,9 +58,17 @@ constexpr int64_t kSmall = 4096;   // elements of an input that torch pools in l
 /// Return whether torch pools so few cells faster.
 inline bool few(const Tensor& x) { return policy.load(std::memory_order_relaxed) && x.numel() < kSmall; }
 
-/// Return whether torch's channels-last kernel is as fast: a lane per channel, and few cells per window.
-inline bool fast_last(const Windows& w, const Layout& layout) {
-  return policy.load(std::memory_order_relaxed) && layout.last && w.cells() < 9;
+/// The result of a call, for the rules below.
+enum class Work { values, taps, sums, shares };
+
+/// Return whether torch is as fast: the core fills vectors with 16 planes, or with 32 cells of a row, or with channels.
+/// docs/dev/adapters.md has the measurements.
+inline bool torch_is_fast(const Windows& w, const Layout& layout, Work work, bool repeats) {
+  if (!policy.load(std::memory_order_relaxed)) return false;
+  if (!layout.last) return w.outer() < 16 * at::get_num_threads() && !(repeats && w.axis(w.rank() - 1).n >= 32);
+  if (work == Work::values) return w.rank() == 3 && w.inner() < 16;
+  if (work == Work::taps) return w.rank() == 3 || w.cells() < 9;
+  return work == Work::shares;
 }
 
 // ---- maxima ----
@@ -98,7 +104,7 @@ Way max_with_indices(int rank, const Tensor& x, Tensor& y, Tensor& index, bool s
   if (layout.last && !floating(type)) return kDtype;  // torch refuses planes that a short integer cannot number
   const Shared w = make(layout);
   if (!w) return kArguments;
-  if (fast_last(*w, layout)) return kLayout;
+  if (torch_is_fast(*w, layout, Work::taps, !shared)) return layout.last ? kLayout : kFew;
   if (!suits(y, x, *w, layout, x.scalar_type(), true) || !suits(index, x, *w, layout, at::kLong, true)) return kOut;
   const Tensor in = x.contiguous(layout.format);
   Tensor values = y.defined() ? y : blank(x, *w, layout, x.scalar_type(), true);
@@ -231,8 +237,8 @@ Tensor max_pool(const Tensor& x, IntArrayRef k, IntArrayRef s, IntArrayRef p, In
   if (layout.last && !floating(type)) return theirs(kDtype);
   const Shared w = sliding(x, rank, layout, k, s, p, d, c);
   if (!w) return theirs(kArguments);
-  if (fast_last(*w, layout)) return theirs(kLayout);
   const bool recorded = at::GradMode::is_enabled() && x.requires_grad();
+  if (torch_is_fast(*w, layout, recorded ? Work::taps : Work::values, true)) return theirs(layout.last ? kLayout : kFew);
   // torch rounds after each addition of halves; the core once
   if (recorded && !w->disjoint() && (halves(type) || w->depth() > kAddedInTurn)) return theirs(kSums);
   Tensor y, taps;
@@ -301,7 +307,7 @@ inline Way avg(int rank, const Tensor& x, const Averages& a, Tensor& y) {
   Shared w;
   if (const Way way = means_of(rank, x, layout, w, [&](const Layout& l) { return mean_windows(x, rank, l, a); }); way != kOurs)
     return way;
-  if (fast_last(*w, layout)) return kLayout;
+  if (torch_is_fast(*w, layout, Work::sums, true)) return layout.last ? kLayout : kFew;
   const Divisor by = divisor_of(*w, a);
   if (w->cells() > kAddedInTurn && by.kind != Divisor::cells) return kSums;
   if (!suits(y, x, *w, layout, x.scalar_type(), true)) return kOut;
@@ -334,7 +340,7 @@ inline Way avg_backward(int rank, const Tensor& g, const Tensor& x, const Averag
   Shared w;
   if (const Way way = means_of(rank, x, layout, w, [&](const Layout& l) { return mean_windows(x, rank, l, a); }); way != kOurs)
     return way;
-  if (fast_last(*w, layout)) return kLayout;
+  if (torch_is_fast(*w, layout, Work::shares, true)) return layout.last ? kLayout : kFew;
   if (w->depth() > kAddedInTurn) return kSums;
   Tensor shape = g;
   if (g.dim() != x.dim() || !g.is_cpu() || !suits(shape, x, *w, layout, x.scalar_type(), true)) {
@@ -382,7 +388,7 @@ Tensor& avg_pool_backward_out(const Tensor& g, const Tensor& x, IntArrayRef k, I
   else return at::cpu::avg_pool3d_backward_outf(g, x, k, s, p, c, i, o, out);
 }
 
-/// Return what torch divides the sums of adaptive windows by: one length after the other.
+/// Adaptive means: torch divides their sums by one length after the other. Their backward stays torch's, which is as fast.
 inline Way adaptive_avg(int rank, const Tensor& x, IntArrayRef sizes, Tensor& y) {
   Layout layout;
   Shared w;
@@ -390,6 +396,7 @@ inline Way adaptive_avg(int rank, const Tensor& x, IntArrayRef sizes, Tensor& y)
     return way;
   if (layout.last || !x.is_contiguous()) return kLayout;  // torch divides by one number there, but in the last lanes by two
   if (w->cells() > kAddedInTurn) return kSums;
+  if (torch_is_fast(*w, layout, Work::sums, false)) return kFew;
   y = blank(x, *w, layout, x.scalar_type(), true);
   fold(*w, PG_MEAN_TOTAL, x, y);
   divide(*w, {Divisor::lengths, 1}, y, y);
@@ -404,33 +411,6 @@ Tensor adaptive_avg_pool(const Tensor& x, c10::SymIntArrayRef sizes) {
   if (went(rank == 2 ? kAdaptiveAvg2 : kAdaptiveAvg3, way)) return y;
   if constexpr (rank == 2) return at::cpu::_adaptive_avg_pool2d_symint(x, sizes);
   else return at::cpu::_adaptive_avg_pool3d_symint(x, sizes);
-}
-
-inline Way adaptive_avg_backward(int rank, const Tensor& g, const Tensor& x, Tensor& dx) {
-  Layout layout;
-  Shared w;
-  if (g.dim() != x.dim() || g.scalar_type() != x.scalar_type() || g.dim() < rank + 1) return kArguments;
-  for (int64_t d = 0; d < g.dim() - rank; ++d)
-    if (g.size(d) != x.size(d)) return kArguments;
-  const IntArrayRef sizes = g.sizes().slice(static_cast<size_t>(g.dim() - rank));
-  if (const Way way = means_of(rank, x, layout, w, [&](const Layout& l) { return adaptive(x, rank, l, sizes); }); way != kOurs)
-    return way;
-  if (layout.last || !x.is_contiguous() || g.suggest_memory_format() != at::MemoryFormat::Contiguous) return kLayout;
-  if (w->depth() > kAddedInTurn) return kSums;
-  dx = blank(x, *w, layout, x.scalar_type(), false);
-  const Tensor in = g.contiguous();
-  Tensor shares = at::empty_like(in);
-  divide(*w, {Divisor::lengths, 1}, in, shares);
-  spread(*w, PG_SHARE_WHOLE, shares, dx);
-  return kOurs;
-}
-
-template <int rank>
-Tensor adaptive_avg_pool_backward(const Tensor& g, const Tensor& x) {
-  Tensor dx;
-  if (went(rank == 2 ? kAdaptiveAvgBack2 : kAdaptiveAvgBack3, adaptive_avg_backward(rank, g, x, dx))) return dx;
-  if constexpr (rank == 2) return at::cpu::_adaptive_avg_pool2d_backward(g, x);
-  else return at::cpu::_adaptive_avg_pool3d_backward(g, x);
 }
 
 // ---- switching ----
@@ -473,8 +453,6 @@ inline void switch_to(bool on) {
   cpu.impl("avg_pool3d_backward.grad_input", TORCH_FN(avg_pool_backward_out<3>));
   cpu.impl("_adaptive_avg_pool2d", TORCH_FN(adaptive_avg_pool<2>));
   cpu.impl("_adaptive_avg_pool3d", TORCH_FN(adaptive_avg_pool<3>));
-  cpu.impl("_adaptive_avg_pool2d_backward", TORCH_FN(adaptive_avg_pool_backward<2>));
-  cpu.impl("_adaptive_avg_pool3d_backward", TORCH_FN(adaptive_avg_pool_backward<3>));
   // At CPU too: a composite operator with a kernel at AutogradCPU alone would lose it in inference mode.
   for (const auto key : {c10::DispatchKey::AutogradCPU, c10::DispatchKey::CPU}) {
     auto& both = open(key);

@@ -163,7 +163,7 @@ def _is_quantised(kind: type[nn.Module]) -> bool:
 
 
 def _reason(module: nn.Module, back: bool) -> str | None:
-    """Return why a pool stays as it is; None if it is to be swapped, "" if there is nothing to say about it."""
+    """Return why a pool is left alone; None if it is to be swapped, "" if there is nothing to say about it."""
     kind, wanted = type(module), _THEIRS if back else _OURS
     if kind not in wanted:
         return _other_reason(module, wanted)
@@ -173,7 +173,7 @@ def _reason(module: nn.Module, back: bool) -> str | None:
 
 
 def _other_reason(module: nn.Module, wanted: dict[type[nn.Module], type[nn.Module]]) -> str:
-    """Return why a module of no known class stays as it is; "" if it is no pool, or already swapped."""
+    """Return why a module of no known class is left alone; "" if it is no pool, or already swapped."""
     kind = type(module)
     if isinstance(module, torch.jit.ScriptModule):
         name = getattr(module, "original_name", "")

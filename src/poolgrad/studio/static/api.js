@@ -44,7 +44,7 @@ function borrow() {
   const others = new BroadcastChannel('poolgrad token');
   return new Promise((resolve) => {
     const done = () => { others.close(); resolve(); };
-    setTimeout(done, 600);
+    setTimeout(done, 2000);
     others.onmessage = async ({ data }) => {
       if (typeof data !== 'string' || data === ASKED) return;
       await take(data);

@@ -11,6 +11,7 @@ const ZOOMS = [0.2, 2.5];
 const [MID, FAR] = [0.5, 0.3]; // below these zooms blocks show only names and results, then only names
 const DOTS = 24; // pixels between the dots of the ground
 const MARGIN = 16; // pixels around a fitted page
+const ABOVE = 10; // pixels for wires that run over the topmost block
 const BELOW = 44; // pixels of the buttons at the lower edge
 const NARROW = 560; // a canvas so narrow has the status above the buttons
 const AT_ONCE = 30; // blocks filled in before the first picture; others follow frame by frame
@@ -198,8 +199,8 @@ export class Flow {
     const { width, height } = this.element.getBoundingClientRect();
     const [w, h] = [right - left, bottom - top];
     const free = height - (width < NARROW ? 2 : 1) * BELOW - MARGIN; // the buttons and the status are below the blocks, not over them
-    const zoom = Math.min(Math.max(Math.min((width - 2 * MARGIN) / w, (free - MARGIN) / h, 1), ZOOMS[0]), 1);
-    this.look({ zoom, x: (width - w * zoom) / 2 - left * zoom, y: Math.max((free - h * zoom) / 2, MARGIN) - top * zoom });
+    const zoom = Math.min(Math.max(Math.min((width - 2 * MARGIN) / w, (free - MARGIN - ABOVE) / h, 1), ZOOMS[0]), 1);
+    this.look({ zoom, x: (width - w * zoom) / 2 - left * zoom, y: Math.max((free - h * zoom) / 2, MARGIN + ABOVE) - top * zoom });
   }
 
   /** A point of the screen in the coordinates of blocks. @param {number} clientX @param {number} clientY */

@@ -69,7 +69,7 @@ export class HeatMap {
     grid.style.gridAutoRows = `${this.options.cell}px`;
     grid.append(this.header(columns, left, right));
     for (let row = -top; row < rows + bottom; row++) {
-      const line = el('div.line', { role: 'row' }, el('span.index', { text: row >= 0 && row < rows ? String(row) : '', 'aria-hidden': 'true' }));
+      const line = el('div.line', row >= 0 && row < rows ? { role: 'row' } : { 'aria-hidden': 'true' }, el('span.index', { text: row >= 0 && row < rows ? String(row) : '', 'aria-hidden': 'true' }));
       for (let column = -left; column < columns + right; column++) {
         const inside = row >= 0 && row < rows && column >= 0 && column < columns;
         line.append(inside ? this.cell(this.at(start, row, column)) : this.pad(start, row, column));
