@@ -113,7 +113,7 @@ CASES = {
     "avg_pool3d": lambda x: F.avg_pool3d(x[:, None], 2),
     "adaptive_max_pool2d": lambda x: F.adaptive_max_pool2d(x, 5),
     "adaptive_avg_pool2d": lambda x: F.adaptive_avg_pool2d(x, 5),
-    "adaptive_avg_pool3d": lambda x: F.adaptive_avg_pool3d(x[:, None], 5),
+    "adaptive_avg_pool3d": lambda x: F.adaptive_avg_pool3d(x[:, :, None], (1, 5, 5)),
 }
 
 
