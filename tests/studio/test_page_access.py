@@ -198,7 +198,12 @@ def test_axe_finds_nothing(watch, address):
     page.get_by_label("Status").get_by_text("ran").wait_for()
     report = []
     contrast = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}  # other rules do not depend on colours
-    views = (("light", "none", 1280, {}), ("dark", "none", 1280, contrast), ("light", "active", 1280, contrast), ("light", "none", 390, {}))
+    views = (
+        ("light", "none", 1280, {}),
+        ("dark", "none", 1280, contrast),
+        ("light", "active", 1280, contrast),
+        ("light", "none", 390, {}),
+    )
     for scheme, forced, width, rules in views:
         page.emulate_media(color_scheme=scheme, forced_colors=forced, reduced_motion="reduce")
         page.set_viewport_size({"width": width, "height": 844})
