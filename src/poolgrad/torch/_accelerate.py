@@ -6,6 +6,8 @@ import threading
 from types import TracebackType
 from typing import NamedTuple
 
+import torch
+
 from . import _compiled, _inductor
 
 _lock = threading.Lock()
@@ -75,7 +77,7 @@ def accelerate() -> Acceleration:
     made = _compiled.load()
     if made is None:
         raise RuntimeError(
-            f"poolgrad.torch: accelerate: got no compiled part for torch {_compiled.torch.__version__}, "
+            f"poolgrad.torch: accelerate: got no compiled part for torch {torch.__version__}, "
             f"wanted one: {_compiled.ADVICE}"
         )
     handle = Acceleration()
