@@ -85,6 +85,8 @@ NEAR = {
     **dict.fromkeys(
         (
             "row_packer.hpp",
+            "row_band.hpp",
+            "by_row_band.hpp",
             "row_ring.hpp",
             "by_row_ring.hpp",
             "padded_band.hpp",

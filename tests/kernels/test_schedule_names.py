@@ -10,6 +10,7 @@ from poolgrad._ops.semantics import Mean, Share, Start
 from poolgrad.windows import Axis, Plan, sliding_axis
 
 ROWS = _core.isa() in ("x86-64-v3", "x86-64-v4")  # the levels that have the schedules of packed rows
+MEANS = "row_band" if _core.isa() == "x86-64-v4" else "padded_band"  # of float32, over rows without padding
 
 
 def sliding(shape, window, stride=1, first=True):
@@ -59,8 +60,9 @@ CASES = {
         "global",
         "transposed_tile",
     ),
-    "small planes": ("select", "float32", FIRST, None, "padded_band", "transposed_tile"),
-    "a mean over small planes": ("fold", "float32", FIRST, None, "padded_band", "transposed_tile"),
+    "small planes": ("select", "float32", FIRST, None, "row_band", "transposed_tile"),
+    "a mean over small planes": ("fold", "float64", FIRST, None, "padded_band", "transposed_tile"),
+    "a float32 mean over small planes": ("fold", "float32", FIRST, None, MEANS, "transposed_tile"),
     "a mean of halves, rounded once": ("fold", "float16", FIRST, Mean.ONCE, "transposed_tile", "transposed_tile"),
     "a maximum that starts from its first cell": (
         "select",
@@ -72,8 +74,10 @@ CASES = {
     ),
     "the gradient of a mean over small planes": ("spread", "float32", FIRST, None, "padded_band", "transposed_tile"),
     "integer shares": ("spread", "int32", FIRST, Share.QUOTIENT, "transposed_tile", "transposed_tile"),
-    "long rows": ("select", "float32", sliding((2, 600, 600), 2, 2), None, "row_ring", "direct"),
-    "a mean over long rows": ("fold", "float32", sliding((2, 600, 600), 2, 2), None, "row_ring", "direct"),
+    "long rows": ("select", "float32", sliding((2, 600, 600), 2, 2), None, "row_band", "direct"),
+    "rows shorter than a vector": ("select", "float32", sliding((64, 7, 7), 2, 2), None, "row_band", "transposed_tile"),
+    "windows of 5 cells": ("select", "float32", sliding((64, 40, 40), 5), None, "row_band", "sliding"),
+    "a mean over long rows": ("fold", "float64", sliding((2, 600, 600), 2, 2), None, "row_ring", "direct"),
     "integers": ("select", "int32", FIRST, None, "transposed_tile", "transposed_tile"),
     "windows that never repeat": (
         "select",

@@ -122,4 +122,17 @@ PG_INLINE void store_within(T* to, Vec<Wide<T>, kLanes<T>> v, int64_t room, cons
   store_part<T>(to, rest, room < V ? room : V);
 }
 
+/// Write the last `rest` cells of a row, less than a vector, in the same way. A shorter store
+/// crosses fewer cache lines.
+template <class T>
+PG_INLINE void store_rest(T* to, Vec<Wide<T>, kLanes<T>> v, int64_t rest, const T* limit) {
+  constexpr int V = kLanes<T>;
+  if (limit - to < V) return store_within<T>(to, v, rest, limit);
+  if constexpr (V >= 4) {
+    if (rest <= V / 4) return store<V / 4>(to, first_bytes<Vec<Wide<T>, V / 4>>(v));
+    if (rest <= V / 2) return store<V / 2>(to, first_bytes<Vec<Wide<T>, V / 2>>(v));
+  }
+  store<V>(to, v);
+}
+
 }  // namespace poolgrad::PG_ISA

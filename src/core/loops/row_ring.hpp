@@ -64,13 +64,11 @@ PG_INLINE void reduce_rows(const RowTaps& w, int64_t lanes, Begin&& begin, Step&
 struct RingRow {
   const int64_t* rows;
   int64_t nrows, item, row;  ///< `row` counts over all items
-  bool cut;
 };
 
 /// Compute the rows of a piece one after the other: pack(source row, count along the other axes,
-/// to) fills a slot, prereduce(to) reduces it along the row, compute(RingRow) computes a
-/// destination row from its slots. Several rows are packed before any is read: a load that spans
-/// two fresh stores has to wait for both.
+/// to) fills a slot, compute(RingRow) computes a destination row from its slots. Several rows are
+/// packed before any is read: a load that spans two fresh stores has to wait for both.
 template <class W>
 class RowRing {
  public:
@@ -87,7 +85,6 @@ class RowRing {
         slot_of_(plan.axis[0].n),
         lists_(rows_per_slab_ * width_),
         lengths_(rows_per_slab_),
-        cuts_(rows_per_slab_),
         counts_(plan.last().count ? source_rows_ : 0),
         rows_(most_),
         ring_(slot_count_ * size) {
@@ -104,7 +101,6 @@ class RowRing {
     for (int64_t u = 0; u < rows_per_slab_; ++u) {
       rows.seek(u, window);
       lengths_[u] = window.nrows;
-      cuts_[u] = window.cut;
       for (int64_t r = 0; r < window.nrows; ++r)
         lists_[u * width_ + r] = window.rows[r] / plan.last().n * (disjoint_ ? 1 : size);
     }
@@ -128,8 +124,8 @@ class RowRing {
   W* data() { return ring_.get(); }
   int64_t slot_count() const { return slot_count_; }
 
-  template <class Pack, class Prereduce, class Compute>
-  void run(Piece p, Pack&& pack, Prereduce&& prereduce, Compute&& compute) {
+  template <class Pack, class Compute>
+  void run(Piece p, Pack&& pack, Compute&& compute) {
     const Axis& top = plan_.axis[0];
     for (int64_t i = p.i0; i < p.i1; ++i) {
       int64_t made = 0;
@@ -137,11 +133,10 @@ class RowRing {
         checkpoint(step_budget(), (width_ * rows_per_slab_ + 1) * size_);
         if (!disjoint_ && made < top.stop[j])
           made = ahead(i, made > top.start[j] ? made : top.start[j], top.stop[j],
-                       top.stop[p.h1 - 1], pack, prereduce);
-        const bool cut = top.span && top.span[j] != top.length(j);
+                       top.stop[p.h1 - 1], pack);
         for (int64_t u = 0; u < rows_per_slab_; ++u)
-          compute(RingRow{rows_.get(), list(i, j, u, pack, prereduce), i,
-                          (i * top.m + j) * rows_per_slab_ + u, cut || cuts_[u]});
+          compute(
+              RingRow{rows_.get(), list(i, j, u, pack), i, (i * top.m + j) * rows_per_slab_ + u});
       }
     }
   }
@@ -167,19 +162,16 @@ class RowRing {
   }
   /// Pack the rows of source cells [from, to) of the first axis, and some more if a cell has one
   /// row. Return the first cell that is not packed.
-  template <class Pack, class Prereduce>
-  int64_t ahead(int64_t i, int64_t from, int64_t to, int64_t end, Pack&& pack,
-                Prereduce&& prereduce) {
+  template <class Pack>
+  int64_t ahead(int64_t i, int64_t from, int64_t to, int64_t end, Pack&& pack) {
     if (plan_.rank == 2) to = to + kRowsAhead < end ? to + kRowsAhead : end;
     for (int64_t h = from; h < to; ++h)
       for (int64_t r = 0; r < source_rows_; ++r) pack_row(i, h, r, slot_of_[h] + r * size_, pack);
-    for (int64_t h = from; h < to; ++h)
-      for (int64_t r = 0; r < source_rows_; ++r) prereduce(ring_.get() + slot_of_[h] + r * size_);
     return to;
   }
   /// List the slots that destination row u of slab j reads, in the order of its taps.
-  template <class Pack, class Prereduce>
-  PG_INLINE int64_t list(int64_t i, int64_t j, int64_t u, Pack&& pack, Prereduce&& prereduce) {
+  template <class Pack>
+  PG_INLINE int64_t list(int64_t i, int64_t j, int64_t u, Pack&& pack) {
     const Axis& top = plan_.axis[0];
     const int64_t *below = lists_.get() + u * width_, h0 = top.start[j], h1 = top.stop[j],
                   n = lengths_[u];
@@ -195,8 +187,6 @@ class RowRing {
     else
       for (int64_t h = h0; h < h1; ++h)
         for (int64_t r = 0; r < n; ++r) add(h, below[r]);
-    if (disjoint_)
-      for (int64_t r = 0; r < k; ++r) prereduce(ring_.get() + rows_[r]);
     return k;
   }
 
@@ -206,7 +196,6 @@ class RowRing {
   const bool disjoint_;
   const int64_t slot_count_;
   Scratch<int64_t> slot_of_, lists_, lengths_;
-  Scratch<bool> cuts_;
   Scratch<int64_t> counts_, rows_;
   Scratch<W> ring_;
 };

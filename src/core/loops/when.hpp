@@ -12,14 +12,12 @@ namespace poolgrad::PG_ISA {
 template <class T>
 constexpr bool has_row_schedules = is_real<T> && (kBytes > 16);
 
-/// Return a one-axis plan as a two-axis plan whose first axis has one cell.
-inline Plan two_axes(const Plan& plan) {
+/// Return a plan with one more axis in front, which has one cell.
+inline Plan with_unit_axis(const Plan& plan) {
   static constexpr int64_t zero = 0, one = 1;
   static constexpr uint8_t whole_block = 1;
-  if (plan.rank > 1) return plan;
   Plan p = plan;
-  p.rank = 2;
-  p.axis[1] = plan.axis[0];
+  for (int a = p.rank++; a > 0; --a) p.axis[a] = plan.axis[a - 1];
   Axis& unit = p.axis[0] = {};
   unit.n = unit.m = unit.widest = 1;
   unit.start = &zero;
@@ -29,6 +27,9 @@ inline Plan two_axes(const Plan& plan) {
   unit.blocks = &whole_block;
   return p;
 }
+
+/// Return a one-axis plan as a two-axis plan whose first axis has one cell.
+inline Plan two_axes(const Plan& plan) { return plan.rank > 1 ? plan : with_unit_axis(plan); }
 
 /// Return the most taps of a window.
 inline int64_t most_taps(const Plan& plan) {
@@ -235,6 +236,41 @@ template <class T>
 /// need. This is cheap, and spares short rows the check of every window.
 PG_INLINE bool fills_vector(const Axis& last, int lanes) {
   return last.m > (lanes - 1) * last.period;
+}
+
+// ---- row bands
+
+/// The most bytes of the padded rows of a band, so that they stay in the first cache, and of one
+/// row.
+constexpr int64_t kBandBytes = 16 << 10, kPaddedRowBytes = 512 << 10;
+
+/// Return true if row bands may fit: rows are complete, not too long, and windows read some.
+[[gnu::noinline]] inline bool may_band(const Plan& plan, Piece p) {
+  const bool entire = plan.rank > 1 || (p.h0 == 0 && p.h1 == plan.axis[0].m);
+  return entire && !plan.plain && plan.inner == 1 && plan.last().step <= 3 &&
+         plan.last().n <= kPaddedRowBytes / 4 && SourceRows::capacity(plan) > 0 &&
+         plan.rows_per_slab() * SourceRows::capacity(plan) <= 1 << 15 &&
+         !some_window_has_no_rows(plan);
+}
+
+/// Return true if joining source rows and running along them costs less than sliding. Rows take
+/// whole vectors of cells, and those of less than one cost half as much again.
+[[gnu::noinline]] inline bool joins_rather_than_slides(const Plan& plan, int lanes) {
+  double rows = 1, passes = 0, read = 1, left = 1;
+  for (int k = 0; k < plan.rank; ++k) left *= static_cast<double>(plan.axis[k].m);
+  const double written = left;
+  for (int k = 0; k < plan.rank; ++k) {
+    const Axis& axis = plan.axis[k];
+    if (k + 1 < plan.rank) rows *= static_cast<double>(axis.m);
+    read *= static_cast<double>(axis.n);
+    left /= static_cast<double>(axis.m ? axis.m : 1);
+    passes += read * left;
+  }
+  const Axis& last = plan.last();
+  const auto padded = [&](int64_t n) { return (n + lanes - 1) / lanes * lanes; };
+  const double visits = rows * static_cast<double>(SourceRows::capacity(plan) * padded(last.n) +
+                                                   padded(last.m) * last.widest);
+  return visits * (last.n < lanes ? 1.5 : 1) <= kSlidingMax * (passes > written ? passes : written);
 }
 
 // ---- row rings

@@ -27,6 +27,7 @@ enum class Schedule : int {
   sliding,          ///< long windows, one axis after the other
   along,            ///< long windows far apart, reduced along their rows
   global,           ///< gradients: one window covers an item
+  row_band,         ///< maxima: the rows of a window joined, then windows along the joined rows
   padded_band,      ///< an item, or a band of its rows, packed as one long row
   row_ring,         ///< a ring of packed rows
   weighed,          ///< spread of half types: weigh the gradient first, then direct
@@ -50,7 +51,7 @@ constexpr const char* name_of(Verb verb) {
 }
 
 constexpr const char* name_of(Schedule schedule) {
-  constexpr const char* names[] = {"sliding",     "along",         "global",          "padded_band",
+  constexpr const char* names[] = {"sliding",     "along",         "global",  "row_band", "padded_band",
                                    "row_ring",    "weighed",       "image_scatter",   "transposed_tile",
                                    "direct",      "scatter_tile",  "scatter",         "follow_taps"};
   return names[static_cast<int>(schedule)];
@@ -62,6 +63,7 @@ constexpr const char* reason_for(Schedule schedule) {
       "windows are so long that passes along one axis after the other cost less than all visits",
       "windows are long and far apart, so the cells of one window fill vectors",
       "one window covers a whole image",
+      "windows repeat along the rows, so source rows are joined first, then windows run along them",
       "windows repeat along every axis, and images, or bands of their rows, fit the cache in one "
       "long row",
       "windows repeat along the rows, and the rows of a window fit the cache",

@@ -41,55 +41,6 @@ PG_INLINE void write_row(const Wide<T>* from, int64_t run, int64_t period, int64
     store_within<T>(to + c, load<kLanes<T>>(from + c), cells - c, limit);
 }
 
-/// Compute maxima along the last axis, then along all others: the first of equals wins, as in one
-/// pass.
-template <class T>
-void select_by_padded_band(const Plan& full_plan, BandOfPiece<T>& part, const RowArrays<T, 1, 0>& a,
-                           Start start, Piece p) {
-  using W = Wide<T>;
-  constexpr int V = kLanes<T>;
-  const W from = start_value<T>(start, false);
-  const Plan& plan = part.part.plan;
-  const int64_t s0 = part.part.from, h0 = part.h0;
-  PaddedBand<T>& band = part.band;
-  const PaddedLayout<T>& layout = band.layout;
-  const W neutral = start_value<T>(start, layout.cuts);
-  const int64_t size = layout.blocks * layout.block;
-  const int split = plan.rank > 1 && plan.last().widest > 1 && layout.taps > 6 ? plan.rank - 1 : 0;
-  Scratch<W> cells(size), row_best(split ? size : 0), best(layout.run + V);
-  Scratch<int64_t> first(layout.taps), second(layout.taps);
-  const int64_t firsts = layout.distances(0, false, split, plan.rank, first.get()),
-                seconds = layout.distances(0, false, 0, split, second.get());
-  fill_with(cells.get(), size, neutral);
-  fill_with(row_best.get(), split ? size : 0, neutral);
-  RowPacker<T> packer = layout.packer(neutral, a.source[0] + full_plan.outer * band.source_item);
-  const T* const x = a.source[0] + s0 * full_plan.source_slab();
-  T* const y = a.out + h0 * full_plan.dest_slab();
-  StreamWriter<T> writer(y, a.stream, layout.m);
-  const auto pass = [&](const int64_t* distance, int64_t taps, int64_t lanes, const W* in, W* to)
-      __attribute__((noinline)) {
-    reduce_band<T>(
-        distance, taps, lanes, [=](int64_t) PG_LAMBDA { return all<W, V>(from); },
-        [=](auto& s, int64_t at, int64_t) PG_LAMBDA { s = larger<W, V>(s, load<V>(in + at)); },
-        [=](auto& s, int64_t c) PG_LAMBDA { store<V>(to + c, s); });
-  };
-  band.run(
-      p.i0, p.i1,
-      [&](int64_t i, int64_t shift) { band.pack_item(packer, x, i, cells.get() + shift); },
-      [&] {
-        if (!split) return pass(first.get(), firsts, layout.run, cells.get(), best.get());
-        for (int64_t k = 0; k < size; k += layout.stride() * layout.block)
-          pass(first.get(), firsts, layout.block - layout.overhang, cells.get() + k,
-               row_best.get() + k);
-        pass(second.get(), seconds, layout.run, row_best.get(), best.get());
-      },
-      [&](int64_t at, int64_t, int64_t place, int64_t limit) {
-        write_row<T>(best.get() + place, 0, 1, layout.m, writer.open(at, layout.m),
-                     writer.limit(y + limit));
-      });
-  writer.close();
-}
-
 template <class T>
 void fold_by_padded_band(const Plan& full_plan, BandOfPiece<T>& part, const RowArrays<T, 1, 0>& a,
                          Mean mean, Piece p) {

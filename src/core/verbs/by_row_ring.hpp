@@ -73,50 +73,6 @@ class RowPerCount {
   Scratch<W> rows_;
 };
 
-/// Compute maxima along each source row, then over the rows of a window: the first of equals wins,
-/// as in one pass.
-template <class T>
-void select_by_row_ring(const RowRingPlan& ring, const RowArrays<T, 1, 0>& a, Start start) {
-  using W = Wide<T>;
-  constexpr int V = kLanes<T>;
-  const RegularAxis& regular = ring.regular;
-  const int64_t lanes = ring.lanes<T>(), n = ring.n, m = ring.m;
-  const W neutral = start_value<T>(start, regular.cuts), from = start_value<T>(start, false);
-  RowPacker<T> packer(n, regular.stride, regular.pad_left, lanes + regular.overhang(), neutral,
-                      a.source[0] + ring.source_size());
-  const int64_t size = packer.size() + lanes;
-  RowRing<W> rows(ring.plan, false, size);
-  const int64_t width = regular.width(0), zero = 0;
-  Scratch<int64_t> at(width);
-  for (int64_t t = 0; t < width; ++t)
-    at[t] = lanes + packer.offset_of(regular.first(0) + regular.pad_left + t);
-  for (int64_t k = 0; k < rows.slot_count(); ++k)
-    packer.fill_neutral(rows.data() + k * size + lanes);
-  const auto greater = [](const W* x) {
-    return [=](auto& best, int64_t place) {
-      const auto v = load<V>(x + place);
-      best = (best < v) ? v : best;
-    };
-  };
-  rows.run(
-      ring.piece,
-      [&](int64_t row, int64_t, W* to) { packer.pack(a.source[0] + row * n, to + lanes); },
-      [&](W* to) {
-        reduce_rows<T, Order::rows>(
-            {&zero, 1, at.get(), width}, lanes, [&](int64_t) { return all<W, V>(from); },
-            greater(to), [&](auto& best, int64_t c) { store<V>(to + c, best); });
-      },
-      [&](const RingRow& r) {
-        T* y = a.out + r.row * m;
-        const T* limit = a.out + ring.limit(r);
-        const W least = start_value<T>(start, r.cut);
-        reduce_rows_of<T, Order::rows, 1>(
-            {r.rows, r.nrows, &zero, 1}, lanes, [&](int64_t) { return all<W, V>(least); },
-            greater(rows.data()),
-            [=](auto& best, int64_t c) PG_LAMBDA { store_within<T>(y + c, best, m - c, limit); });
-      });
-}
-
 /// Return number k of a row of divisors, followed by a row of their reciprocals.
 template <class T>
 Wide<T> divisor_or_over(int64_t k, int64_t lanes, int64_t m, int64_t upper, const Axis& last,
@@ -155,7 +111,6 @@ void fold_by_row_ring(const RowRingPlan& ring, const RowArrays<T, 1, 0>& a, Mean
     packer.fill_neutral(rows.data() + k * packer.size());
   rows.run(
       ring.piece, [&](int64_t row, int64_t, W* to) { packer.pack(a.source[0] + row * n, to); },
-      [](W*) {},
       [&](const RingRow& r) {
         T* y = a.out + r.row * m;
         const T* limit = a.out + ring.limit(r);
@@ -203,7 +158,6 @@ void recall_by_row_ring(const RowRingPlan& ring, const RowArrays<T, 2, 1>& a) {
         xs.pack(a.source[0] + row * n, to);
         vs.pack(a.source[1] + row * n, to + size);
       },
-      [](W*) {},
       [&](const RingRow& r) {
         T* out = a.out + r.row * m;
         const T* limit = a.out + ring.limit(r);
@@ -293,7 +247,6 @@ void spread_by_row_ring(const RowRingPlan& ring, const RowArrays<T, 1, 0>& a, Sh
                       return reciprocal<T>(c < n ? upper * last.count[c] : 1, share);
                     }));
       },
-      [](W*) {},
       [&](const RingRow& r) {
         T* const dx = writer.open(r.row * m, m);
         const T* limit = writer.limit(a.out + ring.limit(r));

@@ -11,6 +11,7 @@
 #include "plan/schedule.hpp"
 #include "verbs/by_along.hpp"
 #include "verbs/by_padded_band.hpp"
+#include "verbs/by_row_band.hpp"
 #include "verbs/indices.hpp"
 #include "verbs/mean_sliding.hpp"
 #include "verbs/near.hpp"
@@ -196,6 +197,25 @@ struct PaddedBandRow : PlainRow<Schedule::padded_band, has_row_schedules<T>> {
   std::optional<BandOfPiece<T>> part;
 };
 
+/// A row that fills bands of padded rows. V says which plans fit its verb, and computes it.
+template <class T, class V>
+struct RowBandRow : PlainRow<Schedule::row_band, has_row_schedules<T> && V::exists> {
+  template <class Call>
+  [[gnu::noinline]] bool when(const Call& c) {
+    if (!V::allows(c) || !may_band(c.plan, c.piece)) return false;
+    row.emplace(c.plan, c.piece, kLanes<T>);
+    return row->fits && V::fits(c, *row);
+  }
+  template <class Call>
+  int64_t run(const Call& c) {
+    V::run(c, *row);
+    return c.piece.h1;
+  }
+
+ private:
+  std::optional<PaddedRow> row;
+};
+
 /// A row that keeps a ring of packed rows. V says which plans fit its verb, and computes it.
 template <class T, class V>
 struct RowRingRow : PlainRow<Schedule::row_ring, has_row_schedules<T>> {
@@ -288,6 +308,21 @@ struct FoldRing {
 };
 
 template <class T>
+struct FoldRowBand {
+  static constexpr bool exists = std::is_same_v<T, float> && kBytes == 64;  // for its code size
+  static bool allows(const FoldCall<T>& c) {
+    const int64_t width = c.plan.last().widest;
+    return !rounds_once<T>(c.mean) && (width == 2 || width == 3) && most_taps(c.plan) <= kLongSum;
+  }
+  static bool fits(const FoldCall<T>& c, const PaddedRow& row) {
+    return row.regular.width(0) > 1 && (c.plan.only == Schedule::row_band || copies_pay<T>(row));
+  }
+  static void run(const FoldCall<T>& c, const PaddedRow& row) {
+    FoldRows<T>(row, c.arrays, c.mean).run();
+  }
+};
+
+template <class T>
 struct FoldDirect : PlainRow<Schedule::direct> {
   bool when(const FoldCall<T>&) { return true; }
   int64_t run(const FoldCall<T>& c) {
@@ -297,8 +332,9 @@ struct FoldDirect : PlainRow<Schedule::direct> {
 };
 
 template <class T>
-using FoldTable = ScheduleTable<FoldSliding<T>, FoldAlong<T>, PaddedBandRow<T, FoldBand<T>>,
-                                RowRingRow<T, FoldRing<T>>, ImageTileRow<T>, FoldDirect<T>>;
+using FoldTable = ScheduleTable<FoldSliding<T>, FoldAlong<T>, RowBandRow<T, FoldRowBand<T>>,
+                                PaddedBandRow<T, FoldBand<T>>, RowRingRow<T, FoldRing<T>>,
+                                ImageTileRow<T>, FoldDirect<T>>;
 
 // ---- spread
 
@@ -427,34 +463,6 @@ struct SelectAlong : PlainRow<Schedule::along> {
 };
 
 template <class T>
-struct SelectBand {
-  static constexpr int buffers = 2;
-  static constexpr bool one_band = true;
-  static bool allows(const SelectCall<T>& c) { return c.start != Start::first; }
-  static bool fits(const SelectCall<T>& c, const Plan& plan, const PaddedLayout<T>& layout) {
-    return layout.phases == 1 && pads_as_cut(c.start, layout.cuts, layout.cuts_elsewhere, plan);
-  }
-  static void run(const SelectCall<T>& c, BandOfPiece<T>& part) {
-    select_by_padded_band<T>(c.plan, part, c.arrays, c.start, c.piece);
-  }
-};
-
-template <class T>
-struct SelectRing {
-  static bool allows(const SelectCall<T>& c) { return c.start != Start::first; }
-  static bool fits(const SelectCall<T>& c, const RowRingPlan& ring) {
-    return ring.regular.period == 1 &&
-           pads_as_cut(c.start, ring.regular.cuts, ring.regular.cuts_elsewhere, ring.plan);
-  }
-  static int64_t row_size(const RowRingPlan& ring) {
-    return ring.packed_size<T>() + ring.lanes<T>();
-  }
-  static void run(const SelectCall<T>& c, const RowRingPlan& ring) {
-    select_by_row_ring<T>(ring, c.arrays, c.start);
-  }
-};
-
-template <class T>
 struct SelectDirect : PlainRow<Schedule::direct> {
   bool when(const SelectCall<T>&) { return true; }
   int64_t run(const SelectCall<T>& c) {
@@ -464,9 +472,23 @@ struct SelectDirect : PlainRow<Schedule::direct> {
 };
 
 template <class T>
+struct SelectBand {
+  static constexpr bool exists = true;
+  static bool allows(const SelectCall<T>& c) {
+    return c.start != Start::first && joins_rather_than_slides(c.plan, kLanes<T>);
+  }
+  static bool fits(const SelectCall<T>& c, const PaddedRow& row) {
+    return pads_as_cut(c.start, row.regular.cuts, row.regular.cuts_elsewhere, row.plan);
+  }
+  static void run(const SelectCall<T>& c, const PaddedRow& row) {
+    SelectRows<T>(row, c.arrays, c.start).run();
+  }
+};
+
+template <class T>
 using SelectTable =
-    ScheduleTable<SelectSliding<T>, SelectAlong<T>, PaddedBandRow<T, SelectBand<T>>,
-                  RowRingRow<T, SelectRing<T>>, ImageTileRow<T>, SelectDirect<T>>;
+    ScheduleTable<RowBandRow<T, SelectBand<T>>, SelectSliding<T>, SelectAlong<T>, ImageTileRow<T>,
+                  SelectDirect<T>>;
 
 // ---- recall
 
