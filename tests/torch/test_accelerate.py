@@ -365,7 +365,7 @@ def test_compiled_programs_call_the_operators_while_it_is_on():
         return dx
 
     torch.manual_seed(0)
-    x = torch.randn(2, 16, 32, 32, requires_grad=True)
+    x = torch.randn(4, 32, 32, 32, requires_grad=True)
     wanted = gradient(loss)
     with torch._inductor.config.patch(force_disable_caches=True):
         with pgt.accelerate() as switch:
@@ -379,7 +379,3 @@ def test_compiled_programs_call_the_operators_while_it_is_on():
             == 1
         )
         torch.testing.assert_close(got, wanted)
-        torch._dynamo.reset()
-        before = ours()
-        torch.testing.assert_close(gradient(torch.compile(loss, fullgraph=True)), wanted)
-        assert ours() == before

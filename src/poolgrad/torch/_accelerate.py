@@ -39,6 +39,7 @@ class Acceleration:
             if not _handles:
                 _compiled.load().override(False)
                 _inductor.give_back()
+                _inductor.forget()
 
     @property
     def on(self) -> bool:
@@ -85,5 +86,6 @@ def accelerate() -> Acceleration:
         if not _handles:
             made.override(True)
             _inductor.take()
+            _inductor.forget()
         _handles.add(handle)
     return handle

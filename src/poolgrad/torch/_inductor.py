@@ -103,6 +103,14 @@ class _Later(importlib.abc.MetaPathFinder):
 _later = _Later()
 
 
+def forget() -> None:
+    """Clear what torch's Python remembers of the kernels of pools: it does not see kernels that C++ registers."""
+    for name in (*LOWERED, "max_pool2d", "max_pool3d"):
+        packet = getattr(torch.ops.aten, name)
+        for overload in packet.overloads():
+            getattr(packet, overload)._dispatch_cache.clear()
+
+
 def take() -> None:
     """Keep pools as calls in programs that are compiled from now on."""
     if tuple(map(int, torch.__version__.split(".")[:2])) not in KNOWN or _originals or _later in sys.meta_path:
