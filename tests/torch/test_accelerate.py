@@ -364,14 +364,17 @@ def test_compiled_programs_call_the_operators_while_it_is_on():
         (dx,) = torch.autograd.grad(run(x), x)
         return dx
 
+    def ours(switch):
+        return {op: calls.ours for op, calls in switch.status().items()}
+
     torch.manual_seed(0)
     x = torch.randn(4, 32, 32, 32, requires_grad=True)
     wanted = gradient(loss)
     with torch._inductor.config.patch(force_disable_caches=True):
         with pgt.accelerate() as switch:
-            before = {op: calls.ours for op, calls in switch.status().items()}
+            before = ours(switch)
             got = gradient(torch.compile(loss, fullgraph=True))
-            calls = {op: calls.ours - before[op] for op, calls in switch.status().items()}
+            calls = {op: now - before[op] for op, now in ours(switch).items()}
         assert (
             calls["aten::max_pool2d_with_indices"]
             == calls["aten::avg_pool2d"]
@@ -379,3 +382,7 @@ def test_compiled_programs_call_the_operators_while_it_is_on():
             == 1
         )
         torch.testing.assert_close(got, wanted)
+        torch._dynamo.reset()
+        before = ours(switch)
+        torch.testing.assert_close(gradient(torch.compile(loss, fullgraph=True)), wanted)
+        assert ours(switch) == before
