@@ -36,7 +36,7 @@ class PoolVerb(Enum):
 
 @dataclass(frozen=True)
 class Weighing:
-    """How the cells of a window count, where that does not follow from the verb."""
+    """The divisor of a window and the cells that count, if they do not follow from the verb."""
 
     divide: str | float = "cells"  # a mean: by the cells that count, by the "span" (with the padding), or by a number
     skip: bool = False  # NaN cells do not count

@@ -168,7 +168,7 @@ class PoolForm:
 
     @property
     def doc(self) -> str:
-        """What the block computes."""
+        """Return a sentence that says what the block computes."""
         first = (inspect.getdoc(function_of(self.pool)) or "").partition("\n")[0]
         return {
             POOL: first,

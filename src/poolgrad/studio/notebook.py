@@ -113,7 +113,7 @@ def studio(
     Returns
     -------
     AnyWidget or StaticPage
-        Shown if it is the last value of a cell. The widget has the attribute `graph`, the document as it was last changed.
+        Shown if it is the last value of a cell. The widget has the attribute `graph`, the latest state of the document.
 
     Raises
     ------
@@ -210,7 +210,7 @@ def _widget_class() -> type[AnyWidget]:
         raise ImportError(_MISSING) from None
 
     class StudioWidget(anywidget.AnyWidget):
-        """The studio in a notebook. `graph` is the document as it was last changed."""
+        """The studio in a notebook. `graph` is the latest state of the document."""
 
         _esm = _ESM
         _page = traitlets.Unicode(_page()).tag(sync=True)
@@ -223,7 +223,7 @@ def _widget_class() -> type[AnyWidget]:
 
         @property
         def graph(self) -> Graph:
-            """The document as it was last changed on the page."""
+            """Return the latest state of the document on the page."""
             return Graph.from_json(self._app.start["graph"])
 
         def _log(self, text: str) -> None:

@@ -15,14 +15,14 @@ _handles: set[object] = set()  # those that are on; a program may drop what `acc
 
 
 class Calls(NamedTuple):
-    """How many calls of an operator poolgrad computed since the process began, and how many torch did, by reason."""
+    """Calls of an operator since the process began: those that poolgrad computed, and those that torch did, by reason."""
 
     ours: int
     torchs: dict[str, int]
 
 
 class Acceleration:
-    """What `accelerate` returns: a switch, and a context manager that switches off at its end."""
+    """The switch that `accelerate` returns. As a context manager it switches off at its end."""
 
     def __enter__(self) -> Acceleration:
         return self

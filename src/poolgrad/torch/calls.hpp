@@ -164,7 +164,7 @@ struct TaughtBackward : torch::autograd::Node {
   }
 };
 
-/// What a call gives.
+/// The results of a call.
 struct Given {
   Tensor y, index;
 };

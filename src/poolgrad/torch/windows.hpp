@@ -150,7 +150,7 @@ class Table {
 constexpr int64_t kMost = (int64_t{1} << 31) - 1;  // which torch's kernels take as sizes
 constexpr int64_t kLong = 1 << 16;                 // windows along the axes of a plan that is kept
 
-/// How the memory of an input is laid out.
+/// The order of an input's axes in memory.
 struct Layout {
   bool last = false;  ///< the channels lie behind the pooled axes
   at::MemoryFormat format = at::MemoryFormat::Contiguous;
