@@ -25,6 +25,8 @@ EXTENSIONS = {
     "poolgrad/jax/xla.cpp",
     "poolgrad/jax/_xla.so",
     "poolgrad/tensorflow/kernels.cpp",
+    "poolgrad/torch/extension.cpp",
+    *(f"poolgrad/torch/{name}.hpp" for name in ("calls", "kernels", "overrides", "windows")),
     "poolgrad/include/poolgrad.h",
 }
 NATIVE = re.compile(r"poolgrad/_core\.(abi3|cpython-\w+|cp\w+-\w+|cpython-[\w-]+)?\.?(so|pyd)")

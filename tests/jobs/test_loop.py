@@ -60,7 +60,7 @@ def test_every_store_in_and_out(source, target, tmp_path, zarr):
             file.create_dataset("a/x", data=X, chunks=CHUNKS)
     want = pg.max_pool(X, 2)
     out = {"array": np.zeros(want.shape, want.dtype), "none": None}.get(target, str(tmp_path / target))
-    y = pg.pool(src, out, "max", 2, memory="300KB", zarr_format=2 if "2" in target else 3)
+    y = pg.pool(src, out, "max", 2, memory="400KB", zarr_format=2 if "2" in target else 3)
     assert y.dtype == want.dtype
     assert np.asarray(y[...]).tobytes() == want.tobytes()
     close(y)
@@ -201,7 +201,7 @@ def test_a_command_that_is_killed_at_any_point_goes_on(tmp_path, zarr):
         (lambda p: pg.pool(X, None, "mode", 2), ValueError, "Job: op: got 'mode'"),
         (lambda p: pg.pool(X, None, "max", 2, workers=0), ValueError, "pool: workers: got 0"),
         (lambda p: pg.pool(X, None, "max", 2, memory="much"), ValueError, "pool: memory: got 'much'"),
-        (lambda p: pg.pool(X, None, "max", 2, memory=20), MemoryError, "max_pool: memory: got .* bytes for each worker"),
+        (lambda p: pg.pool(X, None, "max", 2, memory=10), MemoryError, "max_pool: memory: got .* bytes for each worker"),
         (lambda p: pg.pool(X, p / "y.zarr", "max", 2, memory=9999, chunks=(64, 64, 64)), MemoryError, "at least"),
         (lambda p: pg.pool(X, np.zeros((3, 3), "u2"), "max", 2), ValueError, r"pool: out: got shape \[3, 3\]"),
         (lambda p: pg.pool(X, np.zeros((35, 33, 25), "u4"), "max", 2), TypeError, "pool: out: got dtype uint32"),

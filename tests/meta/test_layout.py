@@ -27,6 +27,7 @@ MIRRORED = {  # the folder of tests: the folders and files that its tests are na
 }
 OTHERS = {  # the folder of tests: its subject, which is more than one module
     "benchmarks": "the benchmark as a whole",
+    "c": "programs in C that `tests/kernels/test_c_interface.py` compiles and runs",
     "conformance": "results equal those of TensorFlow, torch and ONNX, but for named deviations",
     "data": "files that tests read",
     "helpers": "modules that tests share",

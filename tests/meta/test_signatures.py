@@ -207,7 +207,7 @@ def modules() -> list[str]:
     """List every module of the package except those of framework adapters, which have tests of their own."""
     found = (m for m in pkgutil.walk_packages(poolgrad.__path__, "poolgrad.") if not m.ispkg)
     apart = ("torch", "jax", "keras", "problem", "_core", "__main__")
-    return [m.name for m in found if m.name.split(".")[1] not in apart]
+    return [m.name for m in found if m.name.split(".")[1] not in apart and not m.name.endswith(".__main__")]
 
 
 def imported(name: str) -> ModuleType:

@@ -286,8 +286,8 @@ def _linear_batch(args: Any, dims: Any, **params: Any) -> tuple[Any, Any]:
     return _batched(linear_p, args, dims, **params), 0
 
 
-def _compute_batch(args: Any, dims: Any, **params: Any) -> tuple[Any, Any]:
-    return _one_by_one(compute_p, args, dims, params), 0
+def _compute_batch(arrays: Any, dims: Any, /, **params: Any) -> tuple[Any, Any]:  # a parameter is named args
+    return _one_by_one(compute_p, arrays, dims, params), 0
 
 
 batching.primitive_batchers[select_p] = _select_batch
