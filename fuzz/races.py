@@ -152,6 +152,15 @@ def empty_case(rng: Rng, make: Maker, name: str) -> Case:
     return make.case(name, lambda: _core.empty(shape, like))
 
 
+def refuse(function: Callable[..., object], *args: object) -> None:
+    """Call a function that must refuse its arguments."""
+    try:
+        function(*args)
+    except ValueError:
+        return
+    raise AssertionError(f"{args}: got an answer, wanted ValueError")
+
+
 def setting_case(rng: Rng, make: Maker, name: str) -> Case:
     """Return a case of settings that change, or of questions, while a verb runs on several threads."""
     w = windows(rng)
@@ -161,6 +170,8 @@ def setting_case(rng: Rng, make: Maker, name: str) -> Case:
         "keep_at_most": lambda: _core.keep_at_most(int(pick(rng, (0, 1 << 20, 1 << 24)))),
         "go_far_from": lambda: _core.go_far_from(-int(rng.integers(2))),
         "box_at_most": lambda: _core.box_at_most(int(pick(rng, (0, 1, 1 << 12)))),
+        "limit_here": lambda: _core.limit_here(_core.limit_here(int(pick(rng, (0, 1, 2, 5))))),
+        "follow_threads": lambda: refuse(_core.follow_threads, "no library", "threads", "busy", 1),
         "use_bfloat16": lambda: _core.use_bfloat16(np.empty(0, ml_dtypes.bfloat16)),
         "schedule": lambda: _core.schedule(plan, "fold", x, 4),
         "able": lambda: _core.able(plan, "select", x, 1),
@@ -217,7 +228,7 @@ CASES: dict[str, Callable[..., Case]] = {
     **dict.fromkeys(("choose_planes", "place_planes"), planes_case),
     "empty": empty_case,
     **dict.fromkeys(("set_num_threads", "keep_at_most", "go_far_from", "box_at_most", "use_bfloat16"), setting_case),
-    **dict.fromkeys(("schedule", "able", "schedules_of", "watch"), setting_case),
+    **dict.fromkeys(("schedule", "able", "schedules_of", "watch", "limit_here", "follow_threads"), setting_case),
     **dict.fromkeys(map("foreign.{}".format, TABLE), foreign_case),
     "sequences": raced_python.sequence_case,
     "sizes": raced_python.sizes_case,

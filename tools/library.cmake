@@ -19,7 +19,7 @@ foreach(kind SHARED STATIC)
   add_library(${target} ${kind} $<TARGET_OBJECTS:pg_core> ${PG_OBJECTS})
   set_target_properties(${target} PROPERTIES OUTPUT_NAME poolgrad VERSION ${PG_VERSION} SOVERSION ${PG_ABI} LINKER_LANGUAGE CXX)
   target_include_directories(${target} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  target_link_libraries(${target} PRIVATE Threads::Threads)
+  target_link_libraries(${target} PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
 endforeach()
 if(APPLE)
   target_link_options(poolgrad_shared PRIVATE -Wl,-exported_symbol,_pg_*)
@@ -40,5 +40,5 @@ install(FILES ${CMAKE_BINARY_DIR}/poolgrad-config.cmake ${CMAKE_BINARY_DIR}/pool
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/poolgrad)
 file(WRITE ${CMAKE_BINARY_DIR}/poolgrad.pc
   "prefix=\${pcfiledir}/../..\nName: poolgrad\nDescription: Pooling operators and their derivatives\nVersion: ${PG_VERSION}\n"
-  "Cflags: -I\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}\nLibs: -L\${prefix}/${CMAKE_INSTALL_LIBDIR} -lpoolgrad\nLibs.private: -lstdc++ -lm -lpthread\n")
+  "Cflags: -I\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}\nLibs: -L\${prefix}/${CMAKE_INSTALL_LIBDIR} -lpoolgrad\nLibs.private: -lstdc++ -lm -ldl -lpthread\n")
 install(FILES ${CMAKE_BINARY_DIR}/poolgrad.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

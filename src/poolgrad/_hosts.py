@@ -16,16 +16,12 @@ def follow_torch(torch: Any) -> None:
     """
     import ctypes  # late: not every program imports torch
 
-    def address(function: Any) -> int:
-        return ctypes.cast(function, ctypes.c_void_p).value or 0
-
     try:
-        library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
-        usual = library._ZN2at27intraop_default_num_threadsEv()
-        threads, busy = library._ZN2at15get_num_threadsEv, library._ZN2at18in_parallel_regionEv
-    except (OSError, AttributeError, TypeError):  # another build of torch: poolgrad's own number holds
+        library = str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so")
+        usual = ctypes.CDLL(library)._ZN2at27intraop_default_num_threadsEv()
+        config.follow_threads(library, "_ZN2at15get_num_threadsEv", "_ZN2at18in_parallel_regionEv", usual)
+    except (OSError, AttributeError, TypeError, ValueError):  # another build of torch: poolgrad's own number holds
         return
-    config.follow_threads(address(threads), usual, address(busy))
 
 
 def show_to_threadpoolctl(threadpoolctl: Any) -> None:

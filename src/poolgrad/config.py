@@ -130,19 +130,26 @@ def limit_here(n: int) -> Iterator[None]:
         _core.limit_here(before)
 
 
-def follow_threads(threads: int, usual: int, busy: int) -> None:
+def follow_threads(library: str, threads: str, busy: str, usual: int) -> None:
     """Let another library limit the threads of calls, unless the program sets their number.
 
     Parameters
     ----------
-    threads : int
-        The address of a C function ``int f(void)``: the threads that a call of this thread may use.
+    library : str
+        The path of a library that is loaded.
+    threads : str
+        The name of its function ``int f(void)``: the threads that a call of this thread may use.
+    busy : str
+        The name of its function ``bool f(void)``: whether this thread is one of several of that library.
     usual : int
-        Their number if nobody sets it. Only a lower one is a limit.
-    busy : int
-        The address of a C function ``bool f(void)``: whether this thread is one of several of that library.
+        The number of threads if nobody sets it. Only a lower one is a limit.
+
+    Raises
+    ------
+    ValueError
+        If the library is not loaded, or has no such functions.
     """
-    _core.follow_threads(threads, usual, busy)
+    _core.follow_threads(library, threads, busy, usual)
 
 
 def limit_threads(n: int) -> None:

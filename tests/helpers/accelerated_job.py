@@ -1,4 +1,4 @@
-"""Run TensorFlow before and after `accelerate()` in one process, and print what was found as JSON: for test_tensorflow_accelerate.
+"""Run TensorFlow before and after `accelerate()` in one process, and print what was found as JSON: for tests/tensorflow/test_acceleration.py.
 
     python accelerated_job.py FOLDER
 

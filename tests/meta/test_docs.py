@@ -117,7 +117,12 @@ def test_developers_have_at_most_thirteen_pages_and_each_begins_with_its_title()
 def test_contributing_lists_each_tool_and_each_program_of_random_calls_with_one_line() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     listed = re.findall(r"^\| `((?:tools|fuzz)/\w+\.\w+)` \|", text, re.MULTILINE)
-    programs = [*ROOT.glob("tools/*.py"), *ROOT.glob("fuzz/*.py"), *ROOT.glob("fuzz/*.cpp")]
+    programs = [
+        *ROOT.glob("tools/*.py"),
+        *ROOT.glob("tools/*.cmake"),
+        *ROOT.glob("fuzz/*.py"),
+        *ROOT.glob("fuzz/*.cpp"),
+    ]
     assert sorted(listed) == sorted(path.relative_to(ROOT).as_posix() for path in programs)
 
 

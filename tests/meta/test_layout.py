@@ -21,6 +21,7 @@ MIRRORED = {  # the folder of tests: the folders and files that its tests are na
     "pooling": ["_pooling"],
     "public": ["."],
     "studio": ["studio"],
+    "tensorflow": ["tensorflow"],
     "torch": ["torch"],
     "windows": ["_windows"],
     "xarray": ["xarray"],

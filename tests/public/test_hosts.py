@@ -23,6 +23,12 @@ def workers(run=lambda: pg.max_pool(x, 3, 1, axes=(1, 2))):
 """
 
 
+@pytest.fixture(autouse=True)
+def no_limit_from_outside(monkeypatch):
+    """Remove the limit that other tests of this process may have left in the environment, such as those with a cluster."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+
+
 def needs(name: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(importlib.util.find_spec(name) is None, reason=f"{name} is not installed")
 

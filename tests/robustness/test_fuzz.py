@@ -75,6 +75,7 @@ def races(monkeypatch):
 def test_every_native_function_is_raced(races):
     said = {
         "get_num_threads",
+        "thread_setting",
         "available_threads",
         "isa",
         "isa_levels",

@@ -17,6 +17,7 @@
 #include "api/tasks.hpp"
 #include "api/windows.hpp"
 #include "runtime/first_wrong.hpp"
+#include "runtime/system.hpp"
 #include "verbs/table.hpp"
 
 namespace poolgrad {
@@ -78,13 +79,13 @@ struct Choice {
   std::vector<Schedule> found(Schedule only) const {
     const Verbs* const verbs = level->verbs(dtype);
     const bool follows = verb == Verb::pick || verb == Verb::place;
-    const int64_t cells = follows ? std::max(plan.source_size(), plan.dest_size())
-                                  : plan.source_size();
+    const int64_t cells =
+        follows ? std::max(plan.source_size(), plan.dest_size()) : plan.source_size();
     Plan forward = plan.forward(), transposed = over();
     forward.only = transposed.only = only;
     const bool worth = cells * kItemBytes[static_cast<int>(dtype)] >= kWorthThreads;
-    const Cuts cuts = cut_call(over(), worth ? allowed_threads() : 1,
-                               follows && follows_single_taps(forward));
+    const Cuts cuts =
+        cut_call(over(), worth ? allowed_threads() : 1, follows && follows_single_taps(forward));
     std::vector<Schedule> all;
     for (int64_t task = 0; work_of(over()) && task < cuts.tasks(); ++task) {
       const Schedule one =
@@ -124,11 +125,11 @@ std::atomic<int> watchers{0};
 
 [[gnu::noinline, gnu::cold]] void append_call(Verb verb, nb::handle like, nb::handle source,
                                               nb::handle dest, const std::string& names) {
-  nb::borrow<nb::list>(watched).append(
-      nb::make_tuple(name_of(verb),
-                     nb::borrow(reinterpret_cast<PyObject*>(
-                         PyArray_DESCR(reinterpret_cast<PyArrayObject*>(like.ptr())))),
-                     source, dest, names.c_str()));
+  nb::borrow<nb::list>(watched).append(nb::make_tuple(
+      name_of(verb),
+      nb::borrow(
+          reinterpret_cast<PyObject*>(PyArray_DESCR(reinterpret_cast<PyArrayObject*>(like.ptr())))),
+      source, dest, names.c_str()));
 }
 
 nb::object as_tuple(const std::vector<int64_t>& shape) {
@@ -143,7 +144,8 @@ nb::object as_tuple(const std::vector<int64_t>& shape) {
     std::string text = std::string(name_of(call.verb)) + ": schedule: got " + name_of(only) +
                        ", which cannot run this call, wanted";
     const char* join = " ";
-    for (const char* const name : call.able()) text += std::exchange(join, " or ") + std::string(name);
+    for (const char* const name : call.able())
+      text += std::exchange(join, " or ") + std::string(name);
     throw nb::value_error(text.c_str());
   }
   if (watched)
@@ -361,9 +363,17 @@ nb::object mean(const OwnedPlan& plan, nb::handle x, nb::handle by, bool ignore_
   const Checked out = check(y, "y", plan.dest_size(), true);
   if (rounding < 0 || rounding > 3) throw nb::value_error("rounding: unknown");
   const bool span = PyUnicode_Check(by.ptr());
-  MeanCall call{plan.forward(), in.dtype, out.dtype, in.data, out.data,
-                by.is_none() ? Divisor::count : span ? Divisor::span : Divisor::number,
-                1, ignore_nan, Rounding(rounding)};
+  MeanCall call{plan.forward(),
+                in.dtype,
+                out.dtype,
+                in.data,
+                out.data,
+                by.is_none() ? Divisor::count
+                : span       ? Divisor::span
+                             : Divisor::number,
+                1,
+                ignore_nan,
+                Rounding(rounding)};
   if (call.by == Divisor::number && !nb::try_cast<double>(by, call.number))
     throw nb::type_error("by: must be None, 'span' or a number");
   if (is_float(in.dtype)) same_type(in, out, "like");
@@ -604,8 +614,8 @@ nb::object make_plan(nb::handle source, nb::handle dest, int64_t outer, int64_t 
     if (!name) throw nb::python_error();
     only = schedule_of(name);
     if (only == kAnySchedule)
-      throw nb::value_error(("schedule: got " + std::string(name) + ", wanted a name of schedules()")
-                                .c_str());
+      throw nb::value_error(
+          ("schedule: got " + std::string(name) + ", wanted a name of schedules()").c_str());
   } else if (!bound.is_none() && !PyBool_Check(bound.ptr())) {
     throw nb::type_error("schedule: must be a name, None, or True for the simplest way");
   }
@@ -671,7 +681,8 @@ PyObject* PyInit__core() {
   return nullptr;
 }
 
-/// The number of threads of a call; programs that look at loaded libraries know poolgrad by this name.
+/// The number of threads of a call; programs that look at loaded libraries know poolgrad by this
+/// name.
 extern "C" __attribute__((visibility("default"))) int poolgrad_threads() {
   return poolgrad::allowed_threads();
 }
@@ -769,9 +780,8 @@ NB_MODULE(_inner, m) {
   m.def("scatter", &scatter, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
         nb::arg("once") = false);
   m.def("get_num_threads", &allowed_threads);
-  m.def("thread_setting", [] {
-    return nb::make_tuple(thread_limit.load(), thread_limit_given.load());
-  });
+  m.def("thread_setting",
+        [] { return nb::make_tuple(thread_limit.load(), thread_limit_given.load()); });
   m.def(
       "set_num_threads",
       [](int n, bool given) {
@@ -783,15 +793,21 @@ NB_MODULE(_inner, m) {
       },
       nb::arg(), nb::arg("given") = true);
   m.def("limit_here", [](int n) {
+    if (n < 0)
+      throw nb::value_error(("threads: got " + std::to_string(n) + ", wanted at least 0").c_str());
     const int before = executor_threads();
     limit_threads_here(n);
     return before;
   });
-  m.def("follow_threads", [](uintptr_t threads, int usual, uintptr_t busy) {
-    if (!threads || !busy) throw nb::value_error("threads: got 0, wanted addresses");
+  m.def("follow_threads", [](const char* library, const char* threads, const char* busy,
+                             int usual) {
+    void* const ask_threads = loaded_function(library, threads);
+    void* const ask_busy = loaded_function(library, busy);
+    if (!ask_threads || !ask_busy)
+      throw nb::value_error("library: got one without these functions, wanted one that is loaded");
     // Never freed: a call of another thread may hold it.
-    thread_host = new ThreadHost{reinterpret_cast<int (*)()>(threads), usual,
-                                 reinterpret_cast<bool (*)()>(busy)};
+    thread_host = new ThreadHost{reinterpret_cast<int (*)()>(ask_threads), usual,
+                                 reinterpret_cast<bool (*)()>(ask_busy)};
   });
   m.def("available_threads", &available_threads);
   m.def("use_bfloat16", [](nb::handle array) {

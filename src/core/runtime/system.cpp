@@ -7,6 +7,7 @@
 #if defined(_WIN32)
 #include <malloc.h>
 #else
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #endif
@@ -30,8 +31,15 @@ void unmap_pages(void* memory, size_t) { _aligned_free(memory); }
 void* allocate_aligned(size_t bytes) { return _aligned_malloc(bytes, 64); }
 void free_aligned(void* memory) { _aligned_free(memory); }
 void at_fork(void (*)(), void (*)(), void (*)()) {}
+void* loaded_function(const char*, const char*) { return nullptr; }
 
 #else
+
+void* loaded_function(const char* library, const char* name) {
+  void* const handle =
+      dlopen(library, RTLD_LAZY | RTLD_NOLOAD);  // stays open, so the address stays
+  return handle ? dlsym(handle, name) : nullptr;
+}
 
 void* map_pages(size_t bytes) {
   void* p =

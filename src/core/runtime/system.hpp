@@ -41,6 +41,9 @@ class NoSignals {
 #endif
 };
 
+/// Return the address of a function of a library that the process has loaded; null if there is none.
+void* loaded_function(const char* library, const char* name);
+
 /// Count the processors that this process may use; 0 if unknown.
 unsigned usable_processors();
 

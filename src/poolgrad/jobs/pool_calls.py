@@ -229,7 +229,7 @@ class PoolCall:
         return 49 * windows if "argmax" in self.returns else 0  # coordinates, int64
 
     def _held_by_derivative(self, cells: int, windows: int, size: int) -> int:
-        """Return the bytes that a derivative needs; measured, see `tests/jobs/test_memory.py`."""
+        """Return the bytes that a derivative needs; measured, see `tests/jobs/test_job_memory.py`."""
         if self.from_taps or (self.linear and self.order == 1):
             return 4 * windows
         if self.kind == "lp":

@@ -122,6 +122,10 @@ def studio(
     GraphError
         If the pool refuses its arguments.
 
+    See Also
+    --------
+    max_pool, avg_pool, lp_pool : Pools that it shows.
+
     Examples
     --------
     >>> import numpy as np
