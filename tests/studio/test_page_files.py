@@ -101,7 +101,9 @@ def test_a_tensor_that_was_not_fetched_is_in_its_block_and_in_the_picture(page, 
 def test_numbers_stay_inside_their_cells_on_the_page_and_in_the_picture(page):
     page.get_by_label("New page").click()
     x = place(page, "Const")
-    write(page, x, val="-12345,1e-7,-1e-7,123456.789,-0.001234,1e30,-1e30,-1e-30,-1234567,-0.5,nan,-inf", shape="1,3,4,1")
+    write(
+        page, x, val="-12345,1e-7,-1e-7,123456.789,-0.001234,1e30,-1e30,-1e-30,-1234567,-0.5,nan,-inf", shape="1,3,4,1"
+    )
     y = place(page, "MaxPool")
     write(page, y, ksize="1,1,1,1", strides="1,1,1,1")
     wire(page, f"{x}.output", f"{y}.input")

@@ -180,7 +180,7 @@ LABELS = """() => {
 def test_no_wire_of_the_examples_runs_behind_a_block_and_no_label_is_cut(page):
     examples = [example["name"] for example in service.examples()]
     seen = 0
-    for name in examples[:8] + ["seven forward pictures", "Maximum, mean and norm"]:
+    for name in [*examples[:8], "seven forward pictures", "Maximum, mean and norm"]:
         if name in examples[:8]:
             turn(page, name)
         else:
@@ -194,7 +194,7 @@ def test_no_wire_of_the_examples_runs_behind_a_block_and_no_label_is_cut(page):
             count, cut = page.evaluate(LABELS)
             assert cut == [], f"{name} at a height of {height}"
             seen += count
-    assert seen >= 20
+    assert seen >= 20, "labels are drawn"
 
 
 def test_a_wire_dropped_on_the_empty_canvas_offers_what_fits(page):

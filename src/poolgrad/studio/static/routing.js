@@ -3,7 +3,7 @@
 import { curve } from 'poolgrad/geometry';
 
 /** @typedef {{x: number, y: number, w: number, h: number}} Box */
-/** @typedef {{d: string, middle: number[]|null}} Route its path, and the place of its label, if there is room for one */
+/** @typedef {{d: string, middle: number[]|null, lane?: number}} Route its path, the place of its label, if there is room for one, and the lane around blocks */
 
 const SAMPLES = 20;
 const OUT = 18; // pixels that a wire goes straight on before it turns
@@ -77,7 +77,7 @@ export function route(start, end, boxes, used) {
     if (blocked) continue;
     used.set(wish, count + 1);
     const spots = [0, 17].flatMap((down) => [0.5, 0.35, 0.65, 0.2, 0.8].map((t) => [points[2][0] + (points[3][0] - points[2][0]) * t, lane + down])); // above the lane, below it
-    return { d: rounded(points), middle: free(spots, boxes) };
+    return { d: rounded(points), middle: free(spots, boxes), lane: wish };
   }
   return plain;
 }

@@ -15,6 +15,7 @@ export class Wires {
     this.labels = svg('g', { 'aria-hidden': 'true' }); // over all wires, so that none strikes a label out
     this.element.append(this.draft, this.lines, this.labels);
     this.views = new Map();
+    /** @type {(end: string) => string} the shape that an output has */ this.shapeOf = () => '';
   }
 
   /**
@@ -40,6 +41,7 @@ export class Wires {
       view.label.remove();
       this.views.delete(key);
     }
+    this.write();
   }
 
   add(key, from, to) {
@@ -50,9 +52,10 @@ export class Wires {
     group.append(line, hit);
     this.lines.append(group);
     this.labels.append(label);
-    const view = { group, label, place, from, to, d: '', middle: /** @type {number[]|null} */ (null) };
+    const view = { group, label, place, from, to, way: '', d: '', middle: /** @type {number[]|null} */ (null) };
     function place(start, end, boxes, used) {
-      const { d, middle } = route(start, end, boxes, used);
+      const { d, middle, lane } = route(start, end, boxes, used);
+      view.way = `${from} ${lane ?? nodeOf(to)}`;
       view.middle = Math.abs(end[0] - start[0]) < SHORT ? null : middle;
       label.style.display = view.middle ? '' : 'none';
       if (view.middle) for (const [i, axis] of ['x', 'y'].entries()) label.setAttribute(axis, String(view.middle[i]));
@@ -72,11 +75,16 @@ export class Wires {
 
   /** Write the shape that flows on each wire. @param {(end: string) => string} shapeOf */
   label(shapeOf) {
+    this.shapeOf = shapeOf;
+    this.write();
+  }
+
+  /** Write the labels: wires of one output side by side have one, on the outermost, where no other wire runs. */
+  write() {
     const said = new Set();
-    for (const { label, from, to } of this.views.values()) {
-      const way = `${from} ${nodeOf(to)}`; // two wires side by side need one label
-      const text = said.has(way) ? '' : shapeOf(from);
-      said.add(way);
+    for (const { label, from, way, middle } of [...this.views.values()].reverse()) {
+      const text = !middle || said.has(way) ? '' : this.shapeOf(from);
+      if (middle) said.add(way);
       if (label.textContent !== text) label.textContent = text;
     }
   }
