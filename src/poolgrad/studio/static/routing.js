@@ -11,6 +11,7 @@ const CLEAR = 12; // pixels between a wire and a block
 const APART = 6; // pixels between wires that run side by side
 const ROUND = 10; // radius of a corner
 const LABEL = { half: 28, above: 16, below: 2 }; // pixels that a label takes around its place
+const BELOW = 19; // pixels that a label stands lower if it is below its wire
 const MOST_LANES = 24; // ways around that are tried
 
 /** A point of the plain curve. @param {number[]} start @param {number[]} end @param {number} t */
@@ -71,12 +72,13 @@ export function route(start, end, boxes, used) {
   const lanes = near.flatMap((box) => [box.y - CLEAR, box.y + box.h + CLEAR]).sort((a, b) => length(a, start, end) - length(b, start, end)).slice(0, MOST_LANES);
   for (const wish of lanes) {
     const count = used.get(wish) ?? 0;
-    const lane = wish + (hit.some((box) => wish < box.y + box.h / 2) ? -1 : 1) * APART * count;
+    const above = hit.some((box) => wish < box.y + box.h / 2);
+    const lane = wish + (above ? -1 : 1) * APART * count;
     const points = corners(start, end, lane);
     const blocked = points.slice(1, -2).some((point, i) => near.some((box) => crosses(point, points[i + 2], box)));
     if (blocked) continue;
     used.set(wish, count + 1);
-    const spots = [0, 17].flatMap((down) => [0.5, 0.35, 0.65, 0.2, 0.8].map((t) => [points[2][0] + (points[3][0] - points[2][0]) * t, lane + down])); // above the lane, below it
+    const spots = (above ? [0, BELOW] : [BELOW, 0]).flatMap((down) => [0.5, 0.35, 0.65, 0.2, 0.8].map((t) => [points[2][0] + (points[3][0] - points[2][0]) * t, lane + down])); // on the side without blocks, if it can be
     return { d: rounded(points), middle: free(spots, boxes), lane: wish };
   }
   return plain;
