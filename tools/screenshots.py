@@ -208,7 +208,7 @@ def main() -> int:
                 JOURNEYS[name](page)
                 page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
                 path = TARGET / f"{name}-{scheme}.png"
-                path.write_bytes(smaller(pixels(chromium, page.screenshot())))
+                path.write_bytes(smaller(pixels(chromium, page.screenshot(animations="disabled"))))
                 print(f"{path.relative_to(ROOT)}: {path.stat().st_size:,} bytes", flush=True)
                 context.close()
         chromium.close()

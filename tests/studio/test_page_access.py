@@ -196,6 +196,7 @@ def test_axe_finds_nothing(watch, address):
     watch.follow(page)
     page.goto(address)
     page.get_by_label("Status").get_by_text("ran").wait_for()
+    page.evaluate(script)
     report = []
     contrast = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}  # other rules do not depend on colours
     views = (
@@ -208,20 +209,24 @@ def test_axe_finds_nothing(watch, address):
         page.emulate_media(color_scheme=scheme, forced_colors=forced, reduced_motion="reduce")
         page.set_viewport_size({"width": width, "height": 844})
         names = page.evaluate("() => studio.store.doc.pages.map((p) => p.name)")
-        for name in names if width > 390 else names[2:3]:
+        for name in names if (forced, width) == ("none", 1280) else names[2:3]:  # the one with all kinds of parts
             page.evaluate("name => studio.store.show(studio.store.doc.pages.findIndex((p) => p.name === name))", name)
             settled(page)
             page.evaluate("() => studio.redraw()")
-            page.evaluate(script)
             found, passed = page.evaluate(
-                "async (rules) => { const r = await axe.run({ resultTypes: ['violations'], ...rules }); return [r.violations.map((v) => [v.id, v.nodes.map((n) => n.target.join(' ') + ': ' + n.failureSummary)]), r.passes.length]; }",
+                "async (rules) => { const r = await axe.run({ resultTypes: ['violations'], preload: false, ...rules }); return [r.violations.map((v) => [v.id, v.nodes.map((n) => n.target.join(' ') + ': ' + n.failureSummary)]), r.passes.length]; }",
                 rules,
             )
             assert found == [], f"{name}, {scheme}, forced colours {forced}, {width} px"
             report.append(f"{name}, {scheme}, forced colours {forced}, {width} px: 0 violations, {passed} rules passed")
-    assert len(report) == 13
+    assert len(report) == 10
     page.get_by_role("button", name="Examples").click()
     page.get_by_role("menuitem", name="Example What does SAME padding do?", exact=True).click()
     settled(page)  # rows of padding are no rows of cells
-    assert page.evaluate("async () => (await axe.run({ runOnly: ['wcag2a'] })).violations.map((v) => v.id)") == []
+    assert (
+        page.evaluate(
+            "async () => (await axe.run({ runOnly: ['wcag2a'], preload: false })).violations.map((v) => v.id)"
+        )
+        == []
+    )
     print(*report, sep="\n")

@@ -168,10 +168,33 @@ BEHIND = """() => {
 }"""
 
 
-def test_no_wire_of_the_examples_runs_behind_a_block(page):
-    for example in service.examples()[:8]:
-        turn(page, example["name"])
-        assert page.evaluate(BEHIND) == [], example["name"]
+LABELS = """() => {
+  const room = document.querySelector('.canvas').getBoundingClientRect();
+  const boxes = [...document.querySelectorAll('.block')].map((block) => block.getBoundingClientRect());
+  const shared = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1;
+  const labels = [...document.querySelectorAll('.flow')].map((e) => [e.textContent, e.getBoundingClientRect()]).filter(([, box]) => box.width);
+  return [labels.length, labels.filter(([, a]) => a.top < room.top || boxes.some((b) => shared(a, b))).map(([text]) => text)];
+}"""
+
+
+def test_no_wire_of_the_examples_runs_behind_a_block_and_no_label_is_cut(page):
+    examples = [example["name"] for example in service.examples()]
+    seen = 0
+    for name in [*examples[:8], "seven forward pictures", "Maximum, mean and norm"]:
+        if name in examples[:8]:
+            turn(page, name)
+        else:
+            page.get_by_role("button", name="Examples").click()
+            page.get_by_role("menuitem", name=f"Example {name}", exact=True).click()
+            settled(page)
+        assert page.evaluate(BEHIND) == [], name
+        for height in (800, 690):  # in the lower one, the page fills the canvas from top to bottom
+            page.set_viewport_size({"width": 1280, "height": height})
+            page.get_by_label("Fit page").click()
+            count, cut = page.evaluate(LABELS)
+            assert cut == [], f"{name} at a height of {height}"
+            seen += count
+    assert seen >= 20, "labels are drawn"
 
 
 def test_a_wire_dropped_on_the_empty_canvas_offers_what_fits(page):

@@ -63,6 +63,34 @@ def test_numbers_that_are_none_are_flagged(page):
     assert in_block(page, "x.output")["0,0,0,0"] == "NaN"
 
 
+def test_nan_that_was_passed_over_is_named_and_sums_with_nan_are_not_called_wrong(page):
+    chain(page, "MaxPool", "1,2,2,1", "nan,1,2,3", ksize="1,2,2,1", strides="1,2,2,1")
+    page.get_by_label("y[0,0,0,0] = 3", exact=True).hover()
+    assert sentence(page).endswith("NaN cells that were passed over: 1.")
+    turn(page, "seed 003 repaired")
+    write(page, "g", val="nan,4,5,6")
+    settled(page)
+    select(page, "dx")
+    line = page.get_by_label("Conservation")
+    line.get_by_text("not finite").wait_for()
+    assert "≠" not in line.inner_text()
+    assert line.locator(".lost").count() == 0
+
+
+def test_paddings_that_are_ignored_and_deviations_below_zero_are_said_at_their_fields(page):
+    attrs = "explicit_paddings_ = 0,0,1,1,1,1,0,0;"
+    chain(page, "MaxPool", "1,2,2,1", "1,2,3,4", ksize="1,2,2,1", strides="1,2,2,1", padding="SAME", attrs=attrs)
+    assert (
+        "other paddings ignore these numbers"
+        in page.locator('.block[data-id="y"].warned .bubble').all_inner_texts()[-1]
+    )
+    r = place(page, "Random")
+    write(page, r, dist="normal(1,-1)")
+    settled(page)
+    assert page.get_by_label(f"{r} dist", exact=True).get_attribute("aria-invalid") == "true"
+    assert "wanted a deviation of at least 0" in page.get_by_role("article", name=f"problem {r} · dist").inner_text()
+
+
 def test_a_gradient_that_loses_something_says_how_much_and_where(page):
     turn(page, "seed 003 repaired")
     write(page, "y", ksize="1,1,1,1,1")

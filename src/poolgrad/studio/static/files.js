@@ -2,13 +2,13 @@
 
 import { ask } from 'poolgrad/ask';
 import { download, pick } from 'poolgrad/dom';
-import { WIDTH } from 'poolgrad/geometry';
+import { WIDTH, expectedHeight } from 'poolgrad/geometry';
 import { isImage, readable } from 'poolgrad/images';
-import { arrange } from 'poolgrad/layout';
 import { fromLink, linkOf } from 'poolgrad/link';
 import { addNode, freeId, onNode, onPage, wishId } from 'poolgrad/model';
 import { Menu } from 'poolgrad/menu';
 import { picture } from 'poolgrad/picture';
+import { Placing } from 'poolgrad/placing';
 import { reached, written } from 'poolgrad/save';
 
 const KINDS = [
@@ -23,7 +23,7 @@ const KINDS = [
 
 export class Files {
   /** @param {import('poolgrad/store').Store} store @param {import('poolgrad/flow').Flow} flow @param {any} api
-   * @param {(text: string, bad?: boolean) => void} say @param {(wish: number[]) => number[]} room finds a free place */
+   * @param {(text: string, bad?: boolean) => void} say @param {(wish: number[], tall: number) => number[]} room finds a free place */
   constructor(store, flow, api, say, room) {
     this.room = room;
     this.store = store;
@@ -32,6 +32,7 @@ export class Files {
     this.say = say;
     this.exports = new Menu('Export ▾', 'Export as', KINDS.map(([kind, name, what]) => ({ name, what, label: `Export ${name}`, act: () => this.export(kind) })));
     this.examples = new Menu('Examples ▾', 'Examples', []);
+    this.placing = new Placing(store, flow);
     flow.element.addEventListener('dragover', (event) => event.preventDefault());
     flow.element.addEventListener('click', (event) => this.choose(event));
   }
@@ -107,7 +108,7 @@ export class Files {
     const graphs = files.filter((file) => !arrays.includes(file));
     try {
       if (graphs.length) this.take(await this.api.read(graphs), graphs[0].name);
-      for (const file of arrays) await this.place(file, null, this.room(at));
+      for (const file of arrays) await this.place(file, null, at);
     } catch (error) {
       this.say(error.message, true);
     }
@@ -120,22 +121,23 @@ export class Files {
   }
 
   take({ graph, notes }, name) {
-    const height = (node) => (this.store.ops.get(node.op)?.height ?? 120) + 90;
-    const foreign = /\.svg$/i.test(name) || notes?.length; // drawn for blocks of another size
-    this.store.open({ ...graph, pages: graph.pages.map((page) => arrange(page, height, foreign)) });
+    this.store.open({ ...graph, pages: this.placing.placed(graph.pages, /\.svg$/i.test(name) || notes?.length > 0) });
     this.say([`Opened ${name}. Undo shows the document before it.`, ...(notes ?? [])].join(' '));
   }
 
-  /** A file as a new block, or into the block that asked for it. @param {File} given @param {string|null} [id] @param {number[]} [at] */
-  async place(given, id = null, at = [40, 40]) {
+  /** A file as a new block near a place, or into the block that asked for it. @param {File} given @param {string|null} [id] @param {number[]} [at] */
+  async place(given, id = null, at = this.middle()) {
     const file = isImage(given) ? await readable(given, (text, choices) => ask(text, choices)) : given;
     if (!file) return;
     const { data, node, shape, dtype } = await this.api.upload(file);
     const { store } = this;
     const doc = { ...store.doc, data: { ...store.doc.data, ...data } };
-    const make = (page) => addNode(page, { ...node, id: freeId(page, wishId(this.store.facts(node.op))), at: at.map(Math.round) });
+    const facts = store.facts(node.op);
+    const [name, tall] = [id ?? freeId(store.page, wishId(facts)), facts.height + expectedHeight(shape, node.op === 'Image')];
+    const make = (page) => addNode(page, { ...node, id: name, at: this.room(at, tall).map(Math.round) });
     const change = id ? (page) => onNode(page, id, (n) => ({ ...n, op: node.op, text: { ...n.text, ...node.text } })) : make;
     store.edit(onPage(doc, store.at, change));
+    this.flow.expect(name, tall);
     this.say(`${file.name}: ${dtype} [${shape.join(',')}].`);
   }
 

@@ -11,7 +11,6 @@ const ZOOMS = [0.2, 2.5];
 const [MID, FAR] = [0.5, 0.3]; // below these zooms blocks show only names and results, then only names
 const DOTS = 24; // pixels between the dots of the ground
 const MARGIN = 16; // pixels around a fitted page
-const ABOVE = 10; // pixels for wires that run over the topmost block
 const BELOW = 44; // pixels of the buttons at the lower edge
 const NARROW = 560; // a canvas so narrow has the status above the buttons
 const AT_ONCE = 30; // blocks filled in before the first picture; others follow frame by frame
@@ -179,18 +178,25 @@ export class Flow {
     return block.tall;
   }
 
+  /** Count with the height that a block will have when it has run. @param {string} id @param {number} tall */
+  expect(id, tall) {
+    const block = this.blocks.get(id);
+    if (block && !block.maps.size) block.tall = tall;
+  }
+
   /** The height of a block by its name. @param {string} id */
   heightOf(id) {
     const block = this.blocks.get(id);
     return block ? this.height(block) : 0;
   }
 
-  /** The corner points of all blocks. */
+  /** The corner points of all blocks, with the labels of wires that run around them. */
   bounds() {
     const boxes = [...this.blocks.values()].map((b) => [...(b.node.at ?? [0, 0]), this.height(b)]);
     if (!boxes.length) return [0, 0, 400, 300];
-    return [Math.min(...boxes.map((b) => b[0])), Math.min(...boxes.map((b) => b[1])),
-      Math.max(...boxes.map((b) => b[0] + WIDTH)), Math.max(...boxes.map((b) => b[1] + b[2]))];
+    const { top, bottom } = this.wires.extent();
+    return [Math.min(...boxes.map((b) => b[0])), Math.min(top, ...boxes.map((b) => b[1])),
+      Math.max(...boxes.map((b) => b[0] + WIDTH)), Math.max(bottom, ...boxes.map((b) => b[1] + b[2]))];
   }
 
   /** Show the whole page, never larger than life. */
@@ -199,8 +205,8 @@ export class Flow {
     const { width, height } = this.element.getBoundingClientRect();
     const [w, h] = [right - left, bottom - top];
     const free = height - (width < NARROW ? 2 : 1) * BELOW - MARGIN; // the buttons and the status are below the blocks, not over them
-    const zoom = Math.min(Math.max(Math.min((width - 2 * MARGIN) / w, (free - MARGIN - ABOVE) / h, 1), ZOOMS[0]), 1);
-    this.look({ zoom, x: (width - w * zoom) / 2 - left * zoom, y: Math.max((free - h * zoom) / 2, MARGIN + ABOVE) - top * zoom });
+    const zoom = Math.min(Math.max(Math.min((width - 2 * MARGIN) / w, (free - MARGIN) / h, 1), ZOOMS[0]), 1);
+    this.look({ zoom, x: (width - w * zoom) / 2 - left * zoom, y: Math.max((free - h * zoom) / 2, MARGIN) - top * zoom });
   }
 
   /** A point of the screen in the coordinates of blocks. @param {number} clientX @param {number} clientY */

@@ -62,6 +62,13 @@ export function resultsHeight(tensors) {
   return tensors.reduce((sum, t) => sum + CAPTION + preview(t).total + 8, 0);
 }
 
+/** The height of a result of which only the shape is known. @param {number[]} shape @param {boolean} light true for a picture */
+export function expectedHeight(shape, light) {
+  const stats = light ? { min: 0, max: 1 } : {};
+  /** @type {any} */ const tensor = { shape, axes: axesOf(shape.length), role: 'value', stats, values: [] };
+  return resultsHeight([tensor]);
+}
+
 /** A wire from one place to another, leaving and arriving level. @param {number[]} from @param {number[]} to */
 export function curve([x1, y1], [x2, y2]) {
   const bend = Math.max(40, Math.min(Math.abs(x2 - x1) / 2, 130) + (x2 < x1 ? 40 : 0));

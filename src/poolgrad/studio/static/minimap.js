@@ -3,9 +3,11 @@
 import { ink, lights, pixels, scale } from 'poolgrad/colour';
 import { el, penOf } from 'poolgrad/dom';
 import { preview } from 'poolgrad/geometry';
-import { inBlock, ravel, short, slice, strides, unravel, valuesOf } from 'poolgrad/tensor';
+import { inBlock, ravel, short, slice, strides, typeSize, unravel, valuesOf } from 'poolgrad/tensor';
 
 /** @typedef {import('poolgrad/tensor').Tensor} Tensor */
+
+const TYPE = 10.5; // pixels of a number where there is room
 
 export class MiniMap {
   /** @param {Tensor} tensor */
@@ -71,17 +73,31 @@ export class MiniMap {
   }
 
   cell(flat) {
-    const value = valuesOf(this.tensor)[flat];
+    const value = valuesOf(this.drawn)[flat];
     const rgb = this.colour(value);
     const box = document.createElement('i');
-    box.dataset.cell = unravel(flat, this.tensor.shape).join(',');
+    const index = this.indexOf(flat);
+    flat = ravel(index, this.tensor.shape);
+    box.dataset.cell = index.join(',');
     box.dataset.flat = String(flat);
-    if (this.preview.numbers) box.textContent = short(value, 4);
-    if (box.textContent.length > 3) box.classList.add('tight');
+    if (this.preview.numbers) this.write(box, short(value, 4));
     if (rgb) { box.style.background = `rgb(${rgb})`; box.style.color = ink(rgb); } else box.classList.add('odd');
     if (value === 0 && this.tensor.role === 'gradient') box.classList.add('zero');
     this.cells.set(flat, box);
     return box;
+  }
+
+  /** Write a number as large as its cell allows. @param {HTMLElement} box @param {string} text */
+  write(box, text) {
+    box.textContent = text;
+    const size = typeSize(text, this.preview.cell - 2, TYPE);
+    if (size < TYPE) box.style.fontSize = `${size}px`;
+  }
+
+  /** Return the index in the tensor of a cell that is drawn; a preview leaves rows and columns out. @param {number} flat */
+  indexOf(flat) {
+    const steps = this.tensor.values ? null : this.tensor.preview?.steps;
+    return unravel(flat, this.drawn.shape).map((i, axis) => i * (steps?.[axis] ?? 1));
   }
 
   picture(start) {

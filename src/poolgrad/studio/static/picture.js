@@ -3,9 +3,7 @@
 import { penOf } from 'poolgrad/dom';
 import { ODD, ink, scale } from 'poolgrad/colour';
 import { PAD, PIN_ROW, TITLE, WIDTH, preview } from 'poolgrad/geometry';
-import { nodeOf, pinOf } from 'poolgrad/model';
-import { short } from 'poolgrad/tensor';
-import { SHORT, inlet, outlet } from 'poolgrad/wires';
+import { short, typeSize } from 'poolgrad/tensor';
 
 const MARGIN = 32;
 const SANS = 'system-ui, sans-serif';
@@ -35,15 +33,13 @@ export function picture(flow) {
 
 function drawWires(pen, flow, tone) {
   for (const [from, to] of flow.store.page.wires) {
-    const [a, b] = [flow.blocks.get(nodeOf(from)), flow.blocks.get(nodeOf(to))];
-    if (!a || !b) continue;
-    const [start, end] = [outlet(a, from), inlet(b, to)];
-    const { d, middle } = flow.wires.views.get(`${from} ${to}`);
+    const view = flow.wires.views.get(`${from} ${to}`);
+    if (!view) continue;
+    const { d, middle, label } = view;
     Object.assign(pen, { strokeStyle: tone('--wire'), lineWidth: 2 });
     pen.stroke(new Path2D(d));
     Object.assign(pen, { font: `10px ${MONO}`, fillStyle: tone('--soft'), textAlign: 'center' });
-    const shape = flow.store.run?.nodes[nodeOf(from)]?.outputs?.[pinOf(from)]?.shape;
-    if (shape && Math.abs(end[0] - start[0]) >= SHORT) pen.fillText(shape.join(','), middle[0], middle[1] - 5);
+    if (middle) pen.fillText(label.textContent, middle[0], middle[1] - 5);
   }
 }
 
@@ -77,7 +73,7 @@ function drawBlock(pen, flow, block, tone) {
 function drawPin(pen, block, pin, tone) {
   if (pin.wired) dot(pen, 0, pin.y, tone('--in'));
   write(pen, pin.name, 12, pin.y + 4, `11px ${SANS}`, tone('--ink'));
-  const text = pin.typed ? block.node.text?.[pin.name] ?? '' : '';
+  const text = block.fields.get(pin.name)?.file?.textContent || (pin.typed ? block.node.text?.[pin.name] ?? '' : ''); // a file's name, not its hash
   const left = Math.max(64, 20 + pin.name.length * 6);
   const room = Math.floor((WIDTH - left - 8) / 6.4);
   write(pen, text.length > room ? `${text.slice(0, room - 1)}…` : text, left, pin.y + 4, `10.5px ${MONO}`, tone('--ink'));
@@ -86,8 +82,11 @@ function drawPin(pen, block, pin, tone) {
 function drawMap(pen, map, top, tone) {
   const { tensor } = map;
   const at = preview(tensor);
-  write(pen, `result_${tensor.pin}  ${tensor.dtype}`, 12, top + 12, `10px ${SANS}`, tone('--soft'));
-  write(pen, `[${tensor.shape.join(',')}]`, WIDTH - 12, top + 12, `10px ${MONO}`, tone('--soft'), 'right');
+  const name = `result_${tensor.pin}  ${tensor.dtype}`;
+  write(pen, name, 12, top + 12, `10px ${SANS}`, tone('--soft'));
+  const shape = `[${tensor.shape.join(',')}]`;
+  const free = WIDTH - 30 - pen.measureText(name).width; // beside the name
+  write(pen, shape, WIDTH - 12, top + 12, `${typeSize(shape, free, 10)}px ${MONO}`, tone('--soft'), 'right');
   const colour = scale(tensor.role, tensor.stats.min ?? 0, tensor.stats.max ?? 0);
   for (let tall = 0; tall < (map.drawn?.values?.length ? at.down : 0); tall++) {
     for (let wide = 0; wide < at.across; wide++) {
@@ -111,11 +110,13 @@ function drawCells(pen, map, at, start, corner, colour) {
   }
   for (let row = 0; row < at.rows; row++) {
     for (let column = 0; column < at.columns; column++) {
-      const value = map.tensor.values[map.at(start, row, column)];
+      const value = map.drawn.values[map.at(start, row, column)];
       const rgb = colour(value) ?? ODD;
       pen.fillStyle = `rgb(${rgb})`;
       pen.fillRect(left + column * at.cell, top + row * at.cell, at.cell - 1, at.cell - 1);
-      if (at.numbers) write(pen, short(value, 4), left + (column + 0.5) * at.cell, top + (row + 0.5) * at.cell + 3.5, `10px ${MONO}`, ink(rgb), 'center');
+      if (!at.numbers) continue;
+      const text = short(value, 4);
+      write(pen, text, left + (column + 0.5) * at.cell, top + (row + 0.5) * at.cell + 3.5, `${typeSize(text, at.cell - 2, 10)}px ${MONO}`, ink(rgb), 'center');
     }
   }
 }

@@ -3,13 +3,15 @@
 import { curve } from 'poolgrad/geometry';
 
 /** @typedef {{x: number, y: number, w: number, h: number}} Box */
-/** @typedef {{d: string, middle: number[]}} Route its path, and the place of its label */
+/** @typedef {{d: string, middle: number[]|null, lane?: number}} Route its path, the place of its label, if there is room for one, and the lane around blocks */
 
 const SAMPLES = 20;
 const OUT = 18; // pixels that a wire goes straight on before it turns
 const CLEAR = 12; // pixels between a wire and a block
 const APART = 6; // pixels between wires that run side by side
 const ROUND = 10; // radius of a corner
+const LABEL = { half: 28, above: 16, below: 2 }; // pixels that a label takes around its place
+const BELOW = 19; // pixels that a label stands lower if it is below its wire
 const MOST_LANES = 24; // ways around that are tried
 
 /** A point of the plain curve. @param {number[]} start @param {number[]} end @param {number} t */
@@ -51,9 +53,11 @@ function rounded(points) {
   return `${d} L${points.at(-1)}`;
 }
 
-/** The first place along a wire where a label is not behind a block. @param {number[][]} places @param {Box[]} boxes */
+/** The first place where no part of a label is behind a block; null if there is none. @param {number[][]} places @param {Box[]} boxes */
 function free(places, boxes) {
-  return places.find((place) => !boxes.some((box) => inside(place, box, 18))) ?? places[0];
+  const { half, above, below } = LABEL;
+  const hides = (/** @type {number[]} */ [x, y], /** @type {Box} */ box) => x + half > box.x && x - half < box.x + box.w && y + below > box.y && y - above < box.y + box.h;
+  return places.find((place) => !boxes.some((box) => hides(place, box))) ?? null;
 }
 
 /** The way of one wire. @param {number[]} start @param {number[]} end @param {Box[]} boxes of all blocks @param {Map<number, number>} used
@@ -68,13 +72,14 @@ export function route(start, end, boxes, used) {
   const lanes = near.flatMap((box) => [box.y - CLEAR, box.y + box.h + CLEAR]).sort((a, b) => length(a, start, end) - length(b, start, end)).slice(0, MOST_LANES);
   for (const wish of lanes) {
     const count = used.get(wish) ?? 0;
-    const lane = wish + (hit.some((box) => wish < box.y + box.h / 2) ? -1 : 1) * APART * count;
+    const above = hit.some((box) => wish < box.y + box.h / 2);
+    const lane = wish + (above ? -1 : 1) * APART * count;
     const points = corners(start, end, lane);
     const blocked = points.slice(1, -2).some((point, i) => near.some((box) => crosses(point, points[i + 2], box)));
     if (blocked) continue;
     used.set(wish, count + 1);
-    const under = boxes.some((box) => Math.abs(box.y + box.h + CLEAR - wish) < 1); // a label above it would be behind the block
-    return { d: rounded(points), middle: [(points[2][0] + points[3][0]) / 2, lane + (under ? 17 : 0)] };
+    const spots = (above ? [0, BELOW] : [BELOW, 0]).flatMap((down) => [0.5, 0.35, 0.65, 0.2, 0.8].map((t) => [points[2][0] + (points[3][0] - points[2][0]) * t, lane + down])); // on the side without blocks, if it can be
+    return { d: rounded(points), middle: free(spots, boxes), lane: wish };
   }
   return plain;
 }

@@ -62,6 +62,12 @@ export class Store {
     this.become(doc, at);
   }
 
+  /** A better form of the document, which is no step of its own and leaves a saved document saved. @param {Doc} doc */
+  amend(doc) {
+    if (!this.dirty) this.saved = doc;
+    this.become(doc, this.at);
+  }
+
   /** The gesture is over: the next edit is a step of its own. */
   settle() {
     this.merging = '';

@@ -12,7 +12,7 @@ import { grip } from 'poolgrad/grip';
 import { help } from 'poolgrad/help';
 import { Inspector } from 'poolgrad/inspector';
 import { shortcuts } from 'poolgrad/keys';
-import { arrange, tidy } from 'poolgrad/layout';
+import { tidy } from 'poolgrad/layout';
 import { isLink } from 'poolgrad/link';
 import { addNode, freeId, onPage, wishId } from 'poolgrad/model';
 import { blocksOf, fresh } from 'poolgrad/ops';
@@ -40,7 +40,7 @@ class Studio {
     this.inspector = new Inspector(this.store, this.pointing, load, (y, x) => this.derive(y, x));
     this.panel = new Panel(this.store, api, (id, pin) => this.goTo(id, pin));
     this.palette = new Palette(ops, (op, at) => this.place(op, at), (open) => root.classList.toggle('with-palette', open));
-    this.files = new Files(this.store, this.flow, api, say, (wish) => this.room(wish));
+    this.files = new Files(this.store, this.flow, api, say, (wish, tall) => this.room(wish, tall));
     this.wiring = new Wiring(this.store, this.flow, say);
     new Gestures(this.store, this.flow, this.wiring, say);
     this.pointing.listen(this.flow.element, () => this.wish());
@@ -98,9 +98,7 @@ class Studio {
 
   /** The documents of the first screen, each example a tab. @param {{graph: any, notes: string[], name: string}} start */
   open(start) {
-    const height = (node) => (this.store.ops.get(node.op)?.height ?? 120) + 90;
-    const doc = { ...start.graph, pages: start.graph.pages.map((page) => arrange(page, height)) };
-    this.store.open(doc);
+    this.store.open({ ...start.graph, pages: this.files.placing.placed(start.graph.pages) });
     this.store.past = []; // nothing was before the first document
     if (start.name) this.say([`Opened ${start.name}.`, ...(start.notes ?? [])].join(' '));
     this.store.on('run', () => this.firstFit());
@@ -151,11 +149,11 @@ class Studio {
     this.say(`Added ${id}.`);
   }
 
-  /** The first place right of or below a wish that no block covers. @param {number[]} wish */
-  room([x, y]) {
+  /** The first place beside or below a wish that no block covers. @param {number[]} wish @param {number} [tall] height that is needed */
+  room([x, y], tall = 200) {
     const taken = [...this.flow.blocks.values()].map((b) => [...(b.node.at ?? [0, 0]), this.flow.height(b)]);
-    const free = (px, py) => taken.every(([bx, by, h]) => px + 228 < bx || px > bx + 228 || py + 200 < by || py > by + h + 12);
-    for (let ring = 0; ring < 12; ring++) {
+    const free = (px, py) => taken.every(([bx, by, h]) => px + 228 < bx || px > bx + 228 || py + tall + 12 < by || py > by + h + 12);
+    for (let ring = 0; ring < 40; ring++) {
       for (const [dx, dy] of [[ring, 0], [-ring, 0], [0, ring], [ring, ring], [-ring, ring]]) {
         if (free(x + dx * 240, y + dy * 230)) return [x + dx * 240, y + dy * 230];
       }

@@ -4,6 +4,7 @@
  *   kind: string, axes: string, ref: string, values: ArrayLike<number>|null, stats: Record<string, any>,
  *   preview?: {shape: number[], steps: number[], values: ArrayLike<number>}|null}} Tensor `preview`: a part, if the whole did not come */
 
+const ADVANCE = 0.61; // width of a character of a monospaced font, in sizes of type
 const NAMES = { N: 'batch', C: 'channel', D: 'depth', H: 'row', W: 'column' };
 const DEFAULT_AXES = ['', 'W', 'HW', 'CHW', 'NHWC', 'NDHWC'];
 
@@ -80,8 +81,14 @@ export function short(value, room = 5) {
   for (let digits = 4; text.length > room && digits > 0; digits--) {
     text = String(Number(value.toPrecision(digits)));
   }
-  if (text.length > room) text = value.toExponential(0).replace('e+', 'e');
-  return text.replace(/^0\./, '.').replace(/^-0\./, '−.').replace('-', '−');
+  if (text.length > room) text = value.toExponential(0);
+  return text.replace('e+', 'e').replace(/^0\./, '.').replace(/^-0\./, '−.').replaceAll('-', '−'); // a line may break after a hyphen
+}
+
+/** Return the largest size of type, at most `most`, at which a text in a monospaced font fits a width. @param {string} text @param {number} width
+ * @param {number} most in pixels */
+export function typeSize(text, width, most) {
+  return Math.min(most, Math.floor((width / Math.max(text.length, 1) / ADVANCE) * 10) / 10);
 }
 
 /** A cell by name, like `dx[0,1,1,1,0]`. @param {Tensor} tensor @param {number} flat */

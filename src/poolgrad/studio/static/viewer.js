@@ -4,9 +4,9 @@ import { Arrival } from 'poolgrad/arrival';
 import { el, rove } from 'poolgrad/dom';
 import { Flow } from 'poolgrad/flow';
 import { Inspector } from 'poolgrad/inspector';
-import { arrange } from 'poolgrad/layout';
 import { fromLink, isLink, linkOf } from 'poolgrad/link';
 import { blocksOf } from 'poolgrad/ops';
+import { Placing } from 'poolgrad/placing';
 import { Pointing } from 'poolgrad/pointing';
 import { tensorsOf } from 'poolgrad/results';
 import { Store } from 'poolgrad/store';
@@ -53,8 +53,7 @@ export function mount(root, data) {
   store.on('relation', (found) => flow.light(found?.marks ?? null));
   const redraw = () => { flow.redraw(); inspector.redraw(); };
   root.classList.add('viewer');
-  const height = (node) => (store.ops.get(node.op)?.height ?? 120) + 90;
-  const pages = data.pages.map(({ graph }) => arrange(graph.pages[0], height));
+  const pages = new Placing(store, flow).placed(data.pages.map(({ graph }) => graph.pages[0]));
   /** @type {Array<Map<string, any>|null>} */ const held = data.pages.map(() => null); // the tensors of each page, unpacked when it is first seen
   const tagline = el('span.tagline');
   const tabs = pages.length > 1 ? tabList(pages, (at) => { store.show(at); turn(); }) : el('span.name', { text: pages[0].name });

@@ -5,14 +5,17 @@ import { WIDTH, curve, pinPlace } from 'poolgrad/geometry';
 import { nodeOf, pinOf } from 'poolgrad/model';
 import { route } from 'poolgrad/routing';
 
-export const SHORT = 72; // between blocks this near, a label would be hidden by them; the output says the shape too
+const SHORT = 72; // between blocks this near, a label would be hidden by them; the output says the shape too
 
 export class Wires {
   constructor() {
     this.element = svg('svg', { class: 'wires', role: 'group', 'aria-label': 'Wires' });
     this.draft = svg('path', { class: 'wire draft' });
-    this.element.append(this.draft);
+    this.lines = svg('g', {});
+    this.labels = svg('g', { 'aria-hidden': 'true' }); // over all wires, so that none strikes a label out
+    this.element.append(this.draft, this.lines, this.labels);
     this.views = new Map();
+    /** @type {(end: string) => string} the shape that an output has */ this.shapeOf = () => '';
   }
 
   /**
@@ -35,8 +38,10 @@ export class Wires {
     for (const [key, view] of this.views) {
       if (wanted.has(key)) continue;
       view.group.remove();
+      view.label.remove();
       this.views.delete(key);
     }
+    this.write();
   }
 
   add(key, from, to) {
@@ -44,29 +49,42 @@ export class Wires {
     const hit = svg('path', { class: 'hit' });
     const label = svg('text', { class: 'flow', 'text-anchor': 'middle', dy: -5 });
     const group = svg('g', { tabindex: 0, role: 'button', 'aria-label': `wire ${from} to ${to}`, 'data-wire': to });
-    group.append(line, hit, label);
-    this.element.append(group);
-    const view = { group, label, place, from, to, d: '', middle: [0, 0] };
+    group.append(line, hit);
+    this.lines.append(group);
+    this.labels.append(label);
+    const view = { group, label, place, from, to, way: '', d: '', middle: /** @type {number[]|null} */ (null) };
     function place(start, end, boxes, used) {
-      const { d, middle: [x, y] } = route(start, end, boxes, used);
+      const { d, middle, lane } = route(start, end, boxes, used);
+      view.way = `${from} ${lane ?? nodeOf(to)}`;
+      view.middle = Math.abs(end[0] - start[0]) < SHORT ? null : middle;
+      label.style.display = view.middle ? '' : 'none';
+      if (view.middle) for (const [i, axis] of ['x', 'y'].entries()) label.setAttribute(axis, String(view.middle[i]));
       if (view.d === d) return;
-      Object.assign(view, { d, middle: [x, y] });
+      view.d = d;
       line.setAttribute('d', d);
       hit.setAttribute('d', d);
-      group.classList.toggle('short', Math.abs(end[0] - start[0]) < SHORT);
-      label.setAttribute('x', x);
-      label.setAttribute('y', y);
     }
     this.views.set(key, view);
   }
 
+  /** Return the y of the highest and the lowest edge of a label, and of the wire below or above it. */
+  extent() {
+    const at = [...this.views.values()].flatMap(({ middle, label }) => (middle && label.textContent ? [middle[1]] : []));
+    return { top: Math.min(...at) - 16, bottom: Math.max(...at) };
+  }
+
   /** Write the shape that flows on each wire. @param {(end: string) => string} shapeOf */
   label(shapeOf) {
+    this.shapeOf = shapeOf;
+    this.write();
+  }
+
+  /** Write the labels: wires of one output side by side have one, on the outermost, where no other wire runs. */
+  write() {
     const said = new Set();
-    for (const { label, from, to } of this.views.values()) {
-      const way = `${from} ${nodeOf(to)}`; // two wires side by side need one label
-      const text = said.has(way) ? '' : shapeOf(from);
-      said.add(way);
+    for (const { label, from, way, middle } of [...this.views.values()].reverse()) {
+      const text = !middle || said.has(way) ? '' : this.shapeOf(from);
+      if (middle) said.add(way);
       if (label.textContent !== text) label.textContent = text;
     }
   }
