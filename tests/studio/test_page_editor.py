@@ -74,7 +74,7 @@ def test_a_wire_is_drawn_by_dragging_from_pin_to_pin_and_taken_off_again(sheet):
     assert wires(sheet) == [["a.output", "b.input"]]
     settled(sheet)
     assert in_block(sheet, "b.output") == {"0,0,0,0": "4"}
-    assert "1,2,2,1" in sheet.get_by_label("wire a.output to b.input").text_content()
+    assert sheet.get_by_label("wire a.output to b.input").get_attribute("aria-description") == "1,2,2,1"
     drag(sheet, into, sheet.get_by_label("Fit page"))
     assert wires(sheet) == []
 

@@ -82,8 +82,10 @@ export class Wires {
   /** Write the labels: wires of one output side by side have one, on the outermost, where no other wire runs. */
   write() {
     const said = new Set();
-    for (const { label, from, way, middle } of [...this.views.values()].reverse()) {
-      const text = !middle || said.has(way) ? '' : this.shapeOf(from);
+    for (const { group, label, from, way, middle } of [...this.views.values()].reverse()) {
+      const shape = this.shapeOf(from);
+      const text = !middle || said.has(way) ? '' : shape;
+      if (group.getAttribute('aria-description') !== shape) group.setAttribute('aria-description', shape);
       if (middle) said.add(way);
       if (label.textContent !== text) label.textContent = text;
     }
