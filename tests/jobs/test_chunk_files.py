@@ -78,6 +78,14 @@ def test_reads_and_writes_as_zarr_does(kind, dtype, tmp_path):
     assert names[0] == names[1]  # no chunk more or less, nothing left over
 
 
+def test_chunks_of_fill_values_have_files_if_zarr_is_told_so(tmp_path):
+    with zarr.config.set({"array.write_empty_chunks": True}):
+        array = create(tmp_path / "x")
+    find_files(array).write(tuple(slice(0, n) for n in SHAPE), np.zeros(SHAPE, "uint16"))
+    assert len([f for _, _, found in os.walk(tmp_path / "x") for f in found]) > 1
+    assert not array[...].any()
+
+
 @pytest.mark.parametrize("kind", OTHERS)
 def test_leaves_other_arrays_to_zarr(kind, tmp_path):
     x = cells("uint16")

@@ -26,7 +26,8 @@ def workers(run=lambda: pg.max_pool(x, 3, 1, axes=(1, 2))):
 @pytest.fixture(autouse=True)
 def no_limit_from_outside(monkeypatch):
     """Remove the limit that other tests of this process may have left in the environment, such as those with a cluster."""
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    for name in ("OMP_NUM_THREADS", "POOLGRAD_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
 
 
 def needs(name: str) -> pytest.MarkDecorator:

@@ -63,6 +63,7 @@ class ChunkFiles:
     fill: Any  # the value of the cells of chunks without a file
     key: Callable[[Shape], str]  # the path of a chunk in the folder
     codecs: tuple[Any, ...]  # from the bytes of the cells to those of the file
+    keep_empty: bool = False  # a chunk that has the fill value in all cells has a file too
 
     @property
     def nbytes(self) -> int:
@@ -139,14 +140,14 @@ class ChunkFiles:
         )
 
     def write(self, region: Region, values: Array) -> None:
-        """Write whole chunks, each of which appears at once. As in Zarr, a chunk that has the fill value in all cells has no file."""
+        """Write whole chunks, each of which appears at once. As in Zarr, a chunk of fill values has no file unless `keep_empty`."""
         for index, here in self._grid(region):
             place: Any = tuple(
                 slice(h.start - r.start, min(h.stop, r.stop) - r.start) for h, r in zip(here, region, strict=True)
             )
             part = values[(*place, ...)]
             path = os.path.join(self.folder, self.key(index))
-            if self._empty(part):
+            if not self.keep_empty and self._empty(part):
                 with suppress(FileNotFoundError):
                     os.unlink(path)
                 continue
@@ -231,7 +232,8 @@ def find_files(array: Any) -> ChunkFiles | None:
     folder = os.path.join(str(array.store.root), str(array.path))
     chunks = tuple(int(c) for c in array.chunks)
     fill = np.array(metadata.fill_value).astype(dtype)[()]
-    return ChunkFiles(folder, tuple(array.shape), chunks, dtype, fill, metadata.encode_chunk_key, found)
+    keep_empty = bool(array.config.write_empty_chunks)
+    return ChunkFiles(folder, tuple(array.shape), chunks, dtype, fill, metadata.encode_chunk_key, found, keep_empty)
 
 
 _COMPRESSORS = ("zstd", "blosc", "gzip", "zlib", "lz4", "bz2", "lzma")
