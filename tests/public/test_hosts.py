@@ -1,6 +1,7 @@
 """Limits that others set on threads: OpenMP's variable, the control group, threadpoolctl, torch, TensorFlow, XLA."""
 
 import importlib.util
+import os
 
 import numpy as np
 import pytest
@@ -26,8 +27,8 @@ def workers(run=lambda: pg.max_pool(x, 3, 1, axes=(1, 2))):
 @pytest.fixture(autouse=True)
 def no_limit_from_outside(monkeypatch):
     """Remove the limit that other tests of this process may have left in the environment, such as those with a cluster."""
-    for name in ("OMP_NUM_THREADS", "POOLGRAD_NUM_THREADS"):
-        monkeypatch.delenv(name, raising=False)
+    for name in [name for name in os.environ if name.endswith("_NUM_THREADS")]:
+        monkeypatch.delenv(name)
 
 
 def needs(name: str) -> pytest.MarkDecorator:
