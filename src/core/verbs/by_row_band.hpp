@@ -74,7 +74,7 @@ class SelectRows : RowBand<T> {
     });
   }
 
-  /// Join the rows of a run, as far as they are in [r0, r1), of slab j of some items.
+  /// Join those rows of a run that lie in [r0, r1), of slab j of some items.
   [[gnu::noinline]] void join_run(const RowRun& run, int64_t i, int64_t items, int64_t j,
                                   int64_t r0, int64_t r1, W* to) {
     const int64_t first = run.row > r0 ? run.row : r0,
