@@ -30,7 +30,6 @@ from .stores import (
     StoreOrPath,
     Wanted,
     buffer_of_target,
-    default_chunks,
     open_source,
     open_target,
     refuse_to_send,
@@ -149,7 +148,7 @@ def pool(
         The part of the work to do, such as ``job.regions(...)[i::n]``: of whole shards or chunks, without overlap. There is no
         journal then.
     chunks, shards : sequence of int, optional
-        Those of a result that is created. Default: the chunks of the source, no shards. A Zarr array is compressed as its source.
+        Those of a result that is created. Default: those of `Job.chunks_like`, no shards. A Zarr array is compressed as its source.
     zarr_format : int, optional
         2 or 3 (default), for a result that is created.
     progress : callable, optional
@@ -202,7 +201,7 @@ def pool(
     if tree:
         return _by_tree(problems, job, sources[0], out, limit, many, overwrite, progress)
     like = next((s.chunks for s in sources if s.shape == job.shape and s.chunks), None)
-    shape = tuple(chunks) if chunks is not None else default_chunks(like, job.result)
+    shape = tuple(chunks) if chunks is not None else None if like is None else job.chunks_like(like, limit // many)
     if shape is None and regions is None and 0 not in job.result:
         shape = job.regions(
             limit, size=size, workers=many, buffers=[s.buffer for s in sources] + [None] * len(job.outputs)
