@@ -120,3 +120,31 @@ def test_windows_along_one_long_axis_stay_within_memory(window, stride, back):
     line = [sys.executable, "-c", _LONG, str(window), str(stride), str(back)]
     most = json.loads(subprocess.run(line, check=True, capture_output=True, text=True).stdout)
     assert most < 45  # some 80 for the tables of all windows
+
+
+_WIDE = """
+import sys
+from pathlib import Path
+import numpy as np
+import poolgrad as pg
+
+def mb():
+    return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) / 1e3
+
+source, out = sys.argv[1:]
+pg.pool(source, out, "max", 5, 1, padding="same", memory="8MB", overwrite=True)  # loads what every pool needs
+before = mb()
+pg.pool(source, out, "avg", 5, 1, padding="same", memory="100MB", workers=1, overwrite=True)
+print(mb() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the most memory is read from /proc")
+def test_results_of_other_regions_are_not_kept_beyond_memory(tmp_path):
+    import zarr
+
+    x = zarr.create_array(str(tmp_path / "x"), shape=(5400, 5400), chunks=(256, 256), dtype="uint8", compressors=None)
+    x[...] = np.ones(x.shape, np.uint8)
+    line = [sys.executable, "-c", _WIDE, str(tmp_path / "x"), str(tmp_path / "y")]
+    most = float(subprocess.run(line, check=True, capture_output=True, text=True).stdout)
+    assert most < 100

@@ -18,7 +18,7 @@ from .._common.arrays import Array
 from .._common.errors import ArgumentErrors, short_repr
 from .._pooling.named import POOLS
 from .._pooling.types import Stride, Windows
-from ..config import get_num_threads, threads
+from ..config import get_num_threads, keep_less, threads
 from .chunk_files import free_scratch
 from .job import Job
 from .journal import Journal, checksum
@@ -408,11 +408,14 @@ def _checksum_there(targets: Sequence[Store], region: Region) -> int | None:
         return None
 
 
+_KEPT = 8 << 20  # bytes of a freed region that are kept for the next one; larger ones would not be worth their memory
+
+
 def _far(job: Job, sources: Sequence[Any], targets: Sequence[Any], *rest: Any) -> Made:
     """Compute a region in a process that knows the stores by their paths alone."""
     problems = ArgumentErrors("pool")
     opened = [open_source(problems, given.name, one) for given, one in zip(job.inputs, sources, strict=True)]
-    with threads(1):
+    with threads(1), keep_less(_KEPT):
         made = _one(job, opened, [reopen_target(problems, one) for one in targets], *rest)
     free_scratch()
     return made
@@ -457,7 +460,7 @@ def _run(
 
     own = ThreadPoolExecutor(workers, "poolgrad") if executor is None else None
     try:
-        with threads(1) if workers > 1 and own else nullcontext():
+        with threads(1) if workers > 1 and own else nullcontext(), keep_less(workers * _KEPT):
             for number, region in enumerate(regions):
                 while len(running) >= workers:
                     finish_some()
