@@ -87,12 +87,12 @@ def formula(source: str, out: str, reduce: str, window: str) -> int:
     import poolgrad as pg
     from poolgrad._common.errors import ArgumentErrors
     from poolgrad.jobs.loop import estimate
-    from poolgrad.jobs.stores import Wanted, buffer_of_target, default_chunks, open_source
+    from poolgrad.jobs.stores import Wanted, buffer_of_target, open_source
 
     (op, *args), words = poolgrad_call(reduce, window)
     store = open_source(ArgumentErrors("scale"), "src", source)
     job = pg.Job(op, store.shape, store.dtype, *args, **words)
-    unit = default_chunks(store.chunks, job.result)
+    unit = job.chunks_like(store.chunks, "1GB") if store.chunks else None
     wanted = Wanted(job.result, job.outputs[0].dtype, unit, None, 3, store.array)
     return estimate(job, store.chunks, unit, "2GB", 2, (store.buffer, buffer_of_target(out, wanted))).peak
 

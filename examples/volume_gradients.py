@@ -57,8 +57,8 @@ def by_dask(volume: Any, folder: Path, memory: str) -> Any:
         Client(cluster) as client,
     ):
         start = time.perf_counter()
-        y, back = pgd.vjp(lambda x: pgd.max_pool(x, WINDOW, STRIDE, **LAYER), volume)
-        gradient = back(y).rechunk(CHUNK)  # the loss is the sum of y**2 / 2
+        y, back = pgd.vjp(lambda x: pgd.max_pool(x, WINDOW, STRIDE, memory=limit // 8, **LAYER), volume)
+        gradient = back(y)  # the loss is the sum of y**2 / 2; its blocks are whole chunks
         gradient.store(dx, lock=False)
         most = max(client.run(_held).values())
         print(f"forward and backward on Dask: {gradient.npartitions} blocks, {time.perf_counter() - start:.1f} s")

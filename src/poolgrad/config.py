@@ -184,7 +184,23 @@ def set_kept_memory(megabytes: float) -> None:
     """
     if not isinstance(megabytes, (int, float, np.integer, np.floating)) or not 0 <= megabytes <= 2**20:
         raise ValueError(f"set_kept_memory: megabytes: got {megabytes}, wanted a number from 0 to {2**20}")
-    _core.keep_at_most(int(megabytes * 2**20))
+    _kept[0] = int(megabytes * 2**20)
+    _core.keep_at_most(min(_kept))
+
+
+_kept = [0]  # the bytes that the program allows to keep, then those that runs within a given memory allow
+
+
+@contextmanager
+def keep_less(bytes: int) -> Iterator[None]:
+    """Keep at most so many bytes of freed results within a block. Runs within a given memory call it."""
+    _kept.append(bytes)
+    _core.keep_at_most(min(_kept))
+    try:
+        yield
+    finally:
+        _kept.pop(_kept.index(bytes, 1))
+        _core.keep_at_most(min(_kept))
 
 
 def foreign() -> object:

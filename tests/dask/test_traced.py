@@ -29,6 +29,30 @@ def test_a_chain_of_pools_and_back(lazy):
     assert not lazy or dx.chunks == given.chunks
 
 
+def test_a_gradient_reads_its_store_in_regions_that_fit_into_memory(tmp_path):
+    zarr = pytest.importorskip("zarr", reason="zarr is not installed")
+    x = np.random.default_rng(1).standard_normal((96, 96)).astype(np.float32)
+    store = zarr.create_array(str(tmp_path / "x"), shape=x.shape, chunks=(16, 16), dtype="float32")
+    store[...] = x
+    y, back = pgd.vjp(lambda x: pgd.max_pool(x, 3, 2, padding="same", memory="40KB"), store)
+    dx = back(y)
+    assert max(dx.numblocks) > 2
+    assert all(c % 16 == 0 for lengths in dx.chunks for c in lengths)
+    assert not any(str(key).startswith(("array-", "('array-")) for key in dict(dx.__dask_graph__()))  # no blocks of x
+    want, want_back = pg.vjp(lambda x: pg.max_pool(x, 3, 2, padding="same"), x)
+    assert dx.compute().tobytes() == np.ascontiguousarray(want_back(want)).tobytes()
+
+
+def test_global_pools_drop_the_axes_that_they_pool_and_no_others():
+    x = da.ones((1, 8, 8, 3), chunks=4)
+    words = {"axes": (1, 2), "keepdims": False}
+    assert pgd.global_max_pool(x, **words).shape == pg.global_max_pool(np.ones(x.shape), **words).shape == (1, 3)
+    y, back = pgd.vjp(lambda x: pgd.global_avg_pool(x, **words), x)
+    assert (y.shape, back(y).shape) == ((1, 3), x.shape)
+    with pytest.raises(ValueError, match="max_pool: keepdims: got False"):
+        pgd.max_pool(x, 2, axes=(1, 2), keepdims=False)
+
+
 def test_global_pools_drop_axes():
     x = np.arange(24.0).reshape(2, 3, 4)
     y, back = pgd.vjp(lambda x: pgd.global_avg_pool(x, axes=(1, 2), keepdims=False), da.from_array(x, chunks=2))

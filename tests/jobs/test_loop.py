@@ -74,6 +74,20 @@ def test_results_with_shards_are_written_shard_by_shard(tmp_path, zarr):
     assert seen == [(k + 1, 18) for k in range(18)]
 
 
+def test_chunks_of_the_result_are_shorter_where_memory_is_short(tmp_path, zarr):
+    x = np.random.default_rng(3).standard_normal((360, 40, 50)).astype(np.float32)
+    source = zarr.create_array(str(tmp_path / "x"), shape=x.shape, chunks=(30, 20, 25), dtype="float32")
+    source[:] = x
+    wide = pg.pool(source, tmp_path / "wide", "avg", (30, 2, 2), workers=1)
+    tight = pg.pool(source, tmp_path / "tight", "avg", (30, 2, 2), workers=1, memory="700KB")
+    assert wide.chunks == (12, 20, 25)
+    assert tight.chunks == (1, 20, 25)
+    assert tight[:].tobytes() == wide[:].tobytes() == pg.avg_pool(x, (30, 2, 2)).tobytes()
+    with pytest.raises(MemoryError, match="avg_pool: memory: got"):
+        pg.pool(source, tmp_path / "never", "avg", (30, 2, 2), workers=1, memory="200B")
+    assert not (tmp_path / "never").exists()
+
+
 def test_several_results_and_several_sources(tmp_path, zarr):
     x = X[:40, :40, 0].astype(np.float32)
     src = stored(zarr, tmp_path / "x.zarr", x, (16, 16))

@@ -100,18 +100,32 @@ Bytes fit_blocks(const Axis& axis) {
   return fit;
 }
 
-/// Set Axis::whole: the axis itself, or the one that it was cut from.
-void set_whole(Axis& axis, const Whole* parent, int64_t inner) {
-  axis.whole = {axis.n, axis.m, axis.widest, 0, true};
-  if (!parent) return;
+/// Throw std::invalid_argument unless an axis of n cells and m windows can be a part of its parent.
+void check_parent(const Whole& parent, int64_t n, int64_t m, int64_t widest, int64_t inner) {
   const int64_t most = int64_t{1} << 48;  // so that sums of lengths do not overflow
-  if (parent->n < 0 || parent->n > most || parent->m < axis.m || parent->m > most ||
-      parent->first < 0 || parent->n - axis.n < parent->first || parent->widest < axis.widest ||
-      parent->widest > parent->n)
+  if (parent.n < 0 || parent.n > most || parent.m < m || parent.m > most || parent.first < 0 ||
+      parent.n - n < parent.first || parent.widest < widest || parent.widest > parent.n)
     throw std::invalid_argument("plan: an axis is not a part of its parent");
-  afford(parent->widest);
-  product(product(parent->widest, inner), 1 << 12);  // bytes of a line of sliding.hpp
-  axis.whole = *parent;
+  afford(parent.widest);
+  product(product(parent.widest, inner), 1 << 12);  // bytes of a line of sliding.hpp
+}
+
+/// Return Axis::whole: the parent, which has been checked, or else the axis itself.
+Whole whole_of(const Axis& axis, const Whole* parent) {
+  return parent ? *parent : Whole{axis.n, axis.m, axis.widest, 0, true};
+}
+
+/// Return the most windows that cover one cell, without a table of cells.
+int64_t most_overlapping(const Axis& axis) {
+  StepBudget& steps = step_budget();
+  int64_t most = 0;
+  for (int64_t j = 0, first = 0, last = 0; j < axis.m && axis.start[j] < axis.n; ++j) {
+    checkpoint(steps, 1);
+    while (first < axis.m && axis.stop[first] <= axis.start[j]) ++first;
+    while (last < axis.m && axis.start[last] <= axis.start[j]) ++last;
+    most = std::max(most, last - first);
+  }
+  return most;
 }
 
 /// Compare the tables of an axis with the memory of the machine from this length on.
@@ -138,7 +152,6 @@ OwnedPlan::OwnedPlan(int64_t outer, int64_t inner, std::vector<AxisData> axes, b
   forward_.only = only;
   forward_.chosen = chosen_;
   source_size_ = dest_size_ = product(outer, inner);
-  bool has_parent = false;
   for (size_t a = 0; a < axes_.size(); ++a) {
     const AxisData& data = axes_[a];
     check(data);
@@ -153,12 +166,14 @@ OwnedPlan::OwnedPlan(int64_t outer, int64_t inner, std::vector<AxisData> axes, b
     dest_size_ = product(dest_size_, axis.m);
     const int64_t step = usual_step(axis);
     if (step > 0) find_repeats(axis, 1, step);
-    set_whole(axis, data.parent ? &data.parent->forward : nullptr, inner);
+    if (data.parent) {
+      check_parent(data.parent->forward, axis.n, axis.m, axis.widest, inner);
+      check_parent(data.parent->transposed, axis.m, axis.n, most_overlapping(axis), inner);
+    }
+    axis.whole = whole_of(axis, data.parent ? &data.parent->forward : nullptr);
     blocks_.push_back(fit_blocks(axis));
     axis.blocks = blocks_.back().empty() ? nullptr : blocks_.back().data();
-    has_parent |= data.parent.has_value();
   }
-  if (has_parent) make_transposed();  // refuses a parent that is none
 }
 
 /// Several threads may make the plan at once: the first to finish keeps its own, and no thread
@@ -199,7 +214,7 @@ const OwnedPlan::Transposed& OwnedPlan::make_transposed() const {
     b.widest = widest(b);
     const int64_t step = usual_step(f);
     if (step > 0) find_repeats(b, step, 1);
-    set_whole(b, data.parent ? &data.parent->transposed : nullptr, forward_.inner);
+    b.whole = whole_of(b, data.parent ? &data.parent->transposed : nullptr);
     t.blocks = fit_blocks(b);
     b.blocks = t.blocks.empty() ? nullptr : t.blocks.data();
   }

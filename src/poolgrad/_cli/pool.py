@@ -15,7 +15,8 @@ from ..jobs.chunk_files import buffer_of
 from ..jobs.job import Job
 from ..jobs.loop import State, as_workers, estimate, pool
 from ..jobs.pyramid import pyramid
-from ..jobs.stores import Wanted, buffer_of_target, default_chunks, open_source
+from ..jobs.regions import as_bytes
+from ..jobs.stores import Wanted, buffer_of_target, open_source
 
 Options = argparse.Namespace
 
@@ -120,10 +121,11 @@ def _dry_run(options: Options, op: str, args: tuple[Any, ...], words: dict[str, 
         shape, dtype, chunks, buffer, source = store.shape, store.dtype, store.chunks, store.buffer, store.array
     job = Job(op, shape, dtype, *args, **words)
     result = job.outputs[0]
-    made = options.chunks or default_chunks(chunks, job.result)
+    workers = as_workers(problems, options.workers)
+    share = as_bytes(problems, "memory", options.memory) // workers
+    made = options.chunks or (None if chunks is None else job.chunks_like(chunks, share))
     whole = options.shards or made
     unit = None if whole is None else tuple(whole)
-    workers = as_workers(problems, options.workers)
     wanted = Wanted(job.result, result.dtype, made, options.shards, options.zarr_format, source)
     found = estimate(job, chunks, unit, options.memory, workers, (buffer, buffer_of_target(options.out, wanted)))
     rows = (

@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import Any, Literal, TypeVar, overload
+from weakref import ref
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -103,9 +104,13 @@ class Linear:
     @property
     def T(self) -> Linear:
         """The transposed operator, from shape `dest` to shape `source`."""
-        kept: Linear | None = self.__dict__.get("_transposed")
+        known: ref[Linear] | None = self.__dict__.get(
+            "_transposed"
+        )  # weak: a cycle would hold the taps until garbage is collected
+        kept = None if known is None else known()
         if kept is None:
-            kept = self.__dict__["_transposed"] = Transposed(self)
+            kept = Transposed(self)
+            self.__dict__["_transposed"] = ref(kept)
         return kept
 
     def forth(self, v: Array) -> Array:
@@ -194,7 +199,7 @@ class Transposed(Linear):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        self.of.__dict__["_transposed"] = self
+        self.of.__dict__["_transposed"] = ref(self)
 
     def __copy__(self) -> Linear:
         made = copy(self.of).T

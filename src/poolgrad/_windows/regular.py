@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import gcd
 from typing import Any
 
@@ -101,8 +101,7 @@ class Regular:
         """Return the part that windows i0 to i1 - 1 need, as `Axis.cut`."""
         if self._short is not None:
             return self._short.cut(i0, i1)
-        start, stop = self.start(i0, i1), self.stop(i0, i1)
-        lo, hi = (int(start.min()), int(stop.max())) if i1 > i0 else (0, 0)
+        lo, hi = self._cells(i0, i1) if i1 > i0 else (0, 0)
         return slice(lo, hi), self._part(i0, i1, lo, hi)
 
     def cut_back(self, j0: int, j1: int) -> tuple[slice, slice, Axis]:
@@ -111,13 +110,29 @@ class Regular:
             return self._short.cut_back(j0, j1)
         i0 = min(max((j0 + self.before - self.reach) // self.s + 1, 0), self.windows)
         i1 = max(min(-(-(j1 + self.before) // self.s), self.windows), i0) if j0 < j1 else i0
-        lo = int(self.start(i0, i1).min(initial=j0))
-        hi = int(self.stop(i0, i1).max(initial=j1))
+        first, last = self._cells(i0, i1) if i1 > i0 else (j0, j1)
+        lo, hi = min(first, j0), max(last, j1)
         return slice(i0, i1), slice(lo, hi), self._part(i0, i1, lo, hi)
 
+    def _uncut(self, i0: int, i1: int) -> bool:
+        """Return True if the edges cut none of windows i0 to i1 - 1, of which there is one."""
+        return i0 * self.s >= self.before and (i1 - 1) * self.s - self.before + self.reach <= self.length
+
+    def _cells(self, i0: int, i1: int) -> tuple[int, int]:
+        """Return the first cell of windows i0 to i1 - 1, and the cell after their last one."""
+        if self._uncut(i0, i1):
+            return i0 * self.s - self.before, (i1 - 1) * self.s - self.before + self.reach
+        return int(self.start(i0, i1).min()), int(self.stop(i0, i1).max())
+
     def _part(self, i0: int, i1: int, lo: int, hi: int) -> Axis:
+        parents = parents_of_part(self._phases, self.d, i0, lo)
+        if i0 < i1 and self._uncut(i0, i1):
+            if hi + self.d <= self.length and i1 + self.d <= self.windows:
+                parents = {residue: parent.near_start() for residue, parent in parents.items()}
+            offset = i0 * self.s - self.before - lo
+            return _uncut_part(hi - lo, i1 - i0, offset, self.k, self.s, self.d, tuple(parents.items()))
         part = Axis(hi - lo, self.start(i0, i1) - lo, self.stop(i0, i1) - lo, self.span(i0, i1), self.d)
-        return with_parents(part, parents_of_part(self._phases, self.d, i0, lo))
+        return with_parents(part, parents)
 
     @cached_property
     def widest(self) -> int:
@@ -140,6 +155,19 @@ class Regular:
             itself = self.k == self.s == 1 and begin == 0 and many == cells
             found[residue] = Phase(first, every if many > 1 else 1, None if itself else parent)
         return found
+
+
+@lru_cache(maxsize=8)
+def _uncut_part(n: int, m: int, offset: int, k: int, s: int, d: int, parents: tuple[tuple[int, Parent], ...]) -> Axis:
+    """Return m windows over n cells, of which the first begins at `offset`; most parts of an array have the same ones."""
+    tables = _uncut_tables(n, m, offset, k, s, d)
+    return with_parents(Axis.of(n, (0, tables.start, tables.stop, tables.count, tables.span), d), dict(parents))
+
+
+@lru_cache(maxsize=4)
+def _uncut_tables(n: int, m: int, offset: int, k: int, s: int, d: int) -> Axis:
+    start = np.arange(offset, offset + m * s, s, dtype=np.int64)
+    return Axis(n, start, start + (d * (k - 1) + 1), np.full(m, k, np.int64), d)
 
 
 def _parent(n: int, k: int, s: int, begin: int, m: int) -> Parent:

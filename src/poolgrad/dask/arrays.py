@@ -21,10 +21,12 @@ from ..jobs.stores import open_source
 from ..jobs.tree import Seen, Tree, there
 
 Chunks = tuple[tuple[int, ...], ...]
+Layout = list[tuple[Region, Any]]  # for each piece of an input: its place, and the slice of the block that it is
+_MEMORY = "256MB"  # of a task
 _SLIVER = 0.5  # a piece of a block that is smaller than this part of it is cut out before it is sent
 
 
-def run(job: Job, *arrays: Any, chunks: Any = None, memory: int | str = "1GB") -> Any:
+def run(job: Job, *arrays: Any, chunks: Any = None, memory: int | str | None = None) -> Any:
     """Return the result of a job as a lazy Dask array.
 
     Parameters
@@ -32,13 +34,13 @@ def run(job: Job, *arrays: Any, chunks: Any = None, memory: int | str = "1GB") -
     job : Job
         The job.
     *arrays : dask.array.Array or store
-        Its inputs, in the order of ``job.inputs``. If all are Dask arrays, tasks take blocks of them. If none is, tasks read what they
-        need from the stores. Others are turned into Dask arrays.
+        Its inputs, in the order of ``job.inputs``. Tasks take blocks of Dask arrays, and read what they need from stores.
     chunks : tuple, int or sequence, optional
         The chunks of the result, as Dask writes them. Default: those that the chunks of the inputs lead to; for stores, as many
         chunks together as memory allows if that saves reading.
     memory : int or str, optional
-        The bytes that a task may use for arrays, if it reads stores. Default: "1GB".
+        The bytes that a task may use for arrays, if it reads stores. Default: "256MB", since a worker runs several tasks and keeps
+        their results; with `chunks` no limit.
 
     Returns
     -------
@@ -57,11 +59,9 @@ def run(job: Job, *arrays: Any, chunks: Any = None, memory: int | str = "1GB") -
         problems.fail("arrays", f"{len(arrays)} of them", ", ".join(given.name for given in job.inputs))
     for given, array in zip(job.inputs, arrays, strict=True):
         check_array(problems, given.name, array, given.shape, given.dtype)
-    lazy = [isinstance(array, da.Array) for array in arrays]
-    if not any(lazy):
+    if not any(isinstance(array, da.Array) for array in arrays):
         return _from_stores(problems, job, arrays, chunks, memory)
-    blocks = [a if is_lazy else da.from_array(a, name=None) for a, is_lazy in zip(arrays, lazy, strict=True)]
-    return _from_blocks(problems, job, blocks, chunks)
+    return _from_blocks(problems, job, arrays, chunks, memory)
 
 
 def check_array(problems: ArgumentErrors, name: str, array: Any, shape: Shape, dtype: np.dtype[Any]) -> None:
@@ -78,7 +78,7 @@ def check_array(problems: ArgumentErrors, name: str, array: Any, shape: Shape, d
         problems.fail(name, f"dtype {array.dtype}", dtype, TypeError)
 
 
-def run_tree(job: Job, x: Any, memory: int | str = "1GB") -> Any:
+def run_tree(job: Job, x: Any, memory: int | str | None = None) -> Any:
     """Return the result of a pool over whole axes, by jobs that follow each other; a window may be larger than memory."""
     problems, tree = ArgumentErrors(job.op), Tree(job)
     tree.check(problems)
@@ -101,14 +101,10 @@ def run_tree(job: Job, x: Any, memory: int | str = "1GB") -> Any:
 # ---- stores, which tasks read
 
 
-def _from_stores(problems: ArgumentErrors, job: Job, stores: tuple[Any, ...], chunks: Any, memory: int | str) -> Any:
-    if chunks is None:
-        read = next((c for s in stores if tuple(s.shape) == job.shape and (c := _stored_chunks(s))), None)
-        tiles = job.regions(memory, None if read is None else job.unit(read), chunks=read)
-        made = tiles.chunks
-    else:
-        made = _normal(problems, job, chunks)
-        job.regions(memory, size=[max(c) for c in made])
+def _from_stores(
+    problems: ArgumentErrors, job: Job, stores: tuple[Any, ...], chunks: Any, memory: int | str | None
+) -> Any:
+    made = _tiled(problems, job, stores, chunks, memory)
     name = f"pool-{tokenize(job.token, stores, made)}"
     words = {"job": job, "grid": _grid(made), "stores": stores}
     if len(job.outputs) == 1:
@@ -117,6 +113,17 @@ def _from_stores(problems: ArgumentErrors, job: Job, stores: tuple[Any, ...], ch
         _mapped(f"{name}-{out.name}", _read_and_run, made, out.dtype, **words, which=k)
         for k, out in enumerate(job.outputs)
     )
+
+
+def _tiled(problems: ArgumentErrors, job: Job, stores: Sequence[Any], chunks: Any, memory: int | str | None) -> Chunks:
+    """Return the chunks of the result: the caller's, or regions that fit into memory and read few chunks twice."""
+    if chunks is not None:
+        made = _normal(problems, job, chunks)
+        if memory is not None:
+            job.regions(memory, size=[max(c) for c in made])
+        return made
+    read = next((c for s in stores if tuple(s.shape) == job.shape and (c := _stored_chunks(s))), None)
+    return job.regions(memory or _MEMORY, None if read is None else job.unit(read), chunks=read).chunks
 
 
 def _mapped(name: str, function: Callable[..., Any], chunks: Chunks, dtype: np.dtype[Any], **words: Any) -> Any:
@@ -148,43 +155,66 @@ def _stored_chunks(store: Any) -> Shape | None:
     return tuple(found) if found is not None and all(isinstance(c, int) for c in found) else None
 
 
-# ---- Dask arrays, whose blocks tasks take
+# ---- Dask arrays, whose blocks tasks take; beside them may be stores, which tasks read
 
 
-def _from_blocks(problems: ArgumentErrors, job: Job, arrays: list[Any], chunks: Any) -> Any:
-    made = _aligned(job, arrays) if chunks is None else _normal(problems, job, chunks)
-    name = f"pool-{tokenize(job.token, [a.name for a in arrays], made)}"
+def _from_blocks(
+    problems: ArgumentErrors, job: Job, arrays: tuple[Any, ...], chunks: Any, memory: int | str | None
+) -> Any:
+    if all(isinstance(a, da.Array) for a in arrays):
+        made = _aligned(job, arrays) if chunks is None else _normal(problems, job, chunks)
+    else:
+        made = _tiled(problems, job, arrays, chunks, memory)
+    if any(isinstance(a, np.ndarray) for a in arrays):  # whose cells a task would carry with it
+        arrays = tuple(da.from_array(a, name=None) if isinstance(a, np.ndarray) else a for a in arrays)
+    name = f"pool-{tokenize(job.token, [a.name if isinstance(a, da.Array) else a for a in arrays], made)}"
     if len(job.outputs) == 1:
         return _collection(name, job, arrays, made, None)
     return tuple(_collection(f"{name}-{out.name}", job, arrays, made, k) for k, out in enumerate(job.outputs))
 
 
-def _collection(name: str, job: Job, arrays: list[Any], chunks: Chunks, which: int | None) -> Any:
+def _collection(name: str, job: Job, arrays: tuple[Any, ...], chunks: Chunks, which: int | None) -> Any:
     meta = np.empty((0,) * len(chunks), job.outputs[which or 0].dtype)
+    lazy = [a for a in arrays if isinstance(a, da.Array)]
+    stores = [None if isinstance(a, da.Array) else a for a in arrays]
     if da.ARRAY_EXPR_ENABLED:
         from .expression import new_pool
 
-        return new_pool(name, job, arrays, chunks, meta, which, tasks)
+        return new_pool(name, job, lazy, stores, chunks, meta, which, tasks)
     from dask.highlevelgraph import HighLevelGraph
 
-    layer = tasks(name, job, [(a.name, a.chunks) for a in arrays], chunks, which)
-    graph = HighLevelGraph.from_collections(name, layer, dependencies=arrays)
+    layer = tasks(name, job, [(a.name, a.chunks) for a in lazy], stores, chunks, which)
+    graph = HighLevelGraph.from_collections(name, layer, dependencies=lazy)
     return da.Array(graph, name, chunks, meta=meta)
 
 
 def tasks(
-    name: str, job: Job, arrays: Sequence[tuple[str, Chunks]], chunks: Chunks, which: int | None
+    name: str,
+    job: Job,
+    arrays: Sequence[tuple[str, Chunks]],
+    stores: Sequence[Any],
+    chunks: Chunks,
+    which: int | None,
 ) -> dict[Any, Task]:
-    """Return one task per block of the result, and one per slice of a block that is smaller than half of it."""
+    """Return one task per block of the result, and one per slice of a block that is smaller than half of it.
+
+    `arrays` are the inputs that have no store.
+    """
     layer: dict[Any, Task] = {}
     edges = [[edges_of(c) for c in blocks] for _, blocks in arrays]
     result = [edges_of(c) for c in chunks]
     for place in product(*(range(len(c)) for c in chunks)):
         region = tuple(slice(e[i], e[i + 1]) for e, i in zip(result, place, strict=True))
-        layouts: list[list[tuple[Region, Any]]] = []
-        parts = []
-        for (source, blocks), lines, need in zip(arrays, edges, job.needs(region), strict=True):
-            layout: list[tuple[Region, Any]] = []
+        layouts: list[Layout | None] = []
+        parts: list[Any] = []
+        lazy = iter(zip(arrays, edges, strict=True))
+        for store, need in zip(stores, job.needs(region), strict=True):
+            if store is not None:
+                layouts.append(None)
+                parts.append(store)
+                continue
+            (source, blocks), lines = next(lazy)
+            layout: Layout = []
             for block, to, of in pieces(lines, need):
                 taken: Any = of
                 ref = TaskRef((source, *block))
@@ -206,11 +236,14 @@ def _cut(block: Any, of: Region) -> Any:
     return np.array(np.asarray(block)[of], order="C")
 
 
-def _join_and_run(job: Job, region: Region, layouts: Any, which: int | None, *parts: Any) -> Any:
-    """Put each input together from pieces of blocks, and compute a region."""
-    inputs, blocks = [], iter(parts)
+def _join_and_run(job: Job, region: Region, layouts: list[Layout | None], which: int | None, *parts: Any) -> Any:
+    """Put each input together from pieces of blocks, or read it from its store, and compute a region."""
+    inputs, given_parts = [], iter(parts)
     for given, need, layout in zip(job.inputs, job.needs(region), layouts, strict=True):
-        taken = ((to, np.asarray(next(blocks))[of]) for to, of in layout)
+        if layout is None:
+            inputs.append(open_source(ArgumentErrors(job.op), given.name, next(given_parts)).read(need))
+            continue
+        taken = ((to, np.asarray(next(given_parts))[of]) for to, of in layout)
         inputs.append(joined(taken, len(layout), size_of(need), given.dtype))
     made = job.run(region, *inputs)
     return made if which is None else made[which]
@@ -229,7 +262,7 @@ def _normal(problems: ArgumentErrors, job: Job, chunks: Any) -> Chunks:
     return found
 
 
-def _aligned(job: Job, arrays: list[Any]) -> Chunks:
+def _aligned(job: Job, arrays: Sequence[Any]) -> Chunks:
     """Return the chunks of the result that need mostly one block of the first input each."""
     like = job.inputs[0]
     first = arrays[0].chunks

@@ -13,9 +13,9 @@ from ..jobs.job import Job
 
 
 class PoolExpr(ArrayExpr):
-    """The blocks of a job's result; the operands after the parameters are the arrays that it reads."""
+    """The blocks of a job's result; the operands after the parameters are the lazy arrays that it reads."""
 
-    _parameters = ["label", "job", "made", "empty", "which", "tasks"]  # noqa: RUF012  # as Dask has it
+    _parameters = ["label", "job", "stores", "made", "empty", "which", "tasks"]  # noqa: RUF012  # as Dask has it
 
     @cached_property
     def _meta(self) -> Any:
@@ -33,12 +33,20 @@ class PoolExpr(ArrayExpr):
     def _layer(self) -> dict[Any, Any]:
         arrays = [(array._name, array.chunks) for array in self.operands[len(self._parameters) :]]
         make = self.operand("tasks")
-        layer: dict[Any, Any] = make(self._name, self.operand("job"), arrays, self.chunks, self.operand("which"))
+        job, stores, which = (self.operand(name) for name in ("job", "stores", "which"))
+        layer: dict[Any, Any] = make(self._name, job, arrays, stores, self.chunks, which)
         return layer
 
 
 def new_pool(
-    name: str, job: Job, arrays: list[Any], chunks: Any, meta: Any, which: int | None, tasks: Callable[..., Any]
+    name: str,
+    job: Job,
+    arrays: list[Any],
+    stores: list[Any],
+    chunks: Any,
+    meta: Any,
+    which: int | None,
+    tasks: Callable[..., Any],
 ) -> Any:
     """Return the lazy array of a job's result."""
-    return new_collection(PoolExpr(name, job, chunks, meta, which, tasks, *(array.expr for array in arrays)))
+    return new_collection(PoolExpr(name, job, stores, chunks, meta, which, tasks, *(array.expr for array in arrays)))

@@ -11,30 +11,33 @@ import numpy as np
 from .._common.errors import ArgumentErrors, short_repr
 from ..jobs.job import Job
 from .arrays import check_array, run, run_tree
-from .traced import Traced
+from .traced import Traced, dropped
 
 
 def _pooled(op: str, x: Any, args: tuple[Any, ...], words: dict[str, Any]) -> Any:
-    chunks, memory = words.pop("chunks", None), words.pop("memory", "1GB")
+    chunks, memory = words.pop("chunks", None), words.pop("memory", None)
     taps = words.pop("return_taps", False)
-    keep, tree = words.pop("keepdims", True), words.pop("tree", False)
+    keep = words.pop("keepdims", True) if op.startswith("global") else True
+    tree = words.pop("tree", False)
     if isinstance(x, Traced):
         if taps:
             ArgumentErrors(op).fail("return_taps", True, "False where x is differentiated")
-        return _drop(x.through(Job(op, x.value.shape, x.value.dtype, *args, **words), chunks, memory), keep)
+        job = Job(op, x.value.shape, x.value.dtype, *args, **words)
+        return _drop(job, x.through(job, chunks, memory), keep)
     if not hasattr(x, "shape") or not hasattr(x, "dtype"):
         ArgumentErrors(op).fail("x", short_repr(x), "a Dask array, or a store with a shape and a dtype", TypeError)
     if any(isinstance(n, float) and isnan(n) for n in x.shape):
         check_array(ArgumentErrors(op), "x", x, (), np.dtype("u1"))
     job = Job(op, x.shape, x.dtype, *args, returns=("values", "taps") if taps else None, **words)
-    return _drop(run_tree(job, x, memory) if tree else run(job, x, chunks=chunks, memory=memory), keep)
+    return _drop(job, run_tree(job, x, memory) if tree else run(job, x, chunks=chunks, memory=memory), keep)
 
 
-def _drop(y: Any, keep: bool) -> Any:
+def _drop(job: Job, y: Any, keep: bool) -> Any:
+    """Drop the axes that were pooled, unless they are kept."""
     if keep:
         return y
-    axes = tuple(d for d, n in enumerate(y.shape) if n == 1)
-    return y.squeeze(axes)
+    axes = tuple(d for d, windows in enumerate(job.windows) if windows is not None)
+    return y.squeeze(axes) if isinstance(y, Traced) else dropped(y, axes)
 
 
 def _pool(op: str, doc: str) -> Callable[..., Any]:

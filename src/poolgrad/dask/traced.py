@@ -12,6 +12,11 @@ from ..jobs.job import Job
 from .arrays import run
 
 
+def dropped(y: Any, axes: tuple[int, ...]) -> Any:
+    """Return a Dask array without these axes of length 1; by indices, because arrays with query planning have no `squeeze`."""
+    return y[tuple(0 if d in axes else slice(None) for d in range(y.ndim))]
+
+
 class Traced:
     """A Dask array on its way through a function that is differentiated: `pull` and `push` lead to the one before it."""
 
@@ -19,7 +24,7 @@ class Traced:
         self.value, self.before, self.pull, self.push = value, before, pull, push
         self.shape, self.dtype = value.shape, value.dtype
 
-    def through(self, job: Job, chunks: Any, memory: int | str) -> Traced:
+    def through(self, job: Job, chunks: Any, memory: int | str | None) -> Traced:
         """Pool the array, and remember how to differentiate the pool."""
         back, forth = job.vjp(), job.jvp()
 
@@ -36,8 +41,8 @@ class Traced:
 
     def squeeze(self, axes: tuple[int, ...]) -> Traced:
         """Drop axes of length 1."""
-        shape = self.value.shape
-        return Traced(self.value.squeeze(axes), self, lambda g: g.reshape(shape), lambda v: v.squeeze(axes))
+        again = tuple(None if d in axes else slice(None) for d in range(len(self.shape)))
+        return Traced(dropped(self.value, axes), self, lambda g: g[again], lambda v: dropped(v, axes))
 
     def __mul__(self, other: Any) -> Traced:
         if isinstance(other, Traced) or getattr(other, "ndim", 0) not in (0, len(self.shape)):

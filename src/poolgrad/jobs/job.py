@@ -19,6 +19,8 @@ from .._pooling.named import POOLS
 from .._pooling.sources import DTYPES
 from .._pooling.window_args import checked_plan, integer_list
 from .._windows.axis import Axis
+from .._windows.plan import Plan
+from .._windows.plan_cache import trim
 from .op_calls import op_job
 from .parts import Call, Input, Output, Part, Region, Shape, Windows, as_region, size_of, within
 from .pool_calls import PoolCall, find_windows, split_words
@@ -256,7 +258,15 @@ class Job:
                 cells, pooled[d] = windows.cut(here.start, here.stop)
                 source.append(cells)
                 dest.append(here)
-        plan = checked_plan(ArgumentErrors(self.op), [s.stop - s.start for s in source], pooled)
+        lengths = size_of(tuple(source))
+        recent: dict[Any, Plan] = self.__dict__.setdefault(
+            "_recent", {}
+        )  # most regions have the windows of another one
+        key = lengths, *pooled.items()
+        plan = recent.get(key)
+        if plan is None:
+            plan = recent[key] = checked_plan(ArgumentErrors(self.op), lengths, pooled)
+            trim(recent, 2)
         return Part(plan, tuple(source), tuple(dest))
 
     def _region(self, region: Sequence[slice]) -> Region:
@@ -444,6 +454,40 @@ class Job:
             for c, n, windows in zip(sizes, self.shape, self.windows, strict=True)
         )
 
+    def chunks_like(self, chunks: Sequence[int], memory: int | str = "1GB") -> Shape:
+        """Return chunks for the result like those of a source: shorter on axes where the windows of a chunk would not fit into memory.
+
+        Parameters
+        ----------
+        chunks : sequence of int
+            The shape of the chunks of the source.
+        memory : int or str, optional
+            The bytes that one worker may use for arrays, such as "2GB". Default: "1GB".
+
+        Returns
+        -------
+        tuple of int
+
+        Examples
+        --------
+        >>> import poolgrad as pg
+        >>> pg.Job("max_pool", (1024, 1024, 3), "uint8", 2, axes=(0, 1)).chunks_like((256, 256, 3))
+        (256, 256, 3)
+        >>> pg.Job("avg_pool", (3600, 1080, 2160), "float32", (30, 1, 1)).chunks_like((30, 270, 540), "200MB")
+        (3, 270, 540)
+        """
+        problems = ArgumentErrors(self.op)
+        limit = as_bytes(problems, "memory", memory)
+        read = integer_list(problems, "chunks", tuple(chunks), len(self.result), 1)
+        size = tuple(max(min(c, n), 1) for c, n in zip(read, self.result, strict=True))
+        while self.peak(size) > limit and max(size) > 1:
+            spans = [0.0] * len(size)  # how many chunks of the source an axis of this size spans
+            for need in self.needs(self._typical(size)):
+                spans = [max(s, (n.stop - n.start) / c) for s, n, c in zip(spans, need, read, strict=True)]
+            longest = max((d for d, n in enumerate(size) if n > 1), key=lambda d: spans[d])
+            size = tuple(-(-n // 2) if d == longest else n for d, n in enumerate(size))
+        return size
+
     def _too_large(
         self, problems: ArgumentErrors, size: Sequence[int], limit: int, buffers: Sequence[int | None] | None
     ) -> NoReturn:
@@ -506,12 +550,20 @@ class Job:
         total = sum(n + (n if more is None else more) for n, more in zip(arrays, held, strict=True))
         if not self._even:
             part = self.part(region)
-            total += self.call.temporary(part)
+            total += self.call.temporary(part) + _bytes_of_tables(part.plan, self.call.back)
             if (
                 self.call.back and part.source != region
             ):  # the gradient of all cells of the windows, of which the region is kept
                 total += prod(size_of(part.source)) * sum(made.dtype.itemsize for made in self.outputs)
         return workers * total
+
+
+def _bytes_of_tables(plan: Plan, back: bool) -> int:
+    """Return the bytes of tables of windows, in Python and in the core, with those of the region before.
+
+    They matter if the array has one long axis; measured, see `tests/jobs/test_job_memory.py`.
+    """
+    return sum(112 * len(axis) + (48 * (axis.length + len(axis)) if back else 0) for axis in plan.axes)
 
 
 def _restored(

@@ -18,7 +18,7 @@ from .._common.arrays import Array
 from .._common.errors import ArgumentErrors, short_repr
 from .._pooling.named import POOLS
 from .._pooling.types import Stride, Windows
-from ..config import get_num_threads, threads
+from ..config import get_num_threads, keep_less, threads
 from .chunk_files import free_scratch
 from .job import Job
 from .journal import Journal, checksum
@@ -30,7 +30,6 @@ from .stores import (
     StoreOrPath,
     Wanted,
     buffer_of_target,
-    default_chunks,
     open_source,
     open_target,
     refuse_to_send,
@@ -149,7 +148,7 @@ def pool(
         The part of the work to do, such as ``job.regions(...)[i::n]``: of whole shards or chunks, without overlap. There is no
         journal then.
     chunks, shards : sequence of int, optional
-        Those of a result that is created. Default: the chunks of the source, no shards. A Zarr array is compressed as its source.
+        Those of a result that is created. Default: those of `Job.chunks_like`, no shards. A Zarr array is compressed as its source.
     zarr_format : int, optional
         2 or 3 (default), for a result that is created.
     progress : callable, optional
@@ -202,7 +201,7 @@ def pool(
     if tree:
         return _by_tree(problems, job, sources[0], out, limit, many, overwrite, progress)
     like = next((s.chunks for s in sources if s.shape == job.shape and s.chunks), None)
-    shape = tuple(chunks) if chunks is not None else default_chunks(like, job.result)
+    shape = tuple(chunks) if chunks is not None else None if like is None else job.chunks_like(like, limit // many)
     if shape is None and regions is None and 0 not in job.result:
         shape = job.regions(
             limit, size=size, workers=many, buffers=[s.buffer for s in sources] + [None] * len(job.outputs)
@@ -409,11 +408,14 @@ def _checksum_there(targets: Sequence[Store], region: Region) -> int | None:
         return None
 
 
+_KEPT = 8 << 20  # bytes of a freed region that are kept for the next one; larger ones would not be worth their memory
+
+
 def _far(job: Job, sources: Sequence[Any], targets: Sequence[Any], *rest: Any) -> Made:
     """Compute a region in a process that knows the stores by their paths alone."""
     problems = ArgumentErrors("pool")
     opened = [open_source(problems, given.name, one) for given, one in zip(job.inputs, sources, strict=True)]
-    with threads(1):
+    with threads(1), keep_less(_KEPT):
         made = _one(job, opened, [reopen_target(problems, one) for one in targets], *rest)
     free_scratch()
     return made
@@ -458,7 +460,7 @@ def _run(
 
     own = ThreadPoolExecutor(workers, "poolgrad") if executor is None else None
     try:
-        with threads(1) if workers > 1 and own else nullcontext():
+        with threads(1) if workers > 1 and own else nullcontext(), keep_less(workers * _KEPT):
             for number, region in enumerate(regions):
                 while len(running) >= workers:
                     finish_some()

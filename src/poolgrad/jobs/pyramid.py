@@ -14,7 +14,7 @@ from .job import Job
 from .loop import Progress, as_workers, pool
 from .parts import Shape
 from .regions import as_bytes
-from .stores import Store, StoredGroup, StoreOrPath, default_chunks, needed, open_source
+from .stores import Store, StoredGroup, StoreOrPath, needed, open_source
 
 _NAMES = {1: "x", 2: "yx", 3: "zyx", 4: "czyx", 5: "tczyx"}
 _TYPES = {"t": "time", "c": "channel"}
@@ -77,7 +77,7 @@ def pyramid(
     memory, workers, resume, overwrite, progress : optional
         As for `pool`.
     chunks, shards : sequence of int, optional
-        Those of all levels. Default: the chunks of level 0.
+        Those of all levels. Default: the chunks of level 0, or shorter ones where memory is short.
     zarr_format : int, optional
         3 (default), with metadata of OME-Zarr 0.5, or 2, with 0.4. A group that exists keeps its own.
     name : str, optional
@@ -104,8 +104,7 @@ def pyramid(
     """
     problems = ArgumentErrors("pyramid")
     zarr = needed(problems, "zarr", "out")
-    as_workers(problems, workers)
-    as_bytes(problems, "memory", memory)
+    share = as_bytes(problems, "memory", memory) // as_workers(problems, workers)
     if not isinstance(levels, int) or isinstance(levels, bool) or levels < 1:
         problems.fail("levels", short_repr(levels), "a positive integer")
     if reduce not in _REDUCE:
@@ -120,7 +119,6 @@ def pyramid(
     spacing = _spacing(problems, scale, known, len(shape))
     common = {"memory": memory, "workers": workers, "resume": resume, "overwrite": overwrite, "progress": progress}
     first = 1 if out is None else 0
-    like = tuple(chunks) if chunks is not None else base.chunks
     cut = shards if shards is not None else _shards(base) if out is None else None
     if out is not None:
         if Path(group_path).exists() and not (resume or overwrite):
@@ -134,7 +132,11 @@ def pyramid(
         job = jobs[level]
         source = base if exact else before
         target = os.path.join(group_path, str(level))
-        sizes = default_chunks(like, job.result)
+        sizes: Shape | None
+        if chunks is not None:
+            sizes = tuple(max(min(c, n), 1) for c, n in zip(chunks, job.result, strict=True))
+        else:
+            sizes = None if base.chunks is None else job.chunks_like(base.chunks, share)
         whole = None if cut is None or sizes is None else _fitting(cut, sizes, job.result)
         made = pool(source, target, job, chunks=sizes, shards=whole, zarr_format=zarr_format, **common)  # type: ignore[arg-type]
         before = open_source(problems, "src", made)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -410,8 +409,3 @@ def _create(problems: ArgumentErrors, name: str, where: Path, inside: str, wante
     made_store = _wrap(problems, str(where), array)
     made_store.path = where
     return made_store
-
-
-def default_chunks(source: Sequence[int] | None, shape: Shape) -> Shape | None:
-    """Return chunks like those of the source, no longer than the array; None if the source has none."""
-    return None if source is None else tuple(max(min(c, n), 1) for c, n in zip(source, shape, strict=True))
