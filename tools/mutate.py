@@ -87,6 +87,7 @@ NEAR = {
             "row_packer.hpp",
             "row_band.hpp",
             "by_row_band.hpp",
+            "route_by_row_band.hpp",
             "row_ring.hpp",
             "by_row_ring.hpp",
             "padded_band.hpp",

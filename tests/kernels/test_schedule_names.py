@@ -1,5 +1,8 @@
 """The names of schedules: which row of src/core/verbs/schedules.hpp runs a call."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -89,9 +92,34 @@ CASES = {
     ),
     "few planes whose windows never repeat": ("select", "float32", uneven((2, 12, 12)), None, "direct", "direct"),
     "halves weighed first": ("spread", "float16", LAST, None, "weighed", "weighed"),
-    "second order over small planes": ("recall", "float32", FIRST, None, "padded_band", "transposed_tile"),
+    "second order over small planes": ("recall", "float32", FIRST, None, "row_band", "transposed_tile"),
+    "second order over long rows, windows that overlap": (
+        "recall",
+        "float32",
+        sliding((2, 600, 600), 3, 2),
+        None,
+        "row_ring",
+        "direct",
+    ),
     "near maxima over small planes": ("near", "float32", FIRST, None, "padded_band", "transposed_tile"),
-    "taps of planes": ("choose", "float32", FIRST, None, "transposed_tile", "transposed_tile"),
+    "taps of planes": ("choose", "float32", FIRST, None, "row_band", "transposed_tile"),
+    "taps of few planes": ("choose", "float32", sliding((2, 7, 30), 3), None, "row_band", "direct"),
+    "taps of planes smaller than a vector": (
+        "choose",
+        "float32",
+        sliding((64, 7, 7), 3),
+        None,
+        "transposed_tile",
+        "transposed_tile",
+    ),
+    "taps of more than a byte": (
+        "choose",
+        "float32",
+        sliding((64, 40, 40), 17, 17),
+        None,
+        "transposed_tile",
+        "transposed_tile",
+    ),
     "positions": ("argmax", "float32", FIRST, None, "direct", "direct"),
     "given taps, channels last": ("pick", "float32", LAST, None, "direct", "direct"),
     "given taps of planes": ("pick", "float32", FIRST, None, "follow_taps", "follow_taps"),
@@ -106,6 +134,7 @@ CASES = {
         "image_scatter",
         "image_scatter",
     ),
+    "a gradient over few large planes": ("route", "float32", sliding((2, 400, 400), 3), None, "row_band", "direct"),
     "a gradient, channels last": ("route", "float32", LAST, None, "direct", "direct"),
     "a gradient, many windows over a cell": (
         "route",
@@ -214,3 +243,15 @@ def test_a_call_without_cells_runs_nothing():
 def test_a_call_that_does_not_exist_has_no_schedule(verb, dtype, rule, error):
     with pytest.raises(error):
         _core.schedule(native.native(LAST), verb, np.empty(0, dtype), rule)
+
+
+@pytest.mark.skipif(not ROWS, reason="the map is about the levels with packed rows")
+def test_the_map_of_schedules_is_true():
+    text = Path(__file__).parents[2].joinpath("docs/dev/kernels.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", text.split("### Map")[1].split("These are")[0], re.MULTILINE)
+    told = {
+        verb: set(re.findall(r"`(\w+)`(?! \(v4\))" if MEANS != "row_band" else r"`(\w+)`", names))
+        for verb, names in rows
+    }
+    assert told == {verb: set(_core.schedules_of(verb, np.empty(0, np.float32))) for verb in told}
+    assert set(told) == {"fold", "spread", "near", "select", "argmax", "choose", "recall", "route", "pick", "place"}

@@ -148,6 +148,26 @@ PG_INLINE void each_column(const T* from, int64_t width, Tap&& tap) {
   }
 }
 
+/// Call tap(vector of x, vector of v) in the same way for two rows, the last tap first.
+template <int S, int K, int V, class T, class Tap>
+PG_INLINE void each_column_backwards(const T* x, const T* v, int64_t width, Tap&& tap) {
+  using Order = std::make_integer_sequence<int, V>;
+  const int64_t taps = K ? K : width;
+#pragma GCC unroll 4
+  for (int64_t t = (taps - 1) / S * S; t >= 0; t -= S) {
+    if constexpr (S == 1) {
+      tap(load<V>(x + t), load<V>(v + t));
+    } else {
+      Vec<Wide<T>, V> a[S], b[S];
+      for (int p = 0; p < S; ++p) a[p] = load<V>(x + t + p * V), b[p] = load<V>(v + t + p * V);
+      if constexpr (S == 3)
+        if (t + 2 < taps) tap(deinterleave<2, S>(a, Order{}), deinterleave<2, S>(b, Order{}));
+      if (t + 1 < taps) tap(deinterleave<1, S>(a, Order{}), deinterleave<1, S>(b, Order{}));
+      tap(deinterleave<0, S>(a, Order{}), deinterleave<0, S>(b, Order{}));
+    }
+  }
+}
+
 /// Call f(stride, cells of a window) with numbers that loops know at compile time.
 template <int S, class F>
 PG_INLINE void with_short_width(int64_t width, F&& f) {
@@ -159,10 +179,12 @@ PG_INLINE void with_short_window(int64_t stride, int64_t width, F&& f) {
   if (stride == 2) return with_short_width<2>(width, f);
   with_short_width<3>(width, f);
 }
-/// The same for windows of any number of cells: 0 stands for numbers other than 2 and 3.
-template <class F>
+/// The same for windows of any number of cells: 0 stands for numbers other than 2 and 3, and for
+/// all numbers without `Short`, for less code.
+template <bool Short, class F>
 PG_INLINE void with_window(int64_t stride, int64_t width, F&& f) {
-  if (width == 2 || width == 3) return with_short_window(stride, width, f);
+  if constexpr (Short)
+    if (width == 2 || width == 3) return with_short_window(stride, width, f);
   stride == 1   ? f(Lane<1>{}, Lane<0>{})
   : stride == 2 ? f(Lane<2>{}, Lane<0>{})
                 : f(Lane<3>{}, Lane<0>{});
@@ -183,8 +205,8 @@ class RowBand {
   using Cells = Vec<W, V>;
 
  protected:
-  /// `neutral`: the cell outside of the array. `rows`: padded rows per destination row of a band.
-  RowBand(const PaddedRow& row, const T* x, W neutral, int64_t padded_rows)
+  /// `neutral`: the cell outside of the array. `padded_rows`: padded rows of a band.
+  RowBand(const PaddedRow& row, const T* x, W neutral, int64_t padded_rows, int bands = 1)
       : row_(row),
         plan_(row.plan),
         x_(x + row.skip),
@@ -193,13 +215,18 @@ class RowBand {
         runs_(row.slab, row.rows_from, row.rows_to),
         most_(SourceRows::capacity(plan_)),
         places_(most_),
-        padded_(row.margin + padded_rows * row.pitch + row.slack) {
-    for (int64_t k = 0; k < row.margin + padded_rows * row.pitch + row.slack; ++k)
-      padded_[k] = neutral;
+        size_(row.margin + padded_rows * row.pitch + row.slack),
+        padded_(bands * size_) {
+    fill_neutral(0, neutral);
     for (int c = 0; c < V; ++c) mask_[c] = (row.vectors - 1) * V + c < row.cells ? -1 : 0;
   }
 
-  W* band() { return padded_.get() + row_.margin; }
+  /// Return the padded rows; each source of a verb has a band of its own.
+  W* band(int number = 0) { return padded_.get() + number * size_ + row_.margin; }
+  [[gnu::noinline]] void fill_neutral(int number, W neutral) {
+    W* const to = padded_.get() + number * size_;
+    for (int64_t k = 0; k < size_; ++k) to[k] = neutral;
+  }
   int64_t item() const { return plan_.axis[0].n * plan_.source_slab(); }
 
   /// Call f(first slab, slabs, r0, r1) for all bands of at most `rows` destination rows.
@@ -266,11 +293,12 @@ class RowBand {
   /// Fill padded rows: row k of item i from cells(x + i * g.item + k * g.step + cell). The longer
   /// loop is the inner one.
   template <class F>
-  PG_INLINE void fill_rows(const RowGroup& g, const T* x, W* to, int64_t to_item, F&& cells) {
+  PG_INLINE void fill_rows(const RowGroup& g, const T* x, W* to, int64_t to_item, W outside,
+                           F&& cells) {
     using Bits = std::make_signed_t<TapLane<T>>;
     Vec<Bits, V> mask;
     std::memcpy(&mask, mask_, sizeof mask);
-    const Cells neutral = all<W, V>(neutral_);
+    const Cells neutral = all<W, V>(outside);
     const int64_t last = (row_.vectors - 1) * V, pitch = row_.pitch;
     const bool by_rows = g.rows >= g.items;
     const int64_t outer = by_rows ? g.items : g.rows, inner = by_rows ? g.rows : g.items,
@@ -294,6 +322,7 @@ class RowBand {
   SlabRows runs_;
   const int64_t most_;  ///< source rows of a destination row
   Scratch<int64_t> places_;
+  const int64_t size_;  ///< elements of a band
   Scratch<W> padded_;
   std::make_signed_t<TapLane<T>> mask_[V];
 };
@@ -319,6 +348,7 @@ bool copies_pay(const PaddedRow& row) {
 /// A band of copied source rows: its destination rows, and the most source rows that these read.
 /// Neighbouring bands copy the rows that both read, so a band has at least some rows.
 struct CopiedBand {
+  /// `width`: bytes of a cell, of all sources.
   CopiedBand(const PaddedRow& row, size_t width) {
     constexpr int64_t kLeast = 8;
     const Axis& axis = row.slab.axis[row.slab.rank - 2];
@@ -342,6 +372,146 @@ struct CopiedBand {
     }
   }
   int64_t rows, copied;
+};
+
+/// A destination row of a band: source row r of its windows is at `shift` + the r-th number from
+/// `list` on. `label`: what a verb says about rows that lie alike.
+struct BandRow {
+  int64_t shift, list, nrows, label;
+};
+
+/// The base of verbs that visit the taps of each window in row-major order: copy the source rows of
+/// a band among neutral cells, then compute its destination rows. Rows that need no neutral cells
+/// are read where they are, unless they come from memory: copying reads one row after the other.
+template <class T, int Sources>
+class CopiedRows : protected RowBand<T> {
+ protected:
+  using Base = RowBand<T>;
+  using Base::V, Base::row_, Base::plan_, Base::runs_;
+  using typename Base::W;
+
+  /// Destination rows that are computed together: `rows` of each of `items`, from row `to` on. The
+  /// source rows of the next item are `item` elements further. Rows up to `limit` are written
+  /// later.
+  struct Group {
+    const W* source[Sources];
+    int64_t items, item, rows, to, limit;
+  };
+
+  CopiedRows(const PaddedRow& row, const T* const (&x)[Sources], const W (&neutral)[Sources])
+      : CopiedRows(row, x, neutral, CopiedBand(row, Sources * sizeof(W))) {}
+
+  /// Call reduce(group) until all rows are computed. label(row of the result, source rows) says
+  /// what rows of the same list have in common.
+  template <class Label, class Reduce>
+  void run_groups(Label&& label, Reduce&& reduce) {
+    this->each_band(most_rows_, [&](int64_t s, int64_t slabs, int64_t r0, int64_t r1) {
+      checkpoint(step_budget(),
+                 slabs * (r1 - r0) * row_.pitch * this->most_ * row_.regular.width(0));
+      const bool alike = row_.slabs_to - row_.slabs_from == 1;  // the slabs of all items lie alike
+      this->each_slab(s, alike ? 1 : slabs, [&](int64_t i, int64_t j, int64_t) {
+        reduce(prepare(i, alike ? slabs : 1, j, r0, r1, label));
+      });
+    });
+  }
+
+  const BandRow* tasks() { return tasks_.get(); }
+  const int64_t* list(const BandRow& row) { return lists_.get() + row.list; }
+
+  const int64_t most_rows_, lanes_;
+
+ private:
+  [[gnu::noinline, gnu::cold]] CopiedRows(const PaddedRow& row, const T* const (&x)[Sources],
+                                          const W (&neutral)[Sources], CopiedBand band)
+      : Base(row, x[0], neutral[0], band.copied, Sources),
+        most_rows_(band.rows),
+        lanes_((plan_.last().m + V - 1) / V * V),
+        in_place_(std::is_same_v<T, W> && row.inside && !this->is_far()),
+        lists_(most_rows_ * this->most_),
+        tasks_(most_rows_) {
+    for (int k = 0; k < Sources; ++k) {
+      sources_[k] = x[k] + row.skip;
+      neutrals_[k] = neutral[k];
+      if (k > 0) this->fill_neutral(k, neutral[k]);
+    }
+  }
+
+  /// List rows [r0, r1) of slab j of some items, and copy what they read.
+  template <class Label>
+  [[gnu::noinline, gnu::cold]] Group prepare(int64_t i, int64_t items, int64_t j, int64_t r0,
+                                             int64_t r1, Label&& label) {
+    const int64_t n = plan_.last().n, top = plan_.axis[0].m, per_slab = plan_.rows_per_slab(),
+                  item = this->item(), row = (i * top + j) * per_slab + row_.rows_from;
+    int64_t low = plan_.source_slab(), high = 0;  // source rows of a slab that the band reads
+    this->each_run(r0, r1, [&](const RowRun& run, int64_t first, int64_t end) {
+      const int64_t* const at = runs_.offsets(run);
+      const int64_t from = at[0] + (first - run.row) * run.step,
+                    to = at[run.nrows - 1] + (end - 1 - run.row) * run.step;
+      low = from < low ? from : low;
+      high = to > high ? to : high;
+    });
+    const int64_t copied = (high - low) / n + 1, cells = plan_.axis[0].length(j),
+                  slab = plan_.source_slab(), start = plan_.axis[0].start[j];
+    const int64_t reach = row_.regular.stride * lanes_ + row_.regular.width(0) + row_.slack;
+    const bool in_place =
+        in_place_ && this->x_end_ - (this->x_ + i * item) >=
+                         (items - 1) * item + (start + cells - 1) * slab + high + reach;
+    const int64_t pitch = in_place ? n : row_.pitch, to_slab = in_place ? slab : copied * pitch,
+                  begin = in_place ? start * slab : 0;
+    int64_t list = 0;
+    this->each_run(r0, r1, [&](const RowRun& run, int64_t first, int64_t end) {
+      const int64_t* const at = runs_.offsets(run);
+      const int64_t nrows = cells * run.nrows;
+      for (int64_t h = 0; h < cells; ++h)
+        for (int64_t r = 0; r < run.nrows; ++r)
+          lists_[list + h * run.nrows + r] =
+              begin + h * to_slab + (in_place ? at[r] : (at[r] - low) / n * pitch);
+      const int64_t common = label(row + first, nrows);
+      for (int64_t r = first; r < end; ++r)
+        tasks_[r - r0] = {(r - run.row) * (run.step / n) * pitch, list, nrows, common};
+      list += nrows;
+    });
+    Group g{{}, items, in_place ? item : cells * to_slab, r1 - r0, row + r0, this->rows_end(i, j)};
+    for (int k = 0; k < Sources; ++k) {
+      const int64_t at = i * item + start * slab + low;
+      if constexpr (std::is_same_v<T, W>)
+        if (in_place) {
+          g.source[k] = sources_[k] + i * item;
+          continue;
+        }
+      for (int64_t h = 0; h < cells; ++h)
+        copy(k, {items, item, copied, n}, at + h * slab, this->band(k) + h * to_slab, g.item);
+      g.source[k] = this->band(k) + row_.window;
+    }
+    return g;
+  }
+
+  /// Copy rows of source k; the first is at element `at`.
+  [[gnu::noinline]] void copy(int k, const RowGroup& g, int64_t at, W* to, int64_t to_item) {
+    const T *const x = sources_[k] + at, *const end = x + (this->x_end_ - (this->x_ + at));
+    const auto cells = [](const T* from) PG_LAMBDA { return load<V>(from); };
+    const auto can_read = [&](const T* row) { return end - row >= row_.vectors * V; };
+    if (can_read(x + (g.items - 1) * g.item + (g.rows - 1) * g.step))
+      return this->fill_rows(g, x, to, to_item, neutrals_[k], cells);
+    Scratch<T> last(row_.vectors * V);
+    for (int64_t i = 0; i < g.items; ++i)
+      for (int64_t r = 0; r < g.rows; ++r) {
+        const T* from = x + i * g.item + r * g.step;
+        if (!can_read(from)) {
+          std::memcpy(static_cast<void*>(last.get()), from,
+                      static_cast<size_t>(row_.cells) * sizeof(T));
+          from = last.get();
+        }
+        this->fill_rows({1, 0, 1, 0}, from, to + i * to_item + r * row_.pitch, 0, neutrals_[k],
+                        cells);
+      }
+  }
+
+  const bool in_place_;
+  const T* sources_[Sources];
+  W neutrals_[Sources];
+  Scratch<int64_t> lists_;
+  Scratch<BandRow> tasks_;
 };
 
 }  // namespace poolgrad::PG_ISA

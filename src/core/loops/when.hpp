@@ -112,13 +112,18 @@ int64_t rows_per_tile(const Plan& plan, int64_t group, int arrays) {
 /// One sliding step costs as much as this many visits to a cell: for sums, and for maxima.
 constexpr double kSlidingSum = 16, kSlidingMax = 12;
 
+/// The same for plans with one inner element, where the other schedules fill vectors with cells of
+/// a row or of several images: for keys of maxima and positions, and for gradients to cells near a
+/// maximum, which slide first and then look at cells one by one.
+constexpr double kSlidingKeys = 24, kSlidingNear = 96;
+
 /// The most bytes of scratch memory for sliding.
 constexpr int64_t kSlideBytes = 448 << 10;
 
 /// Return true if sliding is possible and saves work: one step of it costs as much as `step` visits
 /// to a cell. Sums depend on this: all instruction sets, every batch and all parts of an array
-/// decide alike, by the lengths and windows of the whole axes. Axes that are not pooled cost nothing
-/// in both ways.
+/// decide alike, by the lengths and windows of the whole axes. Axes that are not pooled cost
+/// nothing in both ways.
 [[gnu::noinline]] inline bool worth_sliding(const Plan& plan, double step) {
   double visits = 1, passes = 0, read = 1, left = 1, written = 1;
   if (plan.outer * plan.inner == 0) return false;
@@ -142,11 +147,16 @@ constexpr int64_t kSlideBytes = 448 << 10;
 inline bool long_rows(const Plan& plan) { return plan.last().m * plan.inner >= 64; }
 
 /// Return true to slide over maxima. A plan that is bound to sliding does not ask if it pays.
-[[gnu::noinline]] inline bool slides_over_maxima(const Plan& plan) {
-  return !plan.plain && worth_sliding(plan, plan.only == Schedule::sliding ? 0 : kSlidingMax);
+/// `one`: the cost of a step with one inner element and windows that repeat.
+[[gnu::noinline]] inline bool slides_over_maxima(const Plan& plan, double one = kSlidingMax) {
+  const Axis& last = plan.last();
+  const bool repeats = plan.inner == 1 && 2 * (last.hi - last.lo) > last.m;
+  const double step = repeats ? one : kSlidingMax;
+  return !plan.plain && worth_sliding(plan, plan.only == Schedule::sliding ? 0 : step);
 }
 [[gnu::noinline]] inline bool slides_over_keys(const Plan& plan) {
-  return slides_over_maxima(plan) && plan.axis[0].n * plan.source_slab() < int64_t{1} << 32;
+  return slides_over_maxima(plan, kSlidingKeys) && plan.axis[0].n * plan.source_slab() < int64_t{1}
+                                                                                             << 32;
 }
 
 // ---- windows along the rows
@@ -273,7 +283,48 @@ constexpr int64_t kBandBytes = 16 << 10, kPaddedRowBytes = 512 << 10;
   return visits * (last.n < lanes ? 1.5 : 1) <= kSlidingMax * (passes > written ? passes : written);
 }
 
+/// Return true if visiting the taps of windows along rows costs less than to transpose several
+/// images and to visit them there. The unit is the visit of a vector to a tap.
+///
+/// - A row of a band takes 8 units, each of its vectors 3 and its taps: one load, or several loads
+///   and shuffles if the stride is above 1. Rows among neutral cells are copied.
+/// - A tile fills its vectors unless images are left over. It takes 3.2 units per vector of its
+///   sources, and more if its images are so large that their rows lie in many pages; 6 per vector
+///   of its results; and its taps come from the second cache.
+template <class T>
+[[gnu::noinline]] bool bands_rather_than_tiles(const Plan& plan, int64_t items, int sources,
+                                               int results) {
+  const int64_t group = images_per_tile<T>(plan, items);
+  if (group == 1 || plan.only == Schedule::row_band) return true;
+  constexpr int64_t kLargeImage = 32 << 10;
+  constexpr int V = kLanes<T>;
+  const Axis& last = plan.last();
+  const auto vectors = [](int64_t n) { return static_cast<double>((n + V - 1) / V); };
+  const int64_t read = plan.axis[0].n * plan.source_slab(),
+                written = plan.axis[0].m * plan.dest_slab();
+  const double rows = static_cast<double>(plan.rows_per_item()),
+               taps = static_cast<double>(most_taps(plan) * sources),
+               copied = cuts_windows(plan) ? static_cast<double>(read / last.n) : 0;
+  const double band = rows * (8 + vectors(last.m) * (3 + (last.step > 1 ? 2 : 1) * taps)) +
+                      copied * vectors(last.n) * 3 * sources;
+  const bool large = read * static_cast<int64_t>(sizeof(T)) > kLargeImage;
+  const double tile = static_cast<double>(written) / V * (6 * results + 1.15 * taps) +
+                      static_cast<double>(read * sources) / V * (large ? 10 : 3.2);
+  const double filled =
+      static_cast<double>((items + group - 1) / group * group) / static_cast<double>(items);
+  return band <= tile * filled;
+}
+
 // ---- row rings
+
+/// Return true if a row ring, which splits rows into phases once, costs less than bands, which do
+/// it for each tap: windows overlap along long rows of few images. Else tiles cost less.
+template <class T>
+bool rings_rather_than_bands(const Plan& plan, int64_t items) {
+  const Axis& last = plan.last();
+  return plan.rank <= 2 && last.step > 1 && last.widest > last.step &&
+         images_per_tile<T>(plan, items) == 1;
+}
 
 /// The most bytes of a ring, so that it stays in cache.
 constexpr int64_t kRingBytes = 512 << 10;

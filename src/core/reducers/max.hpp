@@ -56,10 +56,19 @@ PG_INLINE void best_values(const WindowTaps& w, const T* x, T* y, int64_t lanes,
       [y](auto lane, auto& best, int64_t c) { store<decltype(lane)::count>(y + c, best); });
 }
 
+/// The maximum so far, and its tap.
 template <class T, class Count, int L>
 struct BestTap {
   Vec<Wide<T>, L> value;
   Vec<Count, L> tap;
+
+  /// Look at a cell; `number`: its tap.
+  PG_INLINE void step(Vec<Wide<T>, L> v, Vec<Count, L> number) {
+    const auto better =
+        convert<std::make_signed_t<Count>, L, std::make_signed_t<TapLane<T>>>(value < v);
+    tap = better ? number : tap;
+    value = larger<Wide<T>, L>(value, v);
+  }
 };
 
 /// Compute maxima and their taps; start from the first cell, NaN or not.
@@ -77,12 +86,7 @@ PG_INLINE void best_taps(const WindowTaps& w, const T* x, T* y, Tap* taps, int64
       },
       [x](auto lane, auto& best, int64_t at, int64_t k) {
         constexpr int L = decltype(lane)::count;
-        const Vec<Wide<T>, L> v = load<L>(x + at);
-        const auto better = best.value < v;
-        best.value = better ? v : best.value;
-        const auto mask =
-            convert<std::make_signed_t<Count>, L, std::make_signed_t<TapLane<T>>>(better);
-        best.tap = mask ? all<Count, L>(static_cast<Count>(k)) : best.tap;
+        best.step(load<L>(x + at), all<Count, L>(static_cast<Count>(k)));
       },
       [y, taps](auto lane, auto& best, int64_t c) {
         constexpr int L = decltype(lane)::count;

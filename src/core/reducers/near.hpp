@@ -8,6 +8,18 @@ namespace poolgrad::PG_ISA {
 template <class T, int L>
 struct NearSum {
   Vec<Wide<T>, L> here, sum;
+
+  /// Return the gradient where the cell is near to the maximum of a window, else 0.
+  PG_INLINE Vec<Wide<T>, L> where_near(Vec<Wide<T>, L> best, Vec<Wide<T>, L> gradient,
+                                       Wide<T> near) const {
+    const Vec<Wide<T>, L> zero{};
+    if constexpr (is_real<T>) {
+      const Vec<Wide<T>, L> d = here - best;
+      return ((d < near) & (d > -near)) ? gradient : zero;
+    } else {
+      return here == best ? gradient : zero;
+    }
+  }
 };
 
 /// Return the smallest number that rounds to `limit` or more, so that a comparison needs no
@@ -39,13 +51,7 @@ PG_INLINE void sum_near(const WindowTaps& w, const T* x, const T* y, const T* g,
       },
       [=](auto lane, auto& s, int64_t at, int64_t) {
         constexpr int L = decltype(lane)::count;
-        const Vec<Wide<T>, L> best = load<L>(y + at), add = load<L>(g + at), zero{};
-        if constexpr (is_real<T>) {
-          const Vec<Wide<T>, L> d = s.here - best;
-          s.sum = plus_rounded<T, L>(s.sum, ((d < near) & (d > -near)) ? add : zero);
-        } else {
-          s.sum += (s.here == best) ? add : zero;
-        }
+        s.sum = plus_rounded<T, L>(s.sum, s.where_near(load<L>(y + at), load<L>(g + at), near));
       },
       [dx](auto lane, auto& s, int64_t c) {
         store<decltype(lane)::count>(dx + c, total<T, decltype(lane)::count>(s.sum));

@@ -10,6 +10,8 @@
 #include <type_traits>
 #if defined(__F16C__)
 #include <immintrin.h>
+#elif defined(__SSSE3__)
+#include <tmmintrin.h>
 #elif defined(__SSE2__)
 #include <emmintrin.h>
 #elif defined(__aarch64__)
@@ -120,6 +122,14 @@ PG_INLINE bool any(Mask mask) {
   return found != 0;
 }
 
+#if defined(__SSSE3__)
+/// Return the lowest byte of each lane of 4 or 8 bytes, in order; the other bytes are arbitrary.
+template <int Width>
+PG_INLINE __m128i low_bytes(__m128i v) {
+  return _mm_shuffle_epi8(v, Width == 4 ? _mm_set1_epi32(0x0c080400) : _mm_set1_epi16(0x0800));
+}
+#endif
+
 /// Convert lane by lane. Integers widen twofold at a time: GCC 12 converts larger steps lane by
 /// lane, and does these in halves.
 template <class To, int L, class From>
@@ -136,6 +146,28 @@ PG_INLINE Vec<To, L> convert(Vec<From, L> v) {
     return bitcast<Vec<To, L>>(_mm512_maskz_cvtepu16_epi32(0xffff, bitcast<__m256i>(v)));
   if constexpr (std::is_same_v<From, float> && std::is_same_v<To, double> && L == 8)
     return bitcast<Vec<To, L>>(_mm512_maskz_cvtps_pd(0xff, bitcast<__m256>(v)));
+#endif
+  // GCC 12 would narrow to bytes lane by lane.
+  [[maybe_unused]] constexpr bool to_byte = std::is_integral_v<From> && sizeof(To) == 1,
+                                  from4 = sizeof(From) == 4, from8 = sizeof(From) == 8;
+#if defined(__AVX512F__)
+  if constexpr (to_byte && from4 && L == 16)
+    return bitcast<Vec<To, L>>(_mm512_maskz_cvtepi32_epi8(0xffff, bitcast<__m512i>(v)));
+  if constexpr (to_byte && from8 && L == 8)
+    return first_bytes<Vec<To, L>>(_mm512_maskz_cvtepi64_epi8(0xff, bitcast<__m512i>(v)));
+#endif
+#if defined(__AVX2__)
+  if constexpr (to_byte && ((from4 && L == 8) || (from8 && L == 4))) {
+    const __m256i all = bitcast<__m256i>(v);
+    const __m128i low = low_bytes<sizeof(From)>(_mm256_castsi256_si128(all)),
+                  high = low_bytes<sizeof(From)>(_mm256_extracti128_si256(all, 1));
+    return first_bytes<Vec<To, L>>(from4 ? _mm_unpacklo_epi32(low, high)
+                                         : _mm_unpacklo_epi16(low, high));
+  }
+#endif
+#if defined(__SSSE3__)
+  if constexpr (to_byte && ((from4 && L == 4) || (from8 && L == 2)))
+    return first_bytes<Vec<To, L>>(low_bytes<sizeof(From)>(bitcast<__m128i>(v)));
 #endif
 #if defined(__AVX2__)
   if constexpr (byte && sizeof(To) == 4 && L == 8)

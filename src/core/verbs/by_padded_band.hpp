@@ -9,7 +9,7 @@ namespace poolgrad::PG_ISA {
 
 /// Reduce lanes over taps at fixed distances: begin(c), step(s, offset, number of the tap), end(s,
 /// c).
-template <class T, bool Backwards = false, class Begin, class Step, class End>
+template <class T, class Begin, class Step, class End>
 PG_INLINE void reduce_band(const int64_t* distance, int64_t taps, int64_t lanes, Begin&& begin,
                            Step&& step, End&& end) {
   constexpr int V = kLanes<T>;
@@ -18,9 +18,9 @@ PG_INLINE void reduce_band(const int64_t* distance, int64_t taps, int64_t lanes,
 #pragma GCC unroll 4
     for (int i = 0; i < kVectors; ++i) s[i] = begin(c + i * V);
     for (int64_t t = 0; t < taps; ++t) {
-      const int64_t k = Backwards ? taps - 1 - t : t, place = c + distance[k];
+      const int64_t place = c + distance[t];
 #pragma GCC unroll 4
-      for (int i = 0; i < kVectors; ++i) step(s[i], place + i * V, k);
+      for (int i = 0; i < kVectors; ++i) step(s[i], place + i * V, t);
     }
 #pragma GCC unroll 4
     for (int i = 0; i < kVectors; ++i) end(s[i], c + i * V);
@@ -85,55 +85,6 @@ void fold_by_padded_band(const Plan& full_plan, BandOfPiece<T>& part, const RowA
               to + c,
               divided<T, V>(load<V>(sum + place + c), load<V>(by + c), load<V>(by + lanes + c)),
               m - c, end);
-      });
-  writer.close();
-}
-
-/// Compute recall. Neutral cells are NaN, which equals nothing.
-template <class T>
-void recall_by_padded_band(const Plan& full_plan, BandOfPiece<T>& part, const RowArrays<T, 2, 1>& a,
-                           Piece p) {
-  using W = Wide<T>;
-  constexpr int V = kLanes<T>;
-  const Plan& plan = part.part.plan;
-  const int64_t s0 = part.part.from, h0 = part.h0;
-  PaddedBand<T>& band = part.band;
-  const PaddedLayout<T>& layout = band.layout;
-  const int64_t size = layout.blocks * layout.block, m = layout.m,
-                from = s0 * full_plan.source_slab(), to = h0 * full_plan.dest_slab();
-  Scratch<W> cells(2 * size), found(layout.run + 2 * V);
-  Scratch<int64_t> distance(layout.taps);
-  const int64_t taps = layout.distances(0, false, 0, plan.rank, distance.get());
-  const W nan = std::numeric_limits<W>::quiet_NaN();
-  fill_with(cells.get(), size, nan);
-  fill_with(cells.get() + size, size, W{0});
-  fill_with(found.get(), layout.run + 2 * V, W{0});
-  RowPacker<T> xs = layout.packer(nan, a.source[0] + full_plan.outer * band.source_item),
-               vs = layout.packer(W{0}, a.source[1] + full_plan.outer * band.source_item);
-  RowPacker<T> ys(m, 1, 0, 0, W{0}, a.partner[0] + full_plan.outer * band.dest_item, 1);
-  W *const x = cells.get(), *const v = x + size, *const y = found.get();
-  StreamWriter<T> writer(a.out + to, a.stream, m);
-  band.run(
-      p.i0, p.i1,
-      [&](int64_t i, int64_t shift) {
-        band.pack_item(xs, a.source[0] + from, i, x + shift);
-        band.pack_item(vs, a.source[1] + from, i, v + shift);
-        for (int64_t u = 0; u < layout.dests; ++u)
-          ys.pack(a.partner[0] + to + i * band.dest_item + u * m,
-                  y + band.dest[u] + shift);  // y lies where the results will be
-      },
-      [&] {
-        reduce_band<T, true>(
-            distance.get(), taps, layout.run,
-            [=](int64_t c) PG_LAMBDA {
-              return MatchState<T, V>{load<V>(y + c), Vec<W, V>{}};
-            },
-            [=](auto& s, int64_t at, int64_t)
-                PG_LAMBDA { s.found = (load<V>(x + at) == s.best) ? load<V>(v + at) : s.found; },
-            [=](auto& s, int64_t c) PG_LAMBDA { store<V>(y + c, s.found); });
-      },
-      [&](int64_t at, int64_t, int64_t place, int64_t limit) {
-        write_row<T>(y + place, 0, 1, m, writer.open(at, m), writer.limit(a.out + to + limit));
       });
   writer.close();
 }
@@ -235,8 +186,7 @@ void near_by_padded_band(const Plan& full_plan, BandOfPiece<T>& part, const RowA
                 return NearSum<T, V>{load<V>(here + c), Vec<W, V>{}};
               },
               [=](auto& s, int64_t at, int64_t) PG_LAMBDA {
-                const Vec<W, V> d = s.here - load<V>(y + at), add = load<V>(g + at), zero{};
-                s.sum = rounded<T, V>(s.sum + (((d < near) & (d > -near)) ? add : zero));
+                s.sum = rounded<T, V>(s.sum + s.where_near(load<V>(y + at), load<V>(g + at), near));
               },
               [=](auto& s, int64_t c) PG_LAMBDA { store<V>(here + c, s.sum); });
         }
@@ -330,10 +280,7 @@ void route_by_padded_band(const Plan& plan, const Plan& transposed, RouteBands<T
                 return BestTap<T, TapLane<T>, V>{all<W, V>(least), {}};
               },
               [=](auto& best, int64_t at, int64_t k) PG_LAMBDA {
-                const Vec<W, V> v = load<V>(in + at);
-                best.tap =
-                    best.value < v ? all<TapLane<T>, V>(static_cast<TapLane<T>>(k)) : best.tap;
-                best.value = larger<W, V>(best.value, v);
+                best.step(load<V>(in + at), all<TapLane<T>, V>(static_cast<TapLane<T>>(k)));
               },
               [=](auto& best, int64_t c) PG_LAMBDA {
                 const Vec<uint8_t, V> kept = convert<uint8_t, V, TapLane<T>>(best.tap);

@@ -27,7 +27,8 @@ namespace poolgrad::PG_ISA {
 template <class T>
 class SelectRows : RowBand<T> {
   using Base = RowBand<T>;
-  using Base::V, Base::row_, Base::plan_, Base::x_, Base::runs_, Base::places_, Base::most_;
+  using Base::V, Base::row_, Base::plan_, Base::x_, Base::runs_, Base::places_, Base::most_,
+      Base::neutral_;
   using typename Base::Cells;
   using typename Base::W;
 
@@ -126,7 +127,7 @@ class SelectRows : RowBand<T> {
     int64_t own[K ? K : 1];
     for (int r = 0; r < K; ++r) own[r] = at[r];
     Vec<Bits, V> lowest{};
-    this->fill_rows(g, x, to, to_item, [&](const T* from) PG_LAMBDA {
+    this->fill_rows(g, x, to, to_item, neutral_, [&](const T* from) PG_LAMBDA {
       Cells best = least;
 #pragma GCC unroll 4
       for (int64_t r = 0; r < (K ? K : nrows); ++r)
@@ -148,7 +149,7 @@ class SelectRows : RowBand<T> {
     const int64_t m = plan_.last().m, w = row_.regular.width(0), pitch = row_.pitch,
                   whole = m / V * V, rest = m - whole;
     const Cells least = all<W, V>(start_value<T>(start_, false));
-    with_window(row_.regular.stride, w, [&](auto stride, auto width) PG_LAMBDA {
+    with_window<true>(row_.regular.stride, w, [&](auto stride, auto width) PG_LAMBDA {
       constexpr int S = decltype(stride)::count, K = decltype(width)::count;
       const W* row = from;
       T* to = y;
@@ -188,130 +189,50 @@ class SelectRows : RowBand<T> {
   bool negative_zero_ = false;
 };
 
-/// Means by row bands, tap after tap in row-major order: copy the source rows of a band among
-/// zeros, then visit the taps of each window. Rows that need no zeros are read where they are,
-/// unless they come from memory: copying reads one row after the other.
+/// Means by row bands, tap after tap in row-major order; neutral cells are zeros.
 /// Not for half types, which pay for the conversion of each tap.
 template <class T>
-class FoldRows : RowBand<T> {
+class FoldRows : CopiedRows<T, 1> {
   static_assert(std::is_same_v<T, Wide<T>>);
-  using Base = RowBand<T>;
-  using Base::V, Base::row_, Base::plan_, Base::x_, Base::x_end_, Base::runs_, Base::places_;
-  using typename Base::Cells;
-  using typename Base::W;
+  using Base = CopiedRows<T, 1>;
+  using Base::V, Base::row_, Base::plan_, Base::lanes_;
+  using typename Base::W, typename Base::Group;
+  using Cells = Vec<W, V>;
 
  public:
   FoldRows(const PaddedRow& row, const RowArrays<T, 1, 0>& a, Mean mean)
-      : Base(row, a.source[0], W{0}, CopiedBand(row, sizeof(W)).copied),
-        y_(a.out),
-        mean_(mean),
-        most_rows_(CopiedBand(row, sizeof(W)).rows),
-        lanes_((plan_.last().m + V - 1) / V * V),
-        in_place_(row.inside && !this->is_far()),
-        lists_(most_rows_ * this->most_),
-        tasks_(most_rows_),
-        divisors_(2 * lanes_) {}
+      : Base(row, {a.source[0]}, {W{0}}), y_(a.out), mean_(mean), divisors_(2 * lanes_) {}
 
   void run() {
-    this->each_band(most_rows_, [&](int64_t s, int64_t slabs, int64_t r0, int64_t r1) {
-      checkpoint(step_budget(),
-                 slabs * (r1 - r0) * row_.pitch * this->most_ * row_.regular.width(0));
-      const bool alike = row_.slabs_to - row_.slabs_from == 1;  // the slabs of all items lie alike
-      this->each_slab(s, alike ? 1 : slabs, [&](int64_t i, int64_t j, int64_t) {
-        compute(i, alike ? slabs : 1, j, r0, r1);
-      });
-    });
+    this->run_groups(
+        [&](int64_t row, int64_t nrows) {
+          return mean_ == Mean::spanned ? span_of_row(plan_, row) : nrows;
+        },
+        [&](const Group& g) { reduce(g); });
   }
 
  private:
-  /// The rows that a destination row reads: at `shift` + lists_[list], lists_[list + 1], ...
-  struct Task {
-    int64_t shift, list, nrows, upper;
-  };
-
-  /// Compute rows [r0, r1) of slab j of some items.
-  void compute(int64_t i, int64_t items, int64_t j, int64_t r0, int64_t r1) {
-    const int64_t n = plan_.last().n, m = plan_.last().m, top = plan_.axis[0].m,
-                  per_slab = plan_.rows_per_slab(), item = this->item(),
-                  row = (i * top + j) * per_slab + row_.rows_from;
-    int64_t low = plan_.source_slab(), high = 0;  // source rows of a slab that the band reads
-    this->each_run(r0, r1, [&](const RowRun& run, int64_t first, int64_t end) {
-      const int64_t* const at = runs_.offsets(run);
-      const int64_t from = at[0] + (first - run.row) * run.step,
-                    to = at[run.nrows - 1] + (end - 1 - run.row) * run.step;
-      low = from < low ? from : low;
-      high = to > high ? to : high;
-    });
-    const int64_t copied = (high - low) / n + 1, cells = plan_.axis[0].length(j),
-                  slab = plan_.source_slab(), start = plan_.axis[0].start[j];
-    const T* const x = x_ + i * item;
-    const int64_t reach = row_.regular.stride * lanes_ + row_.regular.width(0) + row_.slack;
-    const bool in_place =
-        in_place_ && x_end_ - x >= (items - 1) * item + (start + cells - 1) * slab + high + reach;
-    // The tasks: where rows are in the array, or in the band.
-    const int64_t pitch = in_place ? n : row_.pitch, to_slab = in_place ? slab : copied * pitch,
-                  begin = in_place ? start * slab : 0;
-    int64_t list = 0;
-    this->each_run(r0, r1, [&](const RowRun& run, int64_t first, int64_t end) {
-      const int64_t* const at = runs_.offsets(run);
-      const int64_t nrows = cells * run.nrows, at_row = row + first;
-      for (int64_t h = 0; h < cells; ++h)
-        for (int64_t r = 0; r < run.nrows; ++r)
-          lists_[list + h * run.nrows + r] =
-              begin + h * to_slab + (in_place ? at[r] : (at[r] - low) / n * pitch);
-      for (int64_t r = first; r < end; ++r)
-        tasks_[r - r0] = {(r - run.row) * (run.step / n) * pitch, list, nrows,
-                          mean_ == Mean::spanned ? span_of_row(plan_, at_row) : nrows};
-      list += nrows;
-    });
-    T* const y = y_ + (row + r0) * m;
-    const T* const limit = y_ + this->rows_end(i, j) * m;
-    if (in_place) return reduce(x, items, item, r1 - r0, y, limit);
-    for (int64_t h = 0; h < cells; ++h)
-      copy({items, item, copied, n}, x + (start + h) * slab + low, this->band() + h * to_slab,
-           cells * to_slab);
-    reduce(this->band() + row_.window, items, cells * to_slab, r1 - r0, y, limit);
-  }
-
-  [[gnu::noinline]] void copy(const RowGroup& g, const T* x, W* to, int64_t to_item) {
-    const auto cells = [](const T* from) PG_LAMBDA { return load<V>(from); };
-    if (this->can_read(x + (g.items - 1) * g.item + (g.rows - 1) * g.step))
-      return this->fill_rows(g, x, to, to_item, cells);
-    Scratch<T> last(row_.vectors * V);
-    for (int64_t i = 0; i < g.items; ++i)
-      for (int64_t r = 0; r < g.rows; ++r) {
-        const T* from = x + i * g.item + r * g.step;
-        if (!this->can_read(from)) {
-          std::memcpy(static_cast<void*>(last.get()), from,
-                      static_cast<size_t>(row_.cells) * sizeof(T));
-          from = last.get();
-        }
-        this->fill_rows({1, 0, 1, 0}, from, to + i * to_item + r * row_.pitch, 0, cells);
-      }
-  }
-
   const W* divisors_of(int64_t upper) {
     return divisors_(upper, [&](int64_t k) {
       return divisor_or_over<T>(k, lanes_, plan_.last().m, upper, plan_.last(), mean_);
     });
   }
 
-  /// Reduce rows of some items; the rows of the next item are `item` elements further.
-  [[gnu::noinline]] void reduce(const W* x, int64_t items, int64_t item, int64_t rows, T* y,
-                                const T* limit) {
+  [[gnu::noinline]] void reduce(const Group& g) {
     const int64_t m = plan_.last().m, w = row_.regular.width(0), lanes = lanes_,
                   per_item = this->item_rows() * m;
+    const T* const limit = y_ + g.limit * m;
     with_short_window(row_.regular.stride, w, [&](auto stride, auto width) PG_LAMBDA {
       constexpr int S = decltype(stride)::count, K = decltype(width)::count;
       int64_t upper = -1;
       const W* by = nullptr;
-      for (int64_t i = 0; i < items; ++i) {
-        T* to = y + i * per_item;
-        const Task* task = tasks_.get();
-        for (int64_t r = 0; r < rows; ++r, ++task, to += m) {
-          if (task->upper != upper) by = divisors_of(upper = task->upper);
-          const W* const from = x + i * item + task->shift;
-          const int64_t* const at = lists_.get() + task->list;
+      for (int64_t i = 0; i < g.items; ++i) {
+        T* to = y_ + g.to * m + i * per_item;
+        const BandRow* task = this->tasks();
+        for (int64_t r = 0; r < g.rows; ++r, ++task, to += m) {
+          if (task->label != upper) by = divisors_of(upper = task->label);
+          const W* const from = g.source[0] + i * g.item + task->shift;
+          const int64_t* const at = this->list(*task);
           const int64_t nrows = task->nrows;
           for (int64_t c = 0; c < m; c += V) {
             Cells sum{};
@@ -328,11 +249,183 @@ class FoldRows : RowBand<T> {
 
   T* const y_;
   const Mean mean_;
-  const int64_t most_rows_, lanes_;
-  const bool in_place_;
-  Scratch<int64_t> lists_;
-  Scratch<Task> tasks_;
   RowPerCount<W> divisors_;
+};
+
+/// True for the type whose loops know short windows at compile time.
+template <class T>
+constexpr bool kKnowsWidths = std::is_same_v<T, float>&& kBytes == 64;
+
+/// Where taps go: row r of the result is at taps + r * pitch. Taps are numbered over the cells that
+/// a window has, or, if `whole`, over the cells that it had before an edge cut it along its row;
+/// then lanes behind the end of a row become kNoTap, and y holds one row.
+struct TapRowsOut {
+  uint8_t* taps;
+  int64_t pitch;
+  bool whole;
+};
+constexpr uint8_t kNoTap = 255;
+
+/// Maxima and their taps by row bands; neutral cells are minus infinity. A maximum starts from its
+/// first cell, NaN or not; windows that the left edge cut start from the first cell of the row.
+/// Each lane numbers its own taps, because windows that an edge cut have fewer cells per row:
+///
+///   [. a b]    number -1 0 1, then 1 2 3 in the next row: two cells per row
+///   [a b c]    number  0 1 2, then 3 4 5
+template <class T>
+class ChooseRows : CopiedRows<T, 1> {
+  using Base = CopiedRows<T, 1>;
+  using Base::V, Base::row_, Base::plan_, Base::lanes_;
+  using typename Base::W, typename Base::Group;
+  using Cells = Vec<W, V>;
+  using Number = TapLane<T>;
+  using Numbers = Vec<Number, V>;
+
+ public:
+  [[gnu::noinline, gnu::cold]] ChooseRows(const PaddedRow& row, const T* x, T* y,
+                                          const TapRowsOut& out)
+      : Base(row, {x}, {minus_infinity<T>()}), y_(y), out_(out), lanes_of_(4 * lanes_) {
+    const Axis& axis = plan_.last();
+    for (int64_t j = 0; j < lanes_; ++j) {
+      const int64_t at = row.regular.first(0) + j * row.regular.stride,
+                    width = row.regular.width(0), lost = j < axis.m ? width - axis.length(j) : 0,
+                    lead = j < axis.m && at < 0 ? -at : 0;
+      if (lead > 0) left_cut_ = j + 1;
+      Number* const lane = lanes_of_.get() + j;
+      lane[kFirst * lanes_] = static_cast<Number>(out.whole ? lead : 0);
+      lane[kNumber * lanes_] = static_cast<Number>(out.whole ? 0 : -lead);
+      lane[kSkip * lanes_] = static_cast<Number>(out.whole ? 0 : lost);
+      lane[kOutside * lanes_] = j < axis.m || !out.whole ? 0 : kNoTap;
+    }
+  }
+
+  void run() {
+    this->run_groups([](int64_t, int64_t) { return 0; }, [&](const Group& g) { reduce(g); });
+  }
+
+ private:
+  /// Numbers per lane: the tap of its first cell, the number of the first tap, what numbers lose
+  /// from row to row, kNoTap behind the end of the row.
+  enum { kFirst, kNumber, kSkip, kOutside };
+
+  [[gnu::noinline]] void reduce(const Group& g) {
+    const int64_t m = plan_.last().m, w = row_.regular.width(0), per_item = this->item_rows(),
+                  left_cut = left_cut_, edge = row_.window < 0 ? -row_.window : 0, lanes = lanes_;
+    const int64_t y_pitch = out_.whole ? 0 : m;
+    const T* const limit = out_.whole ? y_ + lanes : y_ + g.limit * m;
+    const uint8_t* const taps_limit = out_.taps + g.limit * out_.pitch;
+    with_window<kKnowsWidths<T>>(row_.regular.stride, w, [&](auto stride, auto width) PG_LAMBDA {
+      constexpr int S = decltype(stride)::count, K = decltype(width)::count;
+      for (int64_t i = 0; i < g.items; ++i) {
+        int64_t to = g.to + i * per_item;
+        const BandRow* task = this->tasks();
+        for (int64_t r = 0; r < g.rows; ++r, ++task, ++to) {
+          const W* const from = g.source[0] + i * g.item + task->shift;
+          const int64_t *const rows = this->list(*task), nrows = task->nrows;
+          T* const y = y_ + to * y_pitch;
+          uint8_t* const taps = out_.taps + to * out_.pitch;
+          for (int64_t c = 0; c < m; c += V) {
+            const Number* const lane = lanes_of_.get() + c;
+            BestTap<T, Number, V> best{};
+            each_column<S, 1, V>(from + rows[0] + S * c, 1,
+                                 [&](Cells v) PG_LAMBDA { best.value = v; });
+            if (c < left_cut) {
+              best.tap = load<V>(lane + kFirst * lanes);
+              best.value = lane_numbers() < static_cast<std::make_signed_t<Number>>(left_cut - c)
+                               ? all<W, V>(from[rows[0] + edge])
+                               : best.value;
+            }
+            Numbers number = load<V>(lane + kNumber * lanes);
+            const Numbers skip = load<V>(lane + kSkip * lanes);
+            for (int64_t t = 0; t < nrows; ++t) {
+              each_column<S, K, V>(from + rows[t] + S * c, w,
+                                   [&](Cells v) PG_LAMBDA { best.step(v, number), ++number; });
+              number -= skip;
+            }
+            const bool whole = m - c >= V;
+            if (!whole) best.tap |= load<V>(lane + kOutside * lanes);
+            const Vec<uint8_t, V> kept = convert<uint8_t, V, Number>(best.tap);
+            if (whole) {
+              store<V>(y + c, best.value);
+              std::memcpy(taps + c, &kept, sizeof kept);
+            } else {
+              store_rest<T>(y + c, best.value, m - c, limit);
+              if (taps_limit - (taps + c) >= V) std::memcpy(taps + c, &kept, sizeof kept);
+              else store_part<uint8_t>(taps + c, reinterpret_cast<const uint8_t*>(&kept), m - c);
+            }
+          }
+        }
+      }
+    });
+  }
+  PG_INLINE static Vec<std::make_signed_t<Number>, V> lane_numbers() {
+    Vec<std::make_signed_t<Number>, V> v{};
+    for (int k = 0; k < V; ++k) v[k] = k;
+    return v;
+  }
+
+  T* const y_;
+  const TapRowsOut out_;
+  Scratch<Number> lanes_of_;
+  int64_t left_cut_ = 0;  ///< the end of the cells whose windows the left edge cut
+};
+
+/// Recall by row bands: visit the taps backwards, so that the first match stays. Neutral cells are
+/// NaN, which equals nothing.
+template <class T>
+class RecallRows : CopiedRows<T, 2> {
+  using Base = CopiedRows<T, 2>;
+  using Base::V, Base::row_, Base::plan_;
+  using typename Base::W, typename Base::Group;
+  using Cells = Vec<W, V>;
+
+ public:
+  RecallRows(const PaddedRow& row, const RowArrays<T, 2, 1>& a)
+      : Base(row, {a.source[0], a.source[1]}, {std::numeric_limits<W>::quiet_NaN(), W{0}}),
+        y_(a.partner[0]),
+        y_end_(y_ + plan_.outer * this->item_rows() * plan_.last().m),
+        out_(a.out) {}
+
+  void run() {
+    this->run_groups([](int64_t, int64_t) { return 0; }, [&](const Group& g) { reduce(g); });
+  }
+
+ private:
+  [[gnu::noinline]] void reduce(const Group& g) {
+    const int64_t m = plan_.last().m, w = row_.regular.width(0), per_item = this->item_rows() * m;
+    const T* const limit = out_ + g.limit * m;
+    with_window<kKnowsWidths<T>>(row_.regular.stride, w, [&](auto stride, auto width) PG_LAMBDA {
+      constexpr int S = decltype(stride)::count, K = decltype(width)::count;
+      for (int64_t i = 0; i < g.items; ++i) {
+        int64_t at = g.to * m + i * per_item;
+        const BandRow* task = this->tasks();
+        for (int64_t r = 0; r < g.rows; ++r, ++task, at += m) {
+          const int64_t shift = i * g.item + task->shift;
+          const W *const x = g.source[0] + shift, *const v = g.source[1] + shift;
+          const int64_t *const rows = this->list(*task), nrows = task->nrows;
+          for (int64_t c = 0; c < m; c += V) {
+            const T* const y = y_ + at + c;
+            MatchState<T, V> s{y_end_ - y >= V ? load<V>(y) : last_cells(y), Cells{}};
+            for (int64_t t = nrows; t-- > 0;)
+              each_column_backwards<S, K, V>(x + rows[t] + S * c, v + rows[t] + S * c, w,
+                                             [&](Cells cell, Cells value)
+                                                 PG_LAMBDA { s.step(cell, value); });
+            m - c >= V ? store<V>(out_ + at + c, s.found)
+                       : store_rest<T>(out_ + at + c, s.found, m - c, limit);
+          }
+        }
+      }
+    });
+  }
+  /// Return the last cells of y.
+  [[gnu::noinline, gnu::cold]] Cells last_cells(const T* y) const {
+    T cells[V] = {};
+    std::memcpy(static_cast<void*>(cells), y, static_cast<size_t>(y_end_ - y) * sizeof(T));
+    return load<V>(cells);
+  }
+
+  const T *const y_, *const y_end_;
+  T* const out_;
 };
 
 }  // namespace poolgrad::PG_ISA

@@ -169,7 +169,7 @@ void recall_by_row_ring(const RowRingPlan& ring, const RowArrays<T, 2, 1>& a) {
               return MatchState<T, V>{load<V>(y + c), Vec<W, V>{}};
             },
             [=](auto& s, int64_t place) {
-              s.found = (load<V>(x + place) == s.best) ? load<V>(v + place) : s.found;
+              s.step(load<V>(x + place), load<V>(v + place));
             },
             [=](auto& s, int64_t c) PG_LAMBDA { store_within<T>(out + c, s.found, m - c, limit); });
       });

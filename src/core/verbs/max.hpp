@@ -31,7 +31,7 @@ void recall_direct(const Plan& plan, const RowArrays<T, 2, 1>& arrays, Piece pie
                      },
                      [x, v](auto lane, auto& s, int64_t at, int64_t) {
                        constexpr int L = decltype(lane)::count;
-                       s.found = (load<L>(x + at) == s.best) ? load<L>(v + at) : s.found;
+                       s.step(load<L>(x + at), load<L>(v + at));
                      },
                      [out](auto lane, auto& s, int64_t c) {
                        store<decltype(lane)::count>(out + c, s.found);

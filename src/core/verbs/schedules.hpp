@@ -16,6 +16,7 @@
 #include "verbs/mean_sliding.hpp"
 #include "verbs/near.hpp"
 #include "verbs/near_sliding.hpp"
+#include "verbs/route_by_row_band.hpp"
 
 namespace poolgrad::PG_ISA {
 
@@ -84,7 +85,8 @@ struct ScheduleTable {
 
   template <int Base, class Call, size_t... I>
   PG_INLINE static void run_rows(Call& call, const KnownRow& known, std::index_sequence<I...>) {
-    static_cast<void>((run_row<Rows, Base + static_cast<int>(I), I + 1 == sizeof...(I)>(call, known) || ...));
+    static_cast<void>(
+        (run_row<Rows, Base + static_cast<int>(I), I + 1 == sizeof...(I)>(call, known) || ...));
   }
 
  private:
@@ -273,9 +275,7 @@ struct FoldSliding : PlainRow<Schedule::sliding, is_real<T>> {
 
 template <class T>
 struct FoldAlong : PlainRow<Schedule::along, is_real<T>> {
-  bool when(const FoldCall<T>& c) {
-    return sums_by_columns(c.mean) && fold_runs_along<T>(c.plan);
-  }
+  bool when(const FoldCall<T>& c) { return sums_by_columns(c.mean) && fold_runs_along<T>(c.plan); }
   int64_t run(const FoldCall<T>& c) {
     fold_along<T>(c.plan, c.arrays, c.mean, c.piece);
     return c.piece.h1;
@@ -486,9 +486,8 @@ struct SelectBand {
 };
 
 template <class T>
-using SelectTable =
-    ScheduleTable<RowBandRow<T, SelectBand<T>>, SelectSliding<T>, SelectAlong<T>, ImageTileRow<T>,
-                  SelectDirect<T>>;
+using SelectTable = ScheduleTable<RowBandRow<T, SelectBand<T>>, SelectSliding<T>, SelectAlong<T>,
+                                  ImageTileRow<T>, SelectDirect<T>>;
 
 // ---- recall
 
@@ -512,27 +511,29 @@ struct RecallSliding : PlainRow<Schedule::sliding, has_keys<T>> {
 };
 
 template <class T>
-struct RecallBand {
-  static constexpr int buffers = 2;
-  static constexpr bool one_band = true;
-  static bool allows(const RecallCall<T>&) { return true; }
-  static bool fits(const RecallCall<T>&, const Plan&, const PaddedLayout<T>& layout) {
-    return layout.phases == 1 && layout.taps <= kMostComparedTaps;
-  }
-  static void run(const RecallCall<T>& c, BandOfPiece<T>& part) {
-    recall_by_padded_band<T>(c.plan, part, c.arrays, c.piece);
-  }
-};
-
-template <class T>
 struct RecallRing {
-  static bool allows(const RecallCall<T>&) { return true; }
+  static bool allows(const RecallCall<T>& c) {
+    return c.plan.only == Schedule::row_ring ||
+           rings_rather_than_bands<T>(c.plan, c.piece.i1 - c.piece.i0);
+  }
   static bool fits(const RecallCall<T>&, const RowRingPlan& ring) {
     return ring.regular.period == 1;
   }
   static int64_t row_size(const RowRingPlan& ring) { return 2 * ring.packed_size<T>(); }
   static void run(const RecallCall<T>& c, const RowRingPlan& ring) {
     recall_by_row_ring<T>(ring, c.arrays);
+  }
+};
+
+template <class T>
+struct RecallRowBand {
+  static constexpr bool exists = true;
+  static bool allows(const RecallCall<T>&) { return true; }
+  static bool fits(const RecallCall<T>& c, const PaddedRow&) {
+    return bands_rather_than_tiles<T>(c.plan, c.piece.i1 - c.piece.i0, 2, 2);
+  }
+  static void run(const RecallCall<T>& c, const PaddedRow& row) {
+    RecallRows<T>(row, c.arrays).run();
   }
 };
 
@@ -546,8 +547,9 @@ struct RecallDirect : PlainRow<Schedule::direct> {
 };
 
 template <class T>
-using RecallTable = ScheduleTable<RecallSliding<T>, PaddedBandRow<T, RecallBand<T>>,
-                                  RowRingRow<T, RecallRing<T>>, ImageTileRow<T>, RecallDirect<T>>;
+using RecallTable =
+    ScheduleTable<RecallSliding<T>, RowRingRow<T, RecallRing<T>>, RowBandRow<T, RecallRowBand<T>>,
+                  ImageTileRow<T>, RecallDirect<T>>;
 
 // ---- near
 
@@ -565,7 +567,10 @@ struct NearCall {
 /// Not worth its code size for integers, which have no gradients.
 template <class T>
 struct NearSliding : PlainRow<Schedule::sliding, is_real<T>> {
-  bool when(const NearCall<T>& c) { return slides_over_maxima(c.plan); }
+  bool when(const NearCall<T>& c) {
+    const bool tiles = images_per_tile<T>(c.plan, c.piece.i1 - c.piece.i0) > 1;
+    return slides_over_maxima(c.plan, tiles ? kSlidingNear : kSlidingMax);
+  }
   int64_t run(const NearCall<T>& c) {
     near_sliding<T>(c.plan, c.arrays, c.eps, c.piece);
     return c.piece.h1;
@@ -612,6 +617,24 @@ struct ChooseCall {
   int choice() const { return choice_of(Verb::choose, dtype_of<T>(), 0); }
 };
 
+template <class T>
+struct ChooseRowBand {
+  static constexpr bool exists = true;
+  static bool allows(const ChooseCall<T, uint8_t>& c) { return most_taps(c.plan) <= 256; }
+  static bool fits(const ChooseCall<T, uint8_t>& c, const PaddedRow&) {
+    return bands_rather_than_tiles<T>(c.plan, c.piece.i1 - c.piece.i0, 1, 1) &&
+           !has_empty_window(c.plan.last());
+  }
+  static void run(const ChooseCall<T, uint8_t>& c, const PaddedRow& row) {
+    ChooseRows<T>(row, c.x, c.y, {c.taps, c.plan.last().m, false}).run();
+  }
+};
+/// Taps of more than a byte do not have it.
+template <class T, class Tap>
+struct ChooseBandRow : PlainRow<Schedule::row_band, false> {};
+template <class T>
+struct ChooseBandRow<T, uint8_t> : RowBandRow<T, ChooseRowBand<T>> {};
+
 template <class T, class Tap>
 struct ChooseDirect : PlainRow<Schedule::direct> {
   bool when(const ChooseCall<T, Tap>&) { return true; }
@@ -622,7 +645,7 @@ struct ChooseDirect : PlainRow<Schedule::direct> {
 };
 
 template <class T, class Tap>
-using ChooseTable = ScheduleTable<ImageTileRow<T>, ChooseDirect<T, Tap>>;
+using ChooseTable = ScheduleTable<ChooseBandRow<T, Tap>, ImageTileRow<T>, ChooseDirect<T, Tap>>;
 
 // ---- pick
 
@@ -804,7 +827,28 @@ struct RouteBand : PlainRow<Schedule::padded_band, has_row_schedules<T>> {
 };
 
 template <class T>
-using RouteTable = ScheduleTable<RouteBand<T>, Below<RouteStripTable<T>>>;
+struct RouteRowBand : PlainRow<Schedule::row_band, has_row_schedules<T>> {
+  [[gnu::noinline]] bool when(const RouteCall<T>& c) {
+    if (c.y || !can_gather(c.plan, c.transposed)) return false;
+    if (c.tile() > 1 && c.plan.only != Schedule::row_band) return false;
+    const bool entire = c.piece.h0 == 0 && c.piece.h1 == c.plan.axis[0].n;
+    if (!may_band(c.plan, {0, 1, 0, c.plan.axis[0].m}) || (c.plan.rank == 1 && !entire))
+      return false;
+    axes.emplace(c.plan, c.transposed);
+    return axes->fits;
+  }
+  int64_t run(const RouteCall<T>& c) {
+    c.wrong = -1;
+    RouteRows<T>(*axes, c.x, c.g, c.dx, c.piece, worth_streaming<T>(c.transposed)).run();
+    return c.piece.h1;
+  }
+
+ private:
+  std::optional<RouteAxes> axes;
+};
+
+template <class T>
+using RouteTable = ScheduleTable<RouteBand<T>, RouteRowBand<T>, Below<RouteStripTable<T>>>;
 
 // ---- the choice without the call
 
