@@ -160,11 +160,19 @@ class BestAlong {
                                 bool nan, T* y) const {
     if constexpr (is_real<T>) {
       const auto find = [&](bool number) {  // the first number, or the first zero
-        for (int64_t r = 0; r < w.rows; ++r)
-          for (int64_t e = 0; e < w.n; e += inner) {
-            const W v = load<1>(x + w.row[r] + e)[0];
-            if (v == 0 || (number && v == v)) return *y = x[w.row[r] + e], true;
+        for (int64_t r = 0; r < w.rows; ++r) {
+          const T* const run = x + w.row[r];
+          int64_t e = 0;
+          if (inner == 1)
+            for (; e + V <= w.n; e += V) {
+              const Vec<W, V> v = load<V>(run + e);
+              if (any<sizeof(v)>(number ? v == v : v == W{})) break;
+            }
+          for (; e < w.n; e += inner) {
+            const W v = load<1>(run + e)[0];
+            if (v == 0 || (number && v == v)) return *y = run[e], true;
           }
+        }
         return false;
       };
       if (nan && (rule_ == NanRule::propagate ||

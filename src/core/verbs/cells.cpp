@@ -4,7 +4,9 @@
 
 #include "runtime/threads.hpp"
 #include "simd/byte_mask.hpp"
+#include "simd/interleave.hpp"
 #include "simd/ops.hpp"
+#include "simd/product.hpp"
 
 namespace poolgrad {
 namespace PG_ISA {
@@ -214,27 +216,136 @@ void integer_terms(const void* x, void* to, int64_t n) {
 }
 
 template <class S, class T>
-void add_integer_rows(const void* const* rows, int count, void* to, int64_t n, bool more) {
-  using Sum = std::conditional_t<(sizeof(T) < 4), int32_t, S>;
+void add_integer_rows(const void* const* rows, int plus, int minus, void* to, int64_t n,
+                      bool more) {
   each_vector<kPacked<S>>(n, [&](auto lane, int64_t c) PG_LAMBDA {
     constexpr int L = decltype(lane)::count;
-    Vec<Sum, L> sum{};
-    for (int r = 0; r < count; ++r) {
-      const Vec<T, L> cells = read<L, T>(rows[r], c);
-      if constexpr (sizeof(T) < 4) sum += convert<int32_t, L, T>(cells);
-      else sum += as_float<S, L, T>(cells);
-    }
-    Vec<S, L> term = convert<S, L, Sum>(sum);
-    if (more) term += read<L, S>(to, c);
-    write<L, S>(to, c, term);
+    const auto cells = [&](int r) PG_LAMBDA {
+      if constexpr (std::is_same_v<S, double>) return as_float<S, L, T>(read<L, T>(rows[r], c));
+      else return convert<S, L, T>(read<L, T>(rows[r], c));
+    };
+    Vec<S, L> sum{};
+    if (more) sum = read<L, S>(to, c);
+    for (int r = 0; r < plus; ++r) sum += cells(r);
+    for (int r = plus; r < plus + minus; ++r) sum -= cells(r);
+    write<L, S>(to, c, sum);
   });
 }
 
 template <class T>
-void add_rows(const void* const* rows, int count, void* to, int64_t n, bool wide, bool more) {
-  if constexpr (sizeof(T) < 4)
-    if (!wide) return add_integer_rows<float, T>(rows, count, to, n, more);
-  add_integer_rows<double, T>(rows, count, to, n, more);
+void add_rows(const void* const* rows, int plus, int minus, void* to, int64_t n,
+              [[maybe_unused]] Dtype sum, bool more) {
+  if constexpr (sizeof(T) == 1)
+    if (sum == Dtype::u16)
+      return add_integer_rows<uint16_t, T>(rows, plus, minus, to, n, more);
+  using Sum = std::conditional_t<(sizeof(T) < 4), int32_t, double>;
+  add_integer_rows<Sum, T>(rows, plus, minus, to, n, more);
+}
+
+// ---- sums of columns
+
+template <class S>
+void join(const void* const* from, int count, void* to, int64_t n) {
+  each_vector<kPacked<S>>(n, [&](auto lane, int64_t c) PG_LAMBDA {
+    constexpr int L = decltype(lane)::count;
+    Vec<S, L> sum = read<L, S>(from[0], c);
+    for (int k = 1; k < count; ++k) sum += read<L, S>(from[k], c);
+    write<L, S>(to, c, sum);
+  });
+}
+
+/// Return the even and the odd ones of 2 L sums: a pair of integers is a wider integer.
+template <class S, int L>
+PG_INLINE std::pair<Vec<S, L>, Vec<S, L>> pairs(const void* from, int64_t c) {
+  if constexpr (std::is_same_v<S, double>) {
+    const Vec<S, L> v[] = {read<L, S>(from, c), read<L, S>(from, c + L)};
+    using Order = std::make_integer_sequence<int, L>;
+    return {deinterleave<0, 2>(v, Order{}), deinterleave<1, 2>(v, Order{})};
+  } else {
+    using Pair = typename UintOf<2 * sizeof(S)>::type;
+    const Vec<Pair, L> v = read<L, Pair>(static_cast<const S*>(from) + c, 0);
+    return {__builtin_convertvector(v, Vec<S, L>),
+            __builtin_convertvector(v >> 8 * sizeof(S), Vec<S, L>)};
+  }
+}
+
+template <class S>
+void add_pairs(const void* from, void* to, int64_t n) {
+  each_vector<kPacked<S> / (std::is_same_v<S, double> ? 1 : 2)>(n, [&](auto lane, int64_t c)
+                                                                       PG_LAMBDA {
+    constexpr int L = decltype(lane)::count;
+    if constexpr (L == 1) {
+      const auto* const two = static_cast<const S*>(from) + 2 * c;
+      static_cast<S*>(to)[c] = static_cast<S>(two[0] + two[1]);
+    } else {
+      const auto [even, odd] = pairs<S, L>(from, 2 * c);
+      write<L, S>(to, c, even + odd);
+    }
+  });
+}
+
+template <class S>
+void add_cells(const void* from, int64_t cells, int64_t inner, void* to) {
+  if (inner > 1)
+    return each_vector<kPacked<S>>(inner, [&](auto lane, int64_t e) PG_LAMBDA {
+      constexpr int L = decltype(lane)::count;
+      Vec<S, L> sum{};
+      for (int64_t c = 0; c < cells; ++c) sum += read<L, S>(from, c * inner + e);
+      write<L, S>(to, e, sum);
+    });
+  constexpr int V = kPacked<S>;
+  Vec<S, V> many{};
+  S sum{};
+  each_vector<V>(cells, [&](auto lane, int64_t c) PG_LAMBDA {
+    constexpr int L = decltype(lane)::count;
+    if constexpr (L == V) many += read<L, S>(from, c);
+    else sum = static_cast<S>(sum + static_cast<const S*>(from)[c]);
+  });
+  if (cells >= V)
+    for (int k = 0; k < V; ++k) sum = static_cast<S>(sum + many[k]);
+  *static_cast<S*>(to) = sum;
+}
+
+template <class S>
+void pick(const void* from, void* to, int64_t n, int64_t step, int64_t inner) {
+  const S* x = static_cast<const S*>(from);
+  S* y = static_cast<S*>(to);
+  for (; n > 0; --n, x += step * inner, y += inner)
+    for (int64_t e = 0; e < inner; ++e) y[e] = x[e];
+}
+
+template <class T>
+bool settle_bytes(const void* sums, void* y, int64_t n, int64_t by, Rounding rounding) {
+  using U = uint16_t;
+  constexpr int V = kPacked<U>;
+  constexpr bool is_signed = std::is_signed_v<T>;
+  // A quotient below 0 becomes a positive one: add 128 to it.
+  const U divisor = static_cast<U>(by), over = static_cast<U>(by == 1 ? 0 : 0x10000 / by),
+          bias = static_cast<U>(is_signed ? 128 * by : 0), most = static_cast<U>(by - 1),
+          add = rounding == Rounding::nearest ? static_cast<U>(by / 2)
+                : rounding == Rounding::ceil  ? most
+                                              : U{0};
+  const bool ties = rounding == Rounding::nearest && by % 2 == 0,
+             up_below = is_signed && rounding == Rounding::toward_zero;
+  Vec<U, V> high{};
+  bool fits = true;
+  each_vector<V>(n, [&](auto lane, int64_t c) PG_LAMBDA {
+    constexpr int L = decltype(lane)::count;
+    using Lanes = Vec<U, L>;
+    const Lanes zero{}, one = all<U, L>(1), sum = read<L, U>(sums, c) + all<U, L>(bias),
+                        upper = sum + (up_below ? (sum < all<U, L>(bias) ? all<U, L>(most) : zero)
+                                                : all<U, L>(add));
+    // The product with a reciprocal that is rounded down is the quotient, or one less.
+    Lanes q = by == 1 ? upper : high_product<L>(upper, all<U, L>(over));
+    const Lanes rest = upper - q * divisor, short_by = rest >= divisor ? one : zero;
+    q += short_by;
+    if (ties) q -= (rest - short_by * divisor == zero ? one : zero) & q;
+    if constexpr (L == V) high |= q;
+    else fits &= q[0] < 256;
+    write<L, uint8_t>(y, c,
+                      __builtin_convertvector(q ^ all<U, L>(is_signed ? 128 : 0), Vec<uint8_t, L>));
+  });
+  return fits && !some<U, V>(high >> 8);
 }
 
 template <class T>
@@ -274,7 +385,7 @@ bool float_terms(const void* x, void* to, int64_t n, Mark&& mark) {
 template <class T>
 bool terms(const void* x, void* to, int64_t n, bool wide, void* mask, bool bytes) {
   if constexpr (!is_real<T>) {
-    if constexpr (sizeof(T) < 4)
+    if constexpr (sizeof(T) < 4 || std::is_same_v<T, int32_t>)
       if (!wide) return integer_terms<float, T>(x, to, n), true;
     if constexpr (sizeof(T) <= 4) integer_terms<double, T>(x, to, n);
     return true;
@@ -405,6 +516,14 @@ constexpr CellLoops loops() {
   if constexpr (!is_real<T> && sizeof(T) < 8) {
     l.add_rows = add_rows<T>;
     l.total = total<T>;
+  }
+  if constexpr (!is_real<T> && sizeof(T) == 1) l.settle_bytes = settle_bytes<T>;
+  if constexpr (std::is_same_v<T, uint16_t> || std::is_same_v<T, int32_t> ||
+                std::is_same_v<T, double>) {
+    l.join = join<T>;
+    l.add_pairs = add_pairs<T>;
+    l.add_cells = add_cells<T>;
+    l.pick = pick<T>;
   }
   if constexpr (is_real<T>) {
     l.replace_nan = replace_nan<T>;
