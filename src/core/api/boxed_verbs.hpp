@@ -3,7 +3,6 @@
 // array itself; the others run it box by box.
 #pragma once
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <limits>
 #include <stdexcept>
@@ -391,6 +390,16 @@ struct MeanCall {
     return fits;
   }
 
+  /// Sums that one divisor divides: their place in the result, and among the sums.
+  struct SumRun {
+    int64_t place, at, n;
+    double count, by;
+
+    bool continues(const SumRun& next) const {
+      return next.place == place + n && next.at == at + n && next.count == count && next.by == by;
+    }
+  };
+
   /// Compute a stretch of each row of results.
   bool sums_of_stretch(Piece p, BoxRange range) const {
     const Dtype type = row_type();
@@ -398,16 +407,26 @@ struct MeanCall {
     const Axis& last = plan.last();
     const int64_t bytes = item_bytes(type), row = (range.s1 - range.s0) * plan.inner,
                   results = (range.j1 - range.j0) * plan.inner;
-    BoxMemory columns(row * bytes), sums(results * bytes),
-        terms(type == Dtype::f64 ? 0 : results * item_bytes(sum_type()));
+    constexpr int64_t kTogether = 2048;  // so many results are divided at a time
+    const int64_t room = results + kTogether;
+    BoxMemory columns(row * bytes), sums(room * bytes),
+        terms(type == Dtype::f64 ? 0 : room * item_bytes(sum_type()));
     const RowSums along(last, plan.inner, range, type, bytes);
+    int64_t filled = 0;
     bool fits = true;
+    SumRun run{};
+    const auto settle_run = [&] {
+      if (run.n)
+        fits &= settle_run_of(run, sums.get() + run.at * bytes, type, terms.get());
+      run.n = 0;
+    };
     for (int64_t i = p.i0; i < p.i1; ++i) {
       int64_t at[kMaxRank] = {p.h0};
       BoxRange kept{};  // the source rows whose sum `columns` holds, along the axis before the last
       for (;;) {
+        if (filled + results > room) settle_run(), filled = 0;
         add_rows(i, at, range, row, type, kept, columns.get());
-        along.run(columns.get(), sums.get());
+        along.run(columns.get(), sums.get() + filled * bytes);
         double count = 1, span = 1;
         int64_t place = i;
         for (int a = 0; a < top; ++a) {
@@ -418,19 +437,22 @@ struct MeanCall {
         }
         for (int64_t j = range.j0, j1; j < range.j1; j = j1) {
           j1 = end_of_equal(last, j, range.j1);
-          const double columns_of = static_cast<double>(last.length(j)),
-                       spanned = last.span ? static_cast<double>(last.span[j]) : columns_of;
-          fits &= settle_row(sums.get() + (j - range.j0) * plan.inner * bytes, type, terms.get(),
-                             y + (place * last.m + j) * plan.inner * item_bytes(result),
-                             (j1 - j) * plan.inner, count * columns_of,
-                             divisor(count * columns_of, span * spanned));
+          const double length = static_cast<double>(last.length(j)),
+                       spanned = last.span ? static_cast<double>(last.span[j]) : length;
+          const SumRun next{(place * last.m + j) * plan.inner, filled + (j - range.j0) * plan.inner,
+                            (j1 - j) * plan.inner, count * length,
+                            divisor(count * length, span * spanned)};
+          if (run.n && run.continues(next)) run.n += next.n;
+          else settle_run(), run = next;
         }
+        filled += results;
         int a = top - 1;
         while (a >= 0 && ++at[a] == (a ? plan.axis[a].m : p.h1)) at[a] = a ? 0 : p.h0, --a;
         if (a < 0) break;
         if (a < top - 1) kept = {};
       }
     }
+    settle_run();
     return fits;
   }
 
@@ -491,17 +513,18 @@ struct MeanCall {
     kept.s0 = s0, kept.s1 = s1;
   }
 
-  /// Divide a run of the sums of rows by one divisor; `terms` has room for them as floats.
-  bool settle_row(const char* sums, Dtype type, char* terms, char* to, int64_t n, double count,
-                  double by_number) const {
+  /// Divide a run of sums; `terms` has room for them as floats.
+  bool settle_run_of(const SumRun& run, const char* sums, Dtype type, char* terms) const {
     const CellLoops& ends = *chosen_cells(result);
-    if (type == Dtype::f64) return ends.settle(sums, true, to, n, by_number, rounding);
-    if (type == Dtype::u16 && result == dtype && by_number >= 1 && by_number <= 256 &&
-        by_number == std::floor(by_number) && (dtype == Dtype::u8 || by_number >= count))
-      return ends.settle_bytes(sums, to, n, static_cast<int64_t>(by_number), rounding);
+    char* const to = y + run.place * item_bytes(result);
+    if (type == Dtype::f64) return ends.settle(sums, true, to, run.n, run.by, rounding);
+    if (type == Dtype::u16 && result == dtype && run.by >= 1 && run.by <= 256 &&
+        run.by == static_cast<double>(static_cast<int>(run.by)) &&
+        (dtype == Dtype::u8 || run.by >= run.count))
+      return ends.settle_bytes(sums, to, run.n, static_cast<int64_t>(run.by), rounding);
     const Dtype cells = type == Dtype::u16 && dtype == Dtype::i8 ? Dtype::i16 : type;
-    chosen_cells(cells)->terms(sums, terms, n, wide(), nullptr, false);
-    return ends.settle(terms, wide(), to, n, by_number, rounding);
+    chosen_cells(cells)->terms(sums, terms, run.n, wide(), nullptr, false);
+    return ends.settle(terms, wide(), to, run.n, run.by, rounding);
   }
 
   double divisor(double count, double span) const {

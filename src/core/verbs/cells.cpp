@@ -43,6 +43,23 @@ PG_INLINE void each_vector(int64_t n, F&& f) {
   for (; c < n; ++c) f(Lane<1>{}, c);
 }
 
+/// Call f(Lane<L>, c) for vectors of L lanes; the last one reaches back and covers lanes again.
+template <int L, class F>
+PG_INLINE void each_vector_twice(int64_t n, F&& f) {
+  if (n < L) return each_vector<L>(n, f);
+  for (int64_t c = 0; c < n; c += L) f(Lane<L>{}, c + L <= n ? c : n - L);
+}
+
+/// Do the same, N vectors at a time as long as they fit: f(Lane<L>, Lane<N>, c).
+template <int L, int N, class F>
+PG_INLINE void each_block_twice(int64_t n, F&& f) {
+  int64_t c = 0;
+  for (; c + N * L <= n; c += N * L) f(Lane<L>{}, Lane<N>{}, c);
+  if (n < L)
+    for (; c < n; ++c) f(Lane<1>{}, Lane<1>{}, c);
+  for (; c < n; c += L) f(Lane<L>{}, Lane<1>{}, c + L <= n ? c : n - L);
+}
+
 /// Return true if a lane of a mask is set.
 template <class M, int L>
 PG_INLINE bool some(Vec<M, L> mask) {
@@ -209,7 +226,7 @@ PG_INLINE Vec<S, L> as_float(Vec<T, L> v) {
 
 template <class S, class T>
 void integer_terms(const void* x, void* to, int64_t n) {
-  each_vector<kPacked<S>>(n, [&](auto lane, int64_t c) PG_LAMBDA {
+  each_vector_twice<kPacked<S>>(n, [&](auto lane, int64_t c) PG_LAMBDA {
     constexpr int L = decltype(lane)::count;
     write<L, S>(to, c, as_float<S, L, T>(read<L, T>(x, c)));
   });
@@ -218,17 +235,31 @@ void integer_terms(const void* x, void* to, int64_t n) {
 template <class S, class T>
 void add_integer_rows(const void* const* rows, int plus, int minus, void* to, int64_t n,
                       bool more) {
-  each_vector<kPacked<S>>(n, [&](auto lane, int64_t c) PG_LAMBDA {
-    constexpr int L = decltype(lane)::count;
-    const auto cells = [&](int r) PG_LAMBDA {
-      if constexpr (std::is_same_v<S, double>) return as_float<S, L, T>(read<L, T>(rows[r], c));
-      else return convert<S, L, T>(read<L, T>(rows[r], c));
+  constexpr int V = kPacked<S>;
+  S last[V];  // the last vector reaches back; it must not add twice
+  if (more && n >= V) std::memcpy(last, static_cast<S*>(to) + n - V, sizeof last);
+  each_block_twice<V, 4>(n, [&](auto lane, auto many, int64_t c) PG_LAMBDA {
+    constexpr int L = decltype(lane)::count, N = decltype(many)::count;
+    const auto cells = [&](int r, int i) PG_LAMBDA {
+      const Vec<T, L> v = read<L, T>(rows[r], c + i * L);
+      if constexpr (std::is_same_v<S, double>) return as_float<S, L, T>(v);
+      else return convert<S, L, T>(v);
     };
-    Vec<S, L> sum{};
-    if (more) sum = read<L, S>(to, c);
-    for (int r = 0; r < plus; ++r) sum += cells(r);
-    for (int r = plus; r < plus + minus; ++r) sum -= cells(r);
-    write<L, S>(to, c, sum);
+    Vec<S, L> sum[N] = {};
+    if (more) {
+      const S* const from =
+          N == 1 && L == V && c == n - V ? last : static_cast<const S*>(to) + c;
+#pragma GCC unroll 4
+      for (int i = 0; i < N; ++i) sum[i] = read<L, S>(from, i * L);
+    }
+    for (int r = 0; r < plus; ++r)
+#pragma GCC unroll 4
+      for (int i = 0; i < N; ++i) sum[i] += cells(r, i);
+    for (int r = plus; r < plus + minus; ++r)
+#pragma GCC unroll 4
+      for (int i = 0; i < N; ++i) sum[i] -= cells(r, i);
+#pragma GCC unroll 4
+    for (int i = 0; i < N; ++i) write<L, S>(to, c + i * L, sum[i]);
   });
 }
 
@@ -246,11 +277,14 @@ void add_rows(const void* const* rows, int plus, int minus, void* to, int64_t n,
 
 template <class S>
 void join(const void* const* from, int count, void* to, int64_t n) {
-  each_vector<kPacked<S>>(n, [&](auto lane, int64_t c) PG_LAMBDA {
-    constexpr int L = decltype(lane)::count;
-    Vec<S, L> sum = read<L, S>(from[0], c);
-    for (int k = 1; k < count; ++k) sum += read<L, S>(from[k], c);
-    write<L, S>(to, c, sum);
+  each_block_twice<kPacked<S>, 4>(n, [&](auto lane, auto many, int64_t c) PG_LAMBDA {
+    constexpr int L = decltype(lane)::count, N = decltype(many)::count;
+    Vec<S, L> sum[N] = {};
+    for (int k = 0; k < count; ++k)
+#pragma GCC unroll 4
+      for (int i = 0; i < N; ++i) sum[i] += read<L, S>(from[k], c + i * L);
+#pragma GCC unroll 4
+    for (int i = 0; i < N; ++i) write<L, S>(to, c + i * L, sum[i]);
   });
 }
 
@@ -271,8 +305,8 @@ PG_INLINE std::pair<Vec<S, L>, Vec<S, L>> pairs(const void* from, int64_t c) {
 
 template <class S>
 void add_pairs(const void* from, void* to, int64_t n) {
-  each_vector<kPacked<S> / (std::is_same_v<S, double> ? 1 : 2)>(n, [&](auto lane, int64_t c)
-                                                                       PG_LAMBDA {
+  constexpr int V = std::is_same_v<S, double> ? kPacked<S> : kPacked<S> / 2;
+  each_vector_twice<V>(n, [&](auto lane, int64_t c) PG_LAMBDA {
     constexpr int L = decltype(lane)::count;
     if constexpr (L == 1) {
       const auto* const two = static_cast<const S*>(from) + 2 * c;
@@ -308,6 +342,15 @@ void add_cells(const void* from, int64_t cells, int64_t inner, void* to) {
 
 template <class S>
 void pick(const void* from, void* to, int64_t n, int64_t step, int64_t inner) {
+  constexpr int V = kPacked<S> / 2;
+  if (step == 2 && inner == 1 && n > V) {  // a vector reads the cell behind its last one
+    each_vector_twice<V>(n - 1, [&](auto lane, int64_t c) PG_LAMBDA {
+      constexpr int L = decltype(lane)::count;
+      if constexpr (L == V) write<L, S>(to, c, pairs<S, L>(from, 2 * c).first);
+    });
+    static_cast<S*>(to)[n - 1] = static_cast<const S*>(from)[2 * (n - 1)];
+    return;
+  }
   const S* x = static_cast<const S*>(from);
   S* y = static_cast<S*>(to);
   for (; n > 0; --n, x += step * inner, y += inner)
@@ -329,7 +372,7 @@ bool settle_bytes(const void* sums, void* y, int64_t n, int64_t by, Rounding rou
              up_below = is_signed && rounding == Rounding::toward_zero;
   Vec<U, V> high{};
   bool fits = true;
-  each_vector<V>(n, [&](auto lane, int64_t c) PG_LAMBDA {
+  each_vector_twice<V>(n, [&](auto lane, int64_t c) PG_LAMBDA {
     constexpr int L = decltype(lane)::count;
     using Lanes = Vec<U, L>;
     const Lanes zero{}, one = all<U, L>(1), sum = read<L, U>(sums, c) + all<U, L>(bias),
@@ -472,7 +515,7 @@ bool settle_sums(const void* sums, void* y, int64_t n, double divisor, Rounding 
   const bool exact = has_exact_reciprocal(divisor);
   [[maybe_unused]] Vec<I, V> outside{};
   [[maybe_unused]] bool wrong = false;
-  each_vector<V>(n, [&](auto lane, int64_t c) PG_LAMBDA {
+  each_vector_twice<V>(n, [&](auto lane, int64_t c) PG_LAMBDA {
     constexpr int L = decltype(lane)::count;
     const Vec<Q, L> sum = convert<Q, L, S>(read<L, S>(sums, c)),
                     mean = exact ? sum * over : sum / by;
