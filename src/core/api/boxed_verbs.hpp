@@ -373,12 +373,13 @@ struct MeanCall {
 
   /// Add the rows of windows first, then the columns. Stretches of rows stay in the first cache.
   bool sums_by_rows(Piece p) const {
-    constexpr int64_t kStretch = 4096, kTimesShared = 8;
+    constexpr int64_t kTimesShared = 8;
+    const int64_t stretch = box_bytes.load(std::memory_order_relaxed) / 128;
     const int top = plan.rank - 1;
     const Axis& last = plan.last();
     const int64_t begin = top ? 0 : p.h0, end = top ? last.m : p.h1,
                   step = std::max<int64_t>(last.n / std::max<int64_t>(last.m, 1), 1),
-                  cells = std::max(kStretch / (step * plan.inner), kTimesShared * last.widest / step) +
+                  cells = std::max(stretch / (step * plan.inner), kTimesShared * last.widest / step) +
                           1,
                   parts = std::max<int64_t>((end - begin + cells - 1) / cells, 1);
     bool fits = true;
@@ -407,8 +408,7 @@ struct MeanCall {
     const Axis& last = plan.last();
     const int64_t bytes = item_bytes(type), row = (range.s1 - range.s0) * plan.inner,
                   results = (range.j1 - range.j0) * plan.inner;
-    constexpr int64_t kTogether = 2048;  // so many results are divided at a time
-    const int64_t room = results + kTogether;
+    const int64_t room = results + box_bytes.load(std::memory_order_relaxed) / 256;
     BoxMemory columns(row * bytes), sums(room * bytes),
         terms(type == Dtype::f64 ? 0 : room * item_bytes(sum_type()));
     const RowSums along(last, plan.inner, range, type, bytes);

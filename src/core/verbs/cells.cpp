@@ -473,21 +473,36 @@ void divide(const void* sums, void* y, int64_t n, double number) {
   });
 }
 
+/// Divide sums by the counts that `count` reads, of type C; a count and what is added to it are
+/// exact in C.
+template <class T, class C, class Count>
+PG_INLINE void divide_by(const void* sums, void* y, int64_t n, const Counts& by, Count&& count) {
+  using W = Wide<T>;
+  using I = Signed<W>;
+  const C extra = static_cast<C>(by.extra), whole = static_cast<C>(by.all);
+  each_vector<kLanes<T>>(n, [&](auto lane, int64_t c) PG_LAMBDA {
+    constexpr int L = decltype(lane)::count;
+    const Vec<C, L> cells = count(lane, c);
+    const Vec<W, L> mean = read<L, W>(sums, c) / convert<W, L, C>(cells + extra);
+    if (!by.complete_mean) return store<L>(static_cast<T*>(y) + c, mean);
+    const Vec<I, L> complete = convert<I, L, Signed<C>>(cells == all<C, L>(whole));
+    store<L>(static_cast<T*>(y) + c,
+             complete ? load<L>(static_cast<const T*>(by.complete_mean) + c) : mean);
+  });
+}
+
 template <class T>
 void divide_each(const void* sums, void* y, int64_t n, const Counts& by) {
   using W = Wide<T>;
-  using I = Signed<W>;
-  each_vector<kLanes<T>>(n, [&](auto lane, int64_t c) PG_LAMBDA {
+  if (by.bytes && by.extra < 0x1p23)  // a window of bytes has at most 255 cells
+    return divide_by<T, W>(sums, y, n, by, [&](auto lane, int64_t c) PG_LAMBDA {
+      constexpr int L = decltype(lane)::count;
+      return as_float<W, L, uint8_t>(read<L, uint8_t>(by.counts, c));
+    });
+  divide_by<T, double>(sums, y, n, by, [&](auto lane, int64_t c) PG_LAMBDA {
     constexpr int L = decltype(lane)::count;
-    const Vec<double, L> count =
-        by.bytes ? as_float<double, L, uint8_t>(read<L, uint8_t>(by.counts, c))
-                 : read<L, double>(by.counts, c);
-    const Vec<W, L> divisor = convert<W, L, double>(count + by.extra),
-                    mean = read<L, W>(sums, c) / divisor;
-    if (!by.complete_mean) return store<L>(static_cast<T*>(y) + c, mean);
-    const Vec<I, L> complete = convert<I, L, int64_t>(count == all<double, L>(by.all));
-    store<L>(static_cast<T*>(y) + c,
-             complete ? load<L>(static_cast<const T*>(by.complete_mean) + c) : mean);
+    if (by.bytes) return as_float<double, L, uint8_t>(read<L, uint8_t>(by.counts, c));
+    return read<L, double>(by.counts, c);
   });
 }
 
