@@ -136,6 +136,6 @@ def test_the_first_zero_of_a_very_long_run_gives_its_sign(dtype, rows):
             x[rows // 2, at], x[-1, -1] = sign, -sign
             first = x.reshape(-1)[np.flatnonzero(x == 0)[0]]
             found = pg.global_max_pool(x[:, : 2 * many + 100], axes=(0, 1)).reshape(())
-            assert found == 0 and np.signbit(found) == np.signbit(first), (at, sign)
+            assert (found, np.signbit(found)) == (0, np.signbit(first)), (at, sign)
             found = pg.global_min_pool(-x, axes=(0, 1)).reshape(())
-            assert found == 0 and np.signbit(found) == np.signbit(-first), (at, sign)
+            assert (found, np.signbit(found)) == (0, np.signbit(-first)), (at, sign)

@@ -186,7 +186,9 @@ def test_padded_means_add_and_divide_in_float32(kind: np.dtype, inner: int) -> N
     means = pg.avg_pool(x, 3, 1, padding="same", axes=(1, 2), count_include_pad=True)
     np.testing.assert_array_equal(means.view(np.uint16), wanted.view(np.uint16))
     windows = pg.Plan(x.shape, {1: sliding_axis(9, 3, 1, 1, 9), 2: sliding_axis(10, 3, 1, 1, 10)})
-    np.testing.assert_array_equal(pg.averaging(windows, count_include_pad=True)(x).view(np.uint16), wanted.view(np.uint16))
+    np.testing.assert_array_equal(
+        pg.averaging(windows, count_include_pad=True)(x).view(np.uint16), wanted.view(np.uint16)
+    )
 
 
 @pytest.mark.parametrize("window", [2, 3, 5])

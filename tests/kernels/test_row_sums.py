@@ -88,13 +88,15 @@ def test_channels_last(windows: str, dtype: str, inner: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", SHORT)
-@pytest.mark.parametrize("window, strides", [((5, 5, 5), (1, 1, 1)), ((2, 2, 2), (2, 2, 2)), ((3, 4, 9), (1, 1, 3))])
+@pytest.mark.parametrize(
+    ("window", "strides"), [((5, 5, 5), (1, 1, 1)), ((2, 2, 2), (2, 2, 2)), ((3, 4, 9), (1, 1, 3))]
+)
 def test_volumes(dtype: str, window: Any, strides: Any) -> None:
     check((2, 9, 11, 70), dtype, "random", (1, 2, 3), window, strides)
 
 
 @pytest.mark.parametrize("dtype", SHORT)
-@pytest.mark.parametrize("window, stride", [(2, 2), (5, 1), (64, 1), (101, 7), (127, 1), (128, 64)])
+@pytest.mark.parametrize(("window", "stride"), [(2, 2), (5, 1), (64, 1), (101, 7), (127, 1), (128, 64)])
 def test_rows(dtype: str, window: int, stride: int) -> None:
     check((3, 700), dtype, "random", (1,), (window,), (stride,))
 
