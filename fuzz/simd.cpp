@@ -14,6 +14,7 @@
 #include "simd/half.hpp"
 #include "simd/interleave.hpp"
 #include "simd/ops.hpp"
+#include "simd/product.hpp"
 #include "simd/transpose.hpp"
 
 using namespace poolgrad;
@@ -284,6 +285,22 @@ void check_phases(const char* name) {
   check_phase<2, 3, T>(name);
 }
 
+void check_products() {
+  constexpr int L = kBytes / 2;
+  for (int round = 0; round < 4096; ++round) {
+    Vec<uint16_t, L> a{}, b{};
+    for (int k = 0; k < L; ++k) a[k] = uint16_t(noise()), b[k] = uint16_t(noise());
+    if (round % 8 == 0) b[0] = a[0] = 0xffff;
+    const Vec<uint16_t, L> high = high_product<L>(a, b);
+    for (int k = 0; k < L; ++k) {
+      const Vec<uint16_t, 1> one = high_product<1>(Vec<uint16_t, 1>{a[k]}, Vec<uint16_t, 1>{b[k]});
+      const auto want = uint16_t(uint32_t{a[k]} * b[k] >> 16);
+      same("high product", L, uint16_t{high[k]}, want);
+      same("high product", 1, uint16_t{one[0]}, want);
+    }
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -317,6 +334,7 @@ int main() {
   check_taps<int16_t>("where_tap of int16");
   check_taps<int8_t>("where_tap of int8");
   check_division();
+  check_products();
   check_transpose<uint8_t>("transpose of bytes");
   check_transpose<uint16_t>("transpose of 2 bytes");
   check_transpose<float>("transpose of float32");

@@ -124,3 +124,18 @@ def test_a_long_run_begins_anywhere_in_a_line():
             assert pg.global_max_pool(view) == 9, (first, at)
             view[at] = np.nan
             assert np.isnan(pg.global_min_pool(view)), (first, at)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_the_first_zero_of_a_very_long_run_gives_its_sign(dtype, rows):
+    many = 1 << 18  # cells between two notes of where the first zero is
+    for at in (0, 1, 17, many - 1, many, many + 40, 2 * many + 5, 2 * many + 99):
+        for sign in (-0.0, 0.0):
+            x = np.full((rows, 2 * many + 100), -3, dtype)
+            x[rows // 2, at], x[-1, -1] = sign, -sign
+            first = x.reshape(-1)[np.flatnonzero(x == 0)[0]]
+            found = pg.global_max_pool(x[:, : 2 * many + 100], axes=(0, 1)).reshape(())
+            assert (found, np.signbit(found)) == (0, np.signbit(first)), (at, sign)
+            found = pg.global_min_pool(-x, axes=(0, 1)).reshape(())
+            assert (found, np.signbit(found)) == (0, np.signbit(-first)), (at, sign)

@@ -170,3 +170,33 @@ def test_ops_of_tensorflow_still_round_at_each_addition():
     assert native.route(plan, x, g)[2] == 2048
     assert native.scatter(plan, 1, True, g, np.full(3, 2))[2] == 2048
     assert native.place(plan, g, np.array([2, 1, 0], np.uint8))[2] == 2050
+
+
+@pytest.mark.parametrize("inner", [1, 15, 16, 40, 64])
+@pytest.mark.parametrize("kind", DTYPES)
+def test_padded_means_add_and_divide_in_float32(kind: np.dtype, inner: int) -> None:
+    """Numbers far apart, whose float32 sums depend on their order and differ from float64 sums."""
+    rng = np.random.default_rng(inner)
+    x = (rng.standard_normal((2, 9, 10, inner)) * 2.0 ** rng.integers(-14, 14, (2, 9, 10, inner))).astype(kind)
+    wide = np.pad(x.astype(np.float32), ((0, 0), (1, 1), (1, 1), (0, 0)))
+    total = np.zeros((2, 9, 10, inner), np.float32)
+    for i, j in np.ndindex(3, 3):
+        total = total + wide[:, i : i + 9, j : j + 10]
+    wanted = (total / np.float32(9)).astype(kind)
+    means = pg.avg_pool(x, 3, 1, padding="same", axes=(1, 2), count_include_pad=True)
+    np.testing.assert_array_equal(means.view(np.uint16), wanted.view(np.uint16))
+    windows = pg.Plan(x.shape, {1: sliding_axis(9, 3, 1, 1, 9), 2: sliding_axis(10, 3, 1, 1, 10)})
+    np.testing.assert_array_equal(
+        pg.averaging(windows, count_include_pad=True)(x).view(np.uint16), wanted.view(np.uint16)
+    )
+
+
+@pytest.mark.parametrize("window", [2, 3, 5])
+@pytest.mark.parametrize("inner", [1, 16, 63, 64, 130])
+@pytest.mark.parametrize("kind", DTYPES)
+def test_means_are_exact_sums_that_are_rounded_once(kind: np.dtype, inner: int, window: int) -> None:
+    rng = np.random.default_rng(window)
+    x = (rng.standard_normal((8, 10, inner)) * 2.0 ** rng.integers(-14, 14, (8, 10, inner))).astype(kind)
+    views = np.lib.stride_tricks.sliding_window_view(x.astype(np.float64), (window, window), axis=(0, 1))
+    wanted = (views.sum(axis=(-2, -1)) / window**2).astype(np.float32).astype(kind)
+    np.testing.assert_array_equal(pg.avg_pool(x, window, 1, axes=(0, 1)).view(np.uint16), wanted.view(np.uint16))

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "api/boxes.hpp"
+#include "api/row_sums.hpp"
 #include "api/tasks.hpp"
 
 namespace poolgrad {
@@ -179,7 +180,14 @@ struct MeanCall {
   int64_t width() const { return item_bytes(dtype); }
   bool half() const { return dtype <= Dtype::bf16; }
   bool sums_only() const { return by == Divisor::number && number == 1; }
-  bool folds_directly() const { return by == Divisor::count || sums_only(); }
+  bool folds_directly() const { return by == Divisor::count || sums_only() || spans_directly(); }
+  /// True if the core divides float32 sums of half types itself; without inner elements, copies in
+  /// float32 fill vectors better.
+  bool spans_directly() const {
+    constexpr int64_t kManyInner = 16;
+    return by == Divisor::span && half() && plan.inner >= kManyInner &&
+           largest_window(plan) <= kLongSum;
+  }
   /// True if float32 cannot hold every sum of integers; for half types, if sums are divided.
   bool wide() const {
     if (half()) return !sums_only();
@@ -200,7 +208,9 @@ struct MeanCall {
 
   /// Compute a part from the array itself.
   void directly(Piece p) const {
-    fold(dtype, plan, x, y, by == Divisor::count ? Mean::once : Mean::total, p);
+    fold(dtype, plan, x, y,
+         by == Divisor::count ? Mean::once : spans_directly() ? Mean::short_spanned : Mean::total,
+         p);
     if (folds_directly()) return;
     BoxRange range[kMaxRank];
     for (int a = 0; a < plan.rank; ++a) range[a] = {0, plan.axis[a].m, 0, 0};
@@ -260,7 +270,7 @@ struct MeanCall {
 
   bool integers(Piece p) const {
     if (windows_are_long_runs(plan)) return sums_of_runs(p);
-    if (shares_few_rows(plan)) return sums_by_rows(p);
+    if (adds_rows_first()) return sums_by_rows(p);
     const CellLoops& loops = *chosen_cells(dtype);
     const int64_t sum = item_bytes(sum_type());
     Box box(plan, p, {sum, sum});
@@ -333,97 +343,188 @@ struct MeanCall {
     return fits;
   }
 
-  /// Return true if windows share so few rows that to add whole rows first costs less than to
-  /// convert all cells.
-  static bool shares_few_rows(const Plan& plan) {
-    constexpr double kTimes = 4;
-    constexpr int64_t kLongRow = 64, kLongWindow = 1 << 14;
-    double read = 1, cells = 1;
-    for (int a = 0; a + 1 < plan.rank; ++a) {
-      const Axis& axis = plan.axis[a];
-      for (int64_t j = 0, sum = 0; j < axis.m; ++j) {
-        sum += axis.length(j);
-        if (j + 1 == axis.m) read *= static_cast<double>(sum);
-      }
-      cells *= static_cast<double>(axis.n);
-    }
-    return plan.rank > 1 && plan.last().n * plan.inner >= kLongRow &&
-           plan.last().widest * plan.inner <= kLongWindow && read <= kTimes * cells;
+  /// Return the type of sums of rows, which holds the sum of every window; count if none does.
+  Dtype row_type() const {
+    const int64_t cells = largest_window(plan);
+    if (width() == 1 && cells <= 256) return Dtype::u16;
+    if (width() < 4) return cells <= int64_t{1} << (31 - 8 * width()) ? Dtype::i32 : Dtype::count;
+    return Dtype::f64;
   }
 
-  /// Add the rows of windows first, then the columns.
-  bool sums_by_rows(Piece p) const {
-    const int64_t sum = item_bytes(sum_type());
+  /// Return true if to add whole rows first costs less than to convert all cells: rows are long, and
+  /// those that a row of results reads are few, or enter and leave its windows one by one.
+  bool adds_rows_first() const {
+    constexpr double kTimes = 4, kRows = 24;
+    constexpr int64_t kLongRow = 64, kLongWindow = 1 << 14;
+    double read = 1, cells = 1, rows = 1;
     const int top = plan.rank - 1;
-    Box box(plan, p, {0, sum * (2 + plan.last().n / plan.last().m)});  // the cells stay where they are
+    for (int a = 0; a < top; ++a) {
+      const Axis& axis = plan.axis[a];
+      const double longest = static_cast<double>(std::max<int64_t>(axis.widest, 1)),
+                   moved = 2 * static_cast<double>(axis.n) / static_cast<double>(axis.m) + 1;
+      rows *= a + 1 == top ? std::min(longest, moved) : longest;
+      read *= longest * static_cast<double>(axis.m);
+      cells *= static_cast<double>(axis.n);
+    }
+    return row_type() != Dtype::count && plan.last().n * plan.inner >= kLongRow &&
+           plan.last().widest * plan.inner <= kLongWindow &&
+           (read <= kTimes * cells || rows <= kRows);
+  }
+
+  /// Add the rows of windows first, then the columns. Stretches of rows stay in the first cache.
+  bool sums_by_rows(Piece p) const {
+    constexpr int64_t kTimesShared = 8;
+    const int64_t stretch = box_bytes.load(std::memory_order_relaxed) / 128;
+    const int top = plan.rank - 1;
+    const Axis& last = plan.last();
+    const int64_t begin = top ? 0 : p.h0, end = top ? last.m : p.h1,
+                  step = std::max<int64_t>(last.n / std::max<int64_t>(last.m, 1), 1),
+                  cells = std::max(stretch / (step * plan.inner), kTimesShared * last.widest / step) +
+                          1,
+                  parts = std::max<int64_t>((end - begin + cells - 1) / cells, 1);
     bool fits = true;
-    box.each([&] {
-      const BoxRange columns = box.range[top];
-      const int64_t row = (columns.s1 - columns.s0) * plan.inner;
-      Plan flat = box.plan();
-      flat.rank = 1;
-      flat.axis[0] = box.plan().last();
-      flat.outer = box.i1 - box.i0;
-      flat.chosen = nullptr;
-      for (int a = 0; a < top; ++a) flat.outer *= box.range[a].j1 - box.range[a].j0;
-      BoxMemory sums(box.dest_cells() * sum), terms(flat.outer * row * sum);
-      char* to = terms.get();
-      each_dest_row(box, [&](int64_t i, const int64_t* at) {
-        add_rows(i, at, columns, row, to);
-        to += row * sum;
-      });
-      fold(sum_type(), flat, terms.get(), sums.get(), Mean::total,
-           {0, flat.outer, 0, flat.axis[0].m});
-      fits &= settle(box, sums, wide());
-    });
+    for (int64_t k = 0; k < parts; ++k) {
+      const int64_t j0 = begin + (end - begin) * k / parts,
+                    j1 = begin + (end - begin) * (k + 1) / parts;
+      if (j0 < j1) fits &= sums_of_stretch(p, {j0, j1, last.start[j0], last.stop[j1 - 1]});
+    }
     return fits;
   }
 
-  /// Call f(item, places along all axes but the last) for the rows of results of a box.
-  template <class F>
-  void each_dest_row(const Box& box, F&& f) const {
+  /// Sums that one divisor divides: their place in the result, and among the sums.
+  struct SumRun {
+    int64_t place, at, n;
+    double count, by;
+
+    bool continues(const SumRun& next) const {
+      return next.place == place + n && next.at == at + n && next.count == count && next.by == by;
+    }
+  };
+
+  /// Compute a stretch of each row of results.
+  bool sums_of_stretch(Piece p, BoxRange range) const {
+    const Dtype type = row_type();
     const int top = plan.rank - 1;
-    int64_t at[kMaxRank];
-    for (int a = 0; a < top; ++a) at[a] = box.range[a].j0;
-    for (int64_t i = box.i0; i < box.i1; ++i)
+    const Axis& last = plan.last();
+    const int64_t bytes = item_bytes(type), row = (range.s1 - range.s0) * plan.inner,
+                  results = (range.j1 - range.j0) * plan.inner;
+    const int64_t room = results + box_bytes.load(std::memory_order_relaxed) / 256;
+    BoxMemory columns(row * bytes), sums(room * bytes),
+        terms(type == Dtype::f64 ? 0 : room * item_bytes(sum_type()));
+    const RowSums along(last, plan.inner, range, type, bytes);
+    int64_t filled = 0;
+    bool fits = true;
+    SumRun run{};
+    const auto settle_run = [&] {
+      if (run.n)
+        fits &= settle_run_of(run, sums.get() + run.at * bytes, type, terms.get());
+      run.n = 0;
+    };
+    for (int64_t i = p.i0; i < p.i1; ++i) {
+      int64_t at[kMaxRank] = {p.h0};
+      BoxRange kept{};  // the source rows whose sum `columns` holds, along the axis before the last
       for (;;) {
-        f(i, at);
+        if (filled + results > room) settle_run(), filled = 0;
+        add_rows(i, at, range, row, type, kept, columns.get());
+        along.run(columns.get(), sums.get() + filled * bytes);
+        double count = 1, span = 1;
+        int64_t place = i;
+        for (int a = 0; a < top; ++a) {
+          const Axis& axis = plan.axis[a];
+          count *= static_cast<double>(axis.length(at[a]));
+          span *= static_cast<double>(axis.span ? axis.span[at[a]] : axis.length(at[a]));
+          place = place * axis.m + at[a];
+        }
+        for (int64_t j = range.j0, j1; j < range.j1; j = j1) {
+          j1 = end_of_equal(last, j, range.j1);
+          const double length = static_cast<double>(last.length(j)),
+                       spanned = last.span ? static_cast<double>(last.span[j]) : length;
+          const SumRun next{(place * last.m + j) * plan.inner, filled + (j - range.j0) * plan.inner,
+                            (j1 - j) * plan.inner, count * length,
+                            divisor(count * length, span * spanned)};
+          if (run.n && run.continues(next)) run.n += next.n;
+          else settle_run(), run = next;
+        }
+        filled += results;
         int a = top - 1;
-        while (a >= 0 && ++at[a] == box.range[a].j1) at[a] = box.range[a].j0, --a;
+        while (a >= 0 && ++at[a] == (a ? plan.axis[a].m : p.h1)) at[a] = a ? 0 : p.h0, --a;
         if (a < 0) break;
+        if (a < top - 1) kept = {};
       }
+    }
+    settle_run();
+    return fits;
   }
 
-  /// Add the source rows of a row of results.
-  void add_rows(int64_t item, const int64_t* at, BoxRange columns, int64_t row, char* to) const {
-    const CellLoops& loops = *chosen_cells(dtype);
+  /// Set `columns` = the sum of the source rows of a row of results; add and subtract the rows that
+  /// enter and leave its windows if these are fewer.
+  void add_rows(int64_t item, const int64_t* at, BoxRange range, int64_t row, Dtype type,
+                BoxRange& kept, char* columns) const {
     const int top = plan.rank - 1;
+    const CellLoops& loops = *chosen_cells(dtype);
     const void* rows[kRowsTogether];
-    int count = 0;
+    int plus = 0, minus = 0;
     bool more = false;
     const auto flush = [&] {
-      checkpoint(step_budget(), count * row / 8);
-      loops.add_rows(rows, count, to, row, wide(), more);
+      checkpoint(step_budget(), (plus + minus + 1) * row / 8);
+      loops.add_rows(rows, plus, minus, columns, row, type, more);
       more = true;
-      count = 0;
+      plus = minus = 0;
     };
-    int64_t source[kMaxRank];
-    bool some = true;
-    for (int a = 0; a < top; ++a) {
-      source[a] = plan.axis[a].start[at[a]];
-      some = some && plan.axis[a].length(at[a]) > 0;
+    // Call f(source row) for rows [s0, s1) along the axis before the last, of all cells above them.
+    const auto each = [&](int64_t s0, int64_t s1, auto&& f) {
+      int64_t source[kMaxRank];
+      bool some = s0 < s1;
+      for (int a = 0; a + 1 < top; ++a) {
+        source[a] = plan.axis[a].start[at[a]];
+        some = some && plan.axis[a].length(at[a]) > 0;
+      }
+      while (some) {
+        int64_t place = item;
+        for (int a = 0; a + 1 < top; ++a) place = place * plan.axis[a].n + source[a];
+        for (int64_t s = s0; s < s1; ++s)
+          f((place * plan.axis[top - 1].n + s) * plan.last().n + range.s0);
+        int a = top - 2;
+        while (a >= 0 && ++source[a] == plan.axis[a].stop[at[a]])
+          source[a] = plan.axis[a].start[at[a]], --a;
+        some = a >= 0;
+      }
+    };
+    const auto enter = [&](int64_t cell) {
+      if (plus + minus == kRowsTogether) flush();
+      rows[plus++] = x + cell * plan.inner * width();
+    };
+    const auto leave = [&](int64_t cell) {
+      if (plus + minus == kRowsTogether) flush();
+      rows[plus + minus++] = x + cell * plan.inner * width();
+    };
+    if (top == 0) {
+      enter(item * plan.last().n + range.s0);
+      return flush();
     }
-    while (some) {
-      int64_t place = item;
-      for (int a = 0; a < top; ++a) place = place * plan.axis[a].n + source[a];
-      if (count == kRowsTogether) flush();
-      rows[count++] = x + (place * plan.last().n + columns.s0) * plan.inner * width();
-      int a = top - 1;
-      while (a >= 0 && ++source[a] == plan.axis[a].stop[at[a]])
-        source[a] = plan.axis[a].start[at[a]], --a;
-      some = a >= 0;
-    }
-    flush();
+    const int64_t s0 = plan.axis[top - 1].start[at[top - 1]],
+                  s1 = plan.axis[top - 1].stop[at[top - 1]];
+    const bool moves = kept.s0 <= s0 && s0 < kept.s1 && kept.s1 <= s1 &&
+                       (s0 - kept.s0) + (s1 - kept.s1) + 1 < s1 - s0;
+    more = moves;
+    each(moves ? kept.s1 : s0, s1, enter);
+    if (moves) each(kept.s0, s0, leave);
+    if (plus + minus > 0 || !more) flush();
+    kept.s0 = s0, kept.s1 = s1;
+  }
+
+  /// Divide a run of sums; `terms` has room for them as floats.
+  bool settle_run_of(const SumRun& run, const char* sums, Dtype type, char* terms) const {
+    const CellLoops& ends = *chosen_cells(result);
+    char* const to = y + run.place * item_bytes(result);
+    if (type == Dtype::f64) return ends.settle(sums, true, to, run.n, run.by, rounding);
+    if (type == Dtype::u16 && result == dtype && run.by >= 1 && run.by <= 256 &&
+        run.by == static_cast<double>(static_cast<int>(run.by)) &&
+        (dtype == Dtype::u8 || run.by >= run.count))
+      return ends.settle_bytes(sums, to, run.n, static_cast<int64_t>(run.by), rounding);
+    const Dtype cells = type == Dtype::u16 && dtype == Dtype::i8 ? Dtype::i16 : type;
+    chosen_cells(cells)->terms(sums, terms, run.n, wide(), nullptr, false);
+    return ends.settle(terms, wide(), to, run.n, run.by, rounding);
   }
 
   double divisor(double count, double span) const {
@@ -486,11 +587,9 @@ struct MeanCall {
   };
 
   static void count(const Plan& over, const BoxMemory& mask, char* to, bool bytes, Piece p) {
-    constexpr int64_t kSortedStride = 3;  // fold sorts the cells of farther windows one by one
-    if (bytes && over.last().step > kSortedStride && shares_few_rows(over))
-      return static_cast<void>(MeanCall{over, Dtype::u8, Dtype::u8, mask.get(), to, Divisor::number,
-                                        1, false, Rounding::nearest}
-                                   .sums_by_rows(p));
+    const MeanCall counts{over, Dtype::u8, Dtype::u8, mask.get(), to, Divisor::number,
+                          1,    false,     Rounding::nearest};
+    if (bytes && counts.adds_rows_first()) return static_cast<void>(counts.sums_by_rows(p));
     fold(bytes ? Dtype::u8 : Dtype::f64, over, mask.get(), to, Mean::total, p);
   }
 

@@ -186,6 +186,9 @@ Verb verb_of(const char* name) {
   throw nb::value_error("verb: unknown");
 }
 
+/// The rules of means that a caller can name.
+constexpr int kMeans = static_cast<int>(Mean::short_spanned);
+
 Choice choice(const OwnedPlan& plan, const char* name, nb::handle like, int rule, bool verify) {
   if (!PyArray_Check(like.ptr())) throw nb::type_error("like: not a NumPy array");
   const Dtype dtype = dtype_of(reinterpret_cast<PyArrayObject*>(like.ptr()), "like");
@@ -193,7 +196,7 @@ Choice choice(const OwnedPlan& plan, const char* name, nb::handle like, int rule
   const Verbs* verbs = level->verbs(dtype);
   if (verb == Verb::fold) require_verb(reinterpret_cast<const void*>(verbs->fold));
   if (verb == Verb::spread) require_verb(reinterpret_cast<const void*>(verbs->spread));
-  const int rules = verb == Verb::fold     ? kRules
+  const int rules = verb == Verb::fold     ? kMeans
                     : verb == Verb::spread ? 4
                     : verb == Verb::select ? 3
                                            : 1;
@@ -209,7 +212,7 @@ nb::object fold(const OwnedPlan& plan, int mean, nb::handle x, nb::handle given)
   reject_overlap(out, in);
   const Verbs* verbs = level->verbs(in.dtype);
   require_verb(reinterpret_cast<const void*>(verbs->fold));
-  if (mean < 0 || mean >= kRules) throw nb::value_error("mean: unknown");
+  if (mean < 0 || mean >= kMeans) throw nb::value_error("mean: unknown");
   Arrays a;
   a.x = in.data;
   a.out = out.data;

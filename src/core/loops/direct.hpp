@@ -9,6 +9,7 @@
 //                 repeat; with a stride above 1 the source row is first sorted by phase
 #pragma once
 #include "loops/when.hpp"
+#include "simd/interleave.hpp"
 
 namespace poolgrad::PG_ISA {
 
@@ -81,10 +82,34 @@ PG_INLINE void add_up(const WindowTaps& w, int64_t lanes, Term&& term, End&& end
       end);
 }
 
+/// Sort cells of 4 phases, in registers; return the cells of each phase that are sorted.
+template <class T>
+int64_t deinterleave_four(const T* row, int64_t cells, int64_t phase, T* out) {
+  constexpr int V = kLanes<T>;
+  using Order = std::make_integer_sequence<int, V>;
+  int64_t q = 0;
+  for (; 4 * (q + V) <= cells; q += V) {
+    Vec<T, V> v[4], even[2], odd[2];
+    for (int k = 0; k < 4; ++k) v[k] = load<V>(row + 4 * q + k * V);
+    for (int k = 0; k < 2; ++k) {
+      even[k] = deinterleave<0, 2>(v + 2 * k, Order{});
+      odd[k] = deinterleave<1, 2>(v + 2 * k, Order{});
+    }
+    store<V>(out + q, deinterleave<0, 2>(even, Order{}));
+    store<V>(out + phase + q, deinterleave<0, 2>(odd, Order{}));
+    store<V>(out + 2 * phase + q, deinterleave<1, 2>(even, Order{}));
+    store<V>(out + 3 * phase + q, deinterleave<1, 2>(odd, Order{}));
+  }
+  return q;
+}
+
 /// Sort the cells of a row by phase: phase p holds cells p, p + S, p + 2 S, ...
 template <class T>
 void deinterleave_cells(const T* row, int64_t cells, int64_t inner, int64_t S, int64_t phase,
                         T* out) {
+  int64_t sorted = 0;
+  if constexpr (sizeof(T) >= 4)  // shuffles of smaller lanes cost too much
+    if (inner == 1 && S == 4) sorted = deinterleave_four(row, cells, phase, out);
   for (int64_t p = 0; p < S; ++p) {
     T* to = out + p * phase;
     const T* from = row + p * inner;
@@ -92,7 +117,7 @@ void deinterleave_cells(const T* row, int64_t cells, int64_t inner, int64_t S, i
     if (inner == 1 && S == 2)
       for (int64_t q = 0; q < count; ++q) to[q] = from[2 * q];
     else if (inner == 1)
-      for (int64_t q = 0; q < count; ++q) to[q] = from[q * S];
+      for (int64_t q = sorted; q < count; ++q) to[q] = from[q * S];
     else
       for (int64_t q = 0; q < count; ++q)
         std::memcpy(to + q * inner, from + q * S * inner, static_cast<size_t>(inner) * sizeof(T));

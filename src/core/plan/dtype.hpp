@@ -25,6 +25,8 @@ enum class Mean : int {
   total,    ///< do not divide; sum half types in float64 and round once
   once,     ///< like `exact`; sum half types in float64 and round once
   spanned,  ///< like `once`, and divide by the cells before an edge cut the window
+  short_spanned,  ///< like `spanned`, in float32: for half types and windows of up to kLongSum cells.
+                  ///< No caller can name it
 };
 
 /// The rule by which spread weighs a cell of the gradient.

@@ -78,7 +78,7 @@ constexpr const char* reason_for(Schedule schedule) {
 }
 
 /// Number the choices of a plan: by verb, dtype and rule.
-constexpr int kRules = 7,
+constexpr int kRules = 8,
               kChoices = static_cast<int>(Verb::count) * static_cast<int>(Dtype::count) * kRules;
 constexpr int choice_of(Verb verb, Dtype dtype, int rule) {
   return (static_cast<int>(verb) * static_cast<int>(Dtype::count) + static_cast<int>(dtype)) *

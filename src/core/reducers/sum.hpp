@@ -1,13 +1,68 @@
 // Sums: divisors, weights, rounding.
 #pragma once
+#include <utility>
+
 #include "loops/direct.hpp"
 #include "plan/dtype.hpp"
 
 namespace poolgrad::PG_ISA {
 
-/// The type of long sums. Sums of half types are exact in it, in any order.
-template <class T>
-using Long = double;
+/// L long sums, in float64: those of half types are exact, in any order. A vector of them may be
+/// wider than a register, and GCC 12 keeps such a vector in memory; so it has two halves.
+template <int L>
+class LongSum {
+  static constexpr int H = L > kLanes<double> ? L / 2 : L;
+  using Half = Vec<double, H>;
+  using Order = std::make_integer_sequence<int, H>;
+
+ public:
+  template <class W>
+  PG_INLINE void add(Vec<W, L> v) {
+    if constexpr (H == L) {
+      low_ += convert<double, L, W>(v);
+    } else {
+      low_ += convert<double, H, W>(half<0, W>(v, Order{}));
+      high_ += convert<double, H, W>(half<H, W>(v, Order{}));
+    }
+  }
+  PG_INLINE void add(const LongSum& sum) {
+    low_ += sum.low_;
+    high_ += sum.high_;
+  }
+
+  /// Return the quotients, rounded to float64 and then to W; `over` is 1 / by if that is exact, so
+  /// that a product has the bits of the quotient, else 0.
+  template <class W>
+  PG_INLINE Vec<W, L> divided(double by, double over) const {
+    const Half low = over != 0 ? low_ * over : low_ / by;
+    if constexpr (H == L) {
+      return convert<W, L, double>(low);
+    } else {
+      const Half high = over != 0 ? high_ * over : high_ / by;
+      return joined<W>(convert<W, H, double>(low), convert<W, H, double>(high),
+                       std::make_integer_sequence<int, L>{});
+    }
+  }
+
+ private:
+  template <int First, class W, int... I>
+  PG_INLINE static Vec<W, H> half(Vec<W, L> v, std::integer_sequence<int, I...>) {
+    return __builtin_shufflevector(v, v, (First + I)...);
+  }
+  template <class W, int... I>
+  PG_INLINE static Vec<W, L> joined(Vec<W, H> low, Vec<W, H> high,
+                                    std::integer_sequence<int, I...>) {
+    return __builtin_shufflevector(low, high, I...);
+  }
+
+  Half low_{}, high_{};
+};
+
+/// Return 1 / by if that is exact, else 0.
+PG_INLINE double exact_reciprocal(double by) {
+  const auto count = static_cast<uint64_t>(by);
+  return (count & (count - 1)) == 0 && count != 0 ? 1 / by : 0;
+}
 
 /// The number of partial sums of a long window, see sum_by_columns.
 constexpr int64_t kSumColumns = 32;
@@ -40,10 +95,11 @@ constexpr int64_t count_limit() {
   else return std::numeric_limits<int64_t>::max();
 }
 
-/// Return true to sum in float64 even if windows are short.
+/// Return true if short sums are rounded to T once, not at each step.
 template <class T>
 PG_INLINE bool rounds_once(Mean mean) {
-  return is_half<T> && (mean == Mean::total || mean == Mean::once || mean == Mean::spanned);
+  return is_half<T> && (mean == Mean::total || mean == Mean::once || mean == Mean::spanned ||
+                        mean == Mean::short_spanned);
 }
 template <class T>
 PG_INLINE bool rounds_once(Share share) {
@@ -133,18 +189,17 @@ PG_INLINE void sum_by_columns(const WindowTaps& w, const T* x, int64_t lanes, En
     for_lanes<T, true>(lanes, [&](auto lane, auto many, int64_t first) PG_LAMBDA {
       constexpr int L = decltype(lane)::count, N = decltype(many)::count;
       const T* const from = x + first + q * w.from;
-      Vec<double, L> total[N] = {};
+      LongSum<L> total[N];
       for (int64_t k = 0; k < parts; ++k) {
-        Vec<double, L> part[N] = {};
+        LongSum<L> part[N];
         for (int64_t r = 0; r < rows; ++r)
           for (int64_t c = k; c < columns; c += kSumColumns) {
             const T* const at = from + (listed ? w.off[r * columns + c] : w.rows[r] + w.off[c]);
 #pragma GCC unroll 4
-            for (int i = 0; i < N; ++i)
-              part[i] += convert<double, L, Wide<T>>(load<L>(at + i * L));
+            for (int i = 0; i < N; ++i) part[i].template add<Wide<T>>(load<L>(at + i * L));
           }
 #pragma GCC unroll 4
-        for (int i = 0; i < N; ++i) total[i] += part[i];
+        for (int i = 0; i < N; ++i) total[i].add(part[i]);
       }
 #pragma GCC unroll 4
       for (int i = 0; i < N; ++i) end(lane, total[i], first + q * w.to + i * L);

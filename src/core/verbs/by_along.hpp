@@ -56,6 +56,7 @@ class BestAlong {
   void run(const T* x, const EqualWindows& w, T* y) const {
     constexpr int G = joins ? V : 1;
     Vec<W, V> part[G] = {};
+    Zero zero[G];
     const W from = start_value<T>(start_, w.cut);
     for (int64_t k = 0; k < w.count; k += G) {
       const int here = w.count - k < G ? static_cast<int>(w.count - k) : G;
@@ -64,7 +65,7 @@ class BestAlong {
 #pragma GCC unroll 1
       for (int g = 0; g < here; ++g) {
         NanSeen<W, V> seen;
-        part[g] = largest_lanes(x + (k + g) * w.step, w, from, seen);
+        part[g] = largest_lanes(x + (k + g) * w.step, w, from, seen, zero[g]);
         if constexpr (is_real<T>) nan |= uint32_t{seen.some()} << g;
       }
       W best[V];
@@ -83,7 +84,7 @@ class BestAlong {
       }
 #pragma GCC unroll 1
       for (int g = 0; g < here; ++g)
-        settle(x + (k + g) * w.step, w, 1, best[g], from, nan >> g & 1, y + k + g);
+        settle(x + (k + g) * w.step, w, 1, best[g], from, nan >> g & 1, zero[g], y + k + g);
     }
   }
 
@@ -107,7 +108,7 @@ class BestAlong {
       for (int64_t l = 0; l < inner; ++l) {
         W most = block[l];
         for (int64_t c = l + inner; c < size; c += inner) most = block[c] > most ? block[c] : most;
-        settle(x + l, w, inner, most, from, false, y + l);
+        settle(x + l, w, inner, most, from, false, {}, y + l);
       }
     }
   }
@@ -118,9 +119,14 @@ class BestAlong {
     return bitcast<Vec<W, L>>(bitcast<Vec<I, L>>(v) ^ all<I, L>(flip_));
   }
 
+  /// Where to look for the first zero of a window, if its largest cell is zero.
+  struct Zero {
+    int64_t row = 0, cell = 0;
+  };
+
   /// Return the largest of V parts of a window whose runs have at least V cells.
-  PG_INLINE Vec<W, V> largest_lanes(const T* x, const EqualWindows& w, W from,
-                                    NanSeen<W, V>& nan) const {
+  PG_INLINE Vec<W, V> largest_lanes(const T* x, const EqualWindows& w, W from, NanSeen<W, V>& nan,
+                                    Zero& zero) const {
     constexpr int N = 4;
     Vec<W, V> best[N];
     for (auto& b : best) b = all<W, V>(from);
@@ -131,6 +137,8 @@ class BestAlong {
       best[i + 1] = larger<W, V>(best[i + 1], flipped<V>(u));
     };
     const int64_t n = w.n;
+    bool seeks = is_real<T> && n > kManyCells;
+    zero = {};
     for (int64_t r = 0; r < w.rows; ++r) {
       const T* const run = x + w.row[r];
       int64_t c = 0;
@@ -142,9 +150,14 @@ class BestAlong {
       for (int64_t end = c; c + N * V <= n;) {
         end = n - c > kManyCells ? c + kManyCells : n;
         if (n > kManyCells) checkpoint(step_budget(), kManyCells / 8);
+        const int64_t first = c < 2 * V ? 0 : c;
         for (; c + N * V <= end; c += N * V)
 #pragma GCC unroll 2
           for (int i = 0; i < N; i += 2) pair(run + c + i * V, run + c + i * V + V, i);
+        if (!seeks) continue;
+        const Vec<W, V> most =
+            larger<W, V>(larger<W, V>(best[0], best[1]), larger<W, V>(best[2], best[3]));
+        if (any<sizeof(most)>(most == W{})) zero = {r, first}, seeks = false;
       }
       const auto at = [&](int64_t i) PG_LAMBDA {
         return run + (c + i * V + V < n ? c + i * V : n - V);
@@ -157,14 +170,22 @@ class BestAlong {
 
   /// Set y by the largest cell of a window. Both zeros are equal, and the first of equals wins.
   [[gnu::noinline]] void settle(const T* x, const EqualWindows& w, int64_t inner, W most, W from,
-                                bool nan, T* y) const {
+                                bool nan, Zero zero, T* y) const {
     if constexpr (is_real<T>) {
       const auto find = [&](bool number) {  // the first number, or the first zero
-        for (int64_t r = 0; r < w.rows; ++r)
-          for (int64_t e = 0; e < w.n; e += inner) {
-            const W v = load<1>(x + w.row[r] + e)[0];
-            if (v == 0 || (number && v == v)) return *y = x[w.row[r] + e], true;
+        for (int64_t r = number ? 0 : zero.row; r < w.rows; ++r) {
+          const T* const run = x + w.row[r];
+          int64_t e = !number && r == zero.row ? zero.cell : 0;
+          if (inner == 1)
+            for (; e + V <= w.n; e += V) {
+              const Vec<W, V> v = load<V>(run + e);
+              if (any<sizeof(v)>(number ? v == v : v == W{})) break;
+            }
+          for (; e < w.n; e += inner) {
+            const W v = load<1>(run + e)[0];
+            if (v == 0 || (number && v == v)) return *y = run[e], true;
           }
+        }
         return false;
       };
       if (nan && (rule_ == NanRule::propagate ||

@@ -4,7 +4,9 @@
 
 #include "runtime/threads.hpp"
 #include "simd/byte_mask.hpp"
+#include "simd/interleave.hpp"
 #include "simd/ops.hpp"
+#include "simd/product.hpp"
 
 namespace poolgrad {
 namespace PG_ISA {
@@ -39,6 +41,23 @@ PG_INLINE void each_vector(int64_t n, F&& f) {
   int64_t c = 0;
   for (; c + L <= n; c += L) f(Lane<L>{}, c);
   for (; c < n; ++c) f(Lane<1>{}, c);
+}
+
+/// Call f(Lane<L>, c) for vectors of L lanes; the last one reaches back and covers lanes again.
+template <int L, class F>
+PG_INLINE void each_vector_twice(int64_t n, F&& f) {
+  if (n < L) return each_vector<L>(n, f);
+  for (int64_t c = 0; c < n; c += L) f(Lane<L>{}, c + L <= n ? c : n - L);
+}
+
+/// Do the same, N vectors at a time as long as they fit: f(Lane<L>, Lane<N>, c).
+template <int L, int N, class F>
+PG_INLINE void each_block_twice(int64_t n, F&& f) {
+  int64_t c = 0;
+  for (; c + N * L <= n; c += N * L) f(Lane<L>{}, Lane<N>{}, c);
+  if (n < L)
+    for (; c < n; ++c) f(Lane<1>{}, Lane<1>{}, c);
+  for (; c < n; c += L) f(Lane<L>{}, Lane<1>{}, c + L <= n ? c : n - L);
 }
 
 /// Return true if a lane of a mask is set.
@@ -207,34 +226,169 @@ PG_INLINE Vec<S, L> as_float(Vec<T, L> v) {
 
 template <class S, class T>
 void integer_terms(const void* x, void* to, int64_t n) {
-  each_vector<kPacked<S>>(n, [&](auto lane, int64_t c) PG_LAMBDA {
+  each_vector_twice<kPacked<S>>(n, [&](auto lane, int64_t c) PG_LAMBDA {
     constexpr int L = decltype(lane)::count;
     write<L, S>(to, c, as_float<S, L, T>(read<L, T>(x, c)));
   });
 }
 
 template <class S, class T>
-void add_integer_rows(const void* const* rows, int count, void* to, int64_t n, bool more) {
-  using Sum = std::conditional_t<(sizeof(T) < 4), int32_t, S>;
-  each_vector<kPacked<S>>(n, [&](auto lane, int64_t c) PG_LAMBDA {
-    constexpr int L = decltype(lane)::count;
-    Vec<Sum, L> sum{};
-    for (int r = 0; r < count; ++r) {
-      const Vec<T, L> cells = read<L, T>(rows[r], c);
-      if constexpr (sizeof(T) < 4) sum += convert<int32_t, L, T>(cells);
-      else sum += as_float<S, L, T>(cells);
+void add_integer_rows(const void* const* rows, int plus, int minus, void* to, int64_t n,
+                      bool more) {
+  constexpr int V = kPacked<S>;
+  S last[V];  // the last vector reaches back; it must not add twice
+  if (more && n >= V) std::memcpy(last, static_cast<S*>(to) + n - V, sizeof last);
+  each_block_twice<V, 4>(n, [&](auto lane, auto many, int64_t c) PG_LAMBDA {
+    constexpr int L = decltype(lane)::count, N = decltype(many)::count;
+    const auto cells = [&](int r, int i) PG_LAMBDA {
+      const Vec<T, L> v = read<L, T>(rows[r], c + i * L);
+      if constexpr (std::is_same_v<S, double>) return as_float<S, L, T>(v);
+      else return convert<S, L, T>(v);
+    };
+    Vec<S, L> sum[N] = {};
+    if (more) {
+      const S* const from =
+          N == 1 && L == V && c == n - V ? last : static_cast<const S*>(to) + c;
+#pragma GCC unroll 4
+      for (int i = 0; i < N; ++i) sum[i] = read<L, S>(from, i * L);
     }
-    Vec<S, L> term = convert<S, L, Sum>(sum);
-    if (more) term += read<L, S>(to, c);
-    write<L, S>(to, c, term);
+    for (int r = 0; r < plus; ++r)
+#pragma GCC unroll 4
+      for (int i = 0; i < N; ++i) sum[i] += cells(r, i);
+    for (int r = plus; r < plus + minus; ++r)
+#pragma GCC unroll 4
+      for (int i = 0; i < N; ++i) sum[i] -= cells(r, i);
+#pragma GCC unroll 4
+    for (int i = 0; i < N; ++i) write<L, S>(to, c + i * L, sum[i]);
   });
 }
 
 template <class T>
-void add_rows(const void* const* rows, int count, void* to, int64_t n, bool wide, bool more) {
-  if constexpr (sizeof(T) < 4)
-    if (!wide) return add_integer_rows<float, T>(rows, count, to, n, more);
-  add_integer_rows<double, T>(rows, count, to, n, more);
+void add_rows(const void* const* rows, int plus, int minus, void* to, int64_t n,
+              [[maybe_unused]] Dtype sum, bool more) {
+  if constexpr (sizeof(T) == 1)
+    if (sum == Dtype::u16)
+      return add_integer_rows<uint16_t, T>(rows, plus, minus, to, n, more);
+  using Sum = std::conditional_t<(sizeof(T) < 4), int32_t, double>;
+  add_integer_rows<Sum, T>(rows, plus, minus, to, n, more);
+}
+
+// ---- sums of columns
+
+template <class S>
+void join(const void* const* from, int count, void* to, int64_t n) {
+  each_block_twice<kPacked<S>, 4>(n, [&](auto lane, auto many, int64_t c) PG_LAMBDA {
+    constexpr int L = decltype(lane)::count, N = decltype(many)::count;
+    Vec<S, L> sum[N] = {};
+    for (int k = 0; k < count; ++k)
+#pragma GCC unroll 4
+      for (int i = 0; i < N; ++i) sum[i] += read<L, S>(from[k], c + i * L);
+#pragma GCC unroll 4
+    for (int i = 0; i < N; ++i) write<L, S>(to, c + i * L, sum[i]);
+  });
+}
+
+/// Return the even and the odd ones of 2 L sums: a pair of integers is a wider integer.
+template <class S, int L>
+PG_INLINE std::pair<Vec<S, L>, Vec<S, L>> pairs(const void* from, int64_t c) {
+  if constexpr (std::is_same_v<S, double>) {
+    const Vec<S, L> v[] = {read<L, S>(from, c), read<L, S>(from, c + L)};
+    using Order = std::make_integer_sequence<int, L>;
+    return {deinterleave<0, 2>(v, Order{}), deinterleave<1, 2>(v, Order{})};
+  } else {
+    using Pair = typename UintOf<2 * sizeof(S)>::type;
+    const Vec<Pair, L> v = read<L, Pair>(static_cast<const S*>(from) + c, 0);
+    return {__builtin_convertvector(v, Vec<S, L>),
+            __builtin_convertvector(v >> 8 * sizeof(S), Vec<S, L>)};
+  }
+}
+
+template <class S>
+void add_pairs(const void* from, void* to, int64_t n) {
+  constexpr int V = std::is_same_v<S, double> ? kPacked<S> : kPacked<S> / 2;
+  each_vector_twice<V>(n, [&](auto lane, int64_t c) PG_LAMBDA {
+    constexpr int L = decltype(lane)::count;
+    if constexpr (L == 1) {
+      const auto* const two = static_cast<const S*>(from) + 2 * c;
+      static_cast<S*>(to)[c] = static_cast<S>(two[0] + two[1]);
+    } else {
+      const auto [even, odd] = pairs<S, L>(from, 2 * c);
+      write<L, S>(to, c, even + odd);
+    }
+  });
+}
+
+template <class S>
+void add_cells(const void* from, int64_t cells, int64_t inner, void* to) {
+  if (inner > 1)
+    return each_vector<kPacked<S>>(inner, [&](auto lane, int64_t e) PG_LAMBDA {
+      constexpr int L = decltype(lane)::count;
+      Vec<S, L> sum{};
+      for (int64_t c = 0; c < cells; ++c) sum += read<L, S>(from, c * inner + e);
+      write<L, S>(to, e, sum);
+    });
+  constexpr int V = kPacked<S>;
+  Vec<S, V> many{};
+  S sum{};
+  each_vector<V>(cells, [&](auto lane, int64_t c) PG_LAMBDA {
+    constexpr int L = decltype(lane)::count;
+    if constexpr (L == V) many += read<L, S>(from, c);
+    else sum = static_cast<S>(sum + static_cast<const S*>(from)[c]);
+  });
+  if (cells >= V)
+    for (int k = 0; k < V; ++k) sum = static_cast<S>(sum + many[k]);
+  *static_cast<S*>(to) = sum;
+}
+
+template <class S>
+void pick(const void* from, void* to, int64_t n, int64_t step, int64_t inner) {
+  constexpr int V = kPacked<S> / 2;
+  if (step == 2 && inner == 1 && n > V) {  // a vector reads the cell behind its last one
+    each_vector_twice<V>(n - 1, [&](auto lane, int64_t c) PG_LAMBDA {
+      constexpr int L = decltype(lane)::count;
+      if constexpr (L == V) write<L, S>(to, c, pairs<S, L>(from, 2 * c).first);
+    });
+    static_cast<S*>(to)[n - 1] = static_cast<const S*>(from)[2 * (n - 1)];
+    return;
+  }
+  const S* x = static_cast<const S*>(from);
+  S* y = static_cast<S*>(to);
+  for (; n > 0; --n, x += step * inner, y += inner)
+    for (int64_t e = 0; e < inner; ++e) y[e] = x[e];
+}
+
+template <class T>
+bool settle_bytes(const void* sums, void* y, int64_t n, int64_t by, Rounding rounding) {
+  using U = uint16_t;
+  constexpr int V = kPacked<U>;
+  constexpr bool is_signed = std::is_signed_v<T>;
+  // A quotient below 0 becomes a positive one: add 128 to it.
+  const U divisor = static_cast<U>(by), over = static_cast<U>(by == 1 ? 0 : 0x10000 / by),
+          bias = static_cast<U>(is_signed ? 128 * by : 0), most = static_cast<U>(by - 1),
+          add = rounding == Rounding::nearest ? static_cast<U>(by / 2)
+                : rounding == Rounding::ceil  ? most
+                                              : U{0};
+  const bool ties = rounding == Rounding::nearest && by % 2 == 0,
+             up_below = is_signed && rounding == Rounding::toward_zero;
+  Vec<U, V> high{};
+  bool fits = true;
+  each_vector_twice<V>(n, [&](auto lane, int64_t c) PG_LAMBDA {
+    constexpr int L = decltype(lane)::count;
+    using Lanes = Vec<U, L>;
+    const Lanes zero{}, one = all<U, L>(1), sum = read<L, U>(sums, c) + all<U, L>(bias),
+                        upper = sum + (up_below ? (sum < all<U, L>(bias) ? all<U, L>(most) : zero)
+                                                : all<U, L>(add));
+    // The product with a reciprocal that is rounded down is the quotient, or one less.
+    Lanes q = by == 1 ? upper : high_product<L>(upper, all<U, L>(over));
+    const Lanes rest = upper - q * divisor, short_by = rest >= divisor ? one : zero;
+    q += short_by;
+    if (ties) q -= (rest - short_by * divisor == zero ? one : zero) & q;
+    if constexpr (L == V) high |= q;
+    else fits &= q[0] < 256;
+    write<L, uint8_t>(y, c,
+                      __builtin_convertvector(q ^ all<U, L>(is_signed ? 128 : 0), Vec<uint8_t, L>));
+  });
+  return fits && !some<U, V>(high >> 8);
 }
 
 template <class T>
@@ -274,7 +428,7 @@ bool float_terms(const void* x, void* to, int64_t n, Mark&& mark) {
 template <class T>
 bool terms(const void* x, void* to, int64_t n, bool wide, void* mask, bool bytes) {
   if constexpr (!is_real<T>) {
-    if constexpr (sizeof(T) < 4)
+    if constexpr (sizeof(T) < 4 || std::is_same_v<T, int32_t>)
       if (!wide) return integer_terms<float, T>(x, to, n), true;
     if constexpr (sizeof(T) <= 4) integer_terms<double, T>(x, to, n);
     return true;
@@ -319,21 +473,36 @@ void divide(const void* sums, void* y, int64_t n, double number) {
   });
 }
 
+/// Divide sums by the counts that `count` reads, of type C; a count and what is added to it are
+/// exact in C.
+template <class T, class C, class Count>
+PG_INLINE void divide_by(const void* sums, void* y, int64_t n, const Counts& by, Count&& count) {
+  using W = Wide<T>;
+  using I = Signed<W>;
+  const C extra = static_cast<C>(by.extra), whole = static_cast<C>(by.all);
+  each_vector<kLanes<T>>(n, [&](auto lane, int64_t c) PG_LAMBDA {
+    constexpr int L = decltype(lane)::count;
+    const Vec<C, L> cells = count(lane, c);
+    const Vec<W, L> mean = read<L, W>(sums, c) / convert<W, L, C>(cells + extra);
+    if (!by.complete_mean) return store<L>(static_cast<T*>(y) + c, mean);
+    const Vec<I, L> complete = convert<I, L, Signed<C>>(cells == all<C, L>(whole));
+    store<L>(static_cast<T*>(y) + c,
+             complete ? load<L>(static_cast<const T*>(by.complete_mean) + c) : mean);
+  });
+}
+
 template <class T>
 void divide_each(const void* sums, void* y, int64_t n, const Counts& by) {
   using W = Wide<T>;
-  using I = Signed<W>;
-  each_vector<kLanes<T>>(n, [&](auto lane, int64_t c) PG_LAMBDA {
+  if (by.bytes && by.extra < 0x1p23)  // a window of bytes has at most 255 cells
+    return divide_by<T, W>(sums, y, n, by, [&](auto lane, int64_t c) PG_LAMBDA {
+      constexpr int L = decltype(lane)::count;
+      return as_float<W, L, uint8_t>(read<L, uint8_t>(by.counts, c));
+    });
+  divide_by<T, double>(sums, y, n, by, [&](auto lane, int64_t c) PG_LAMBDA {
     constexpr int L = decltype(lane)::count;
-    const Vec<double, L> count =
-        by.bytes ? as_float<double, L, uint8_t>(read<L, uint8_t>(by.counts, c))
-                 : read<L, double>(by.counts, c);
-    const Vec<W, L> divisor = convert<W, L, double>(count + by.extra),
-                    mean = read<L, W>(sums, c) / divisor;
-    if (!by.complete_mean) return store<L>(static_cast<T*>(y) + c, mean);
-    const Vec<I, L> complete = convert<I, L, int64_t>(count == all<double, L>(by.all));
-    store<L>(static_cast<T*>(y) + c,
-             complete ? load<L>(static_cast<const T*>(by.complete_mean) + c) : mean);
+    if (by.bytes) return as_float<double, L, uint8_t>(read<L, uint8_t>(by.counts, c));
+    return read<L, double>(by.counts, c);
   });
 }
 
@@ -361,7 +530,7 @@ bool settle_sums(const void* sums, void* y, int64_t n, double divisor, Rounding 
   const bool exact = has_exact_reciprocal(divisor);
   [[maybe_unused]] Vec<I, V> outside{};
   [[maybe_unused]] bool wrong = false;
-  each_vector<V>(n, [&](auto lane, int64_t c) PG_LAMBDA {
+  each_vector_twice<V>(n, [&](auto lane, int64_t c) PG_LAMBDA {
     constexpr int L = decltype(lane)::count;
     const Vec<Q, L> sum = convert<Q, L, S>(read<L, S>(sums, c)),
                     mean = exact ? sum * over : sum / by;
@@ -405,6 +574,14 @@ constexpr CellLoops loops() {
   if constexpr (!is_real<T> && sizeof(T) < 8) {
     l.add_rows = add_rows<T>;
     l.total = total<T>;
+  }
+  if constexpr (!is_real<T> && sizeof(T) == 1) l.settle_bytes = settle_bytes<T>;
+  if constexpr (std::is_same_v<T, uint16_t> || std::is_same_v<T, int32_t> ||
+                std::is_same_v<T, double>) {
+    l.join = join<T>;
+    l.add_pairs = add_pairs<T>;
+    l.add_cells = add_cells<T>;
+    l.pick = pick<T>;
   }
   if constexpr (is_real<T>) {
     l.replace_nan = replace_nan<T>;

@@ -52,14 +52,19 @@ struct CellLoops {
 
   // ---- sums
 
-  /// Copy cells as terms of a sum. With `mask` (floats), NaN becomes 0, and the mask is 1 for
+  /// Copy cells as terms of a sum, exactly if S holds them. With `mask` (floats), NaN becomes 0, and the mask is 1 for
   /// numbers: bytes, or float64. Return true if none is NaN.
   bool (*terms)(const void* x, void* to, int64_t n, bool wide, void* mask, bool bytes);
-  /// Set to = the sum of n cells of each row, or add it (`more`): the terms of sums over the columns
-  /// of windows. `rows` has at most kRowsTogether rows. Integers of at most 32 bits.
-  void (*add_rows)(const void* const* rows, int count, void* to, int64_t n, bool wide, bool more);
+  /// Set to = the sum of n cells of each of `plus` rows, less that of each of the `minus` rows behind
+  /// them, or add it (`more`). `rows` has at most kRowsTogether rows. Integers of at most 32 bits; the
+  /// sums are of type u16 (for cells of 8 bits, modulo 2^16), i32 (8 and 16 bits) or f64 (32 bits).
+  void (*add_rows)(const void* const* rows, int plus, int minus, void* to, int64_t n, Dtype sum,
+                   bool more);
   /// Return the sum of at most 2^16 cells. Integers of at most 32 bits.
   int64_t (*total)(const void* x, int64_t n);
+  /// Set y = sum / by, rounded, for sums of type u16 of cells of 8 bits. 1 <= by <= 256; for int8, no
+  /// window has more than `by` cells. Return false if T does not hold a result. Null for other types.
+  bool (*settle_bytes)(const void* sums, void* y, int64_t n, int64_t by, Rounding);
   /// Set y = sum / by, in S (not `wide`, but float32 for half types), rounded to T. Floats.
   void (*divide)(const void* sums, void* y, int64_t n, double by);
   /// Do the same with a divisor for each. Floats.
@@ -67,6 +72,17 @@ struct CellLoops {
   /// Set y = sum / by, divided in float64 and rounded once to T; sums are float64 if `wide`, else
   /// float32. Return false if T does not hold a result. Null for half types.
   bool (*settle)(const void* sums, bool wide, void* y, int64_t n, double by, Rounding);
+
+  // ---- sums of columns (api/row_sums.hpp): of type u16, i32 and f64
+
+  /// Set to = the sum of `count` arrays of n sums.
+  void (*join)(const void* const* from, int count, void* to, int64_t n);
+  /// Set to = the sums of n pairs of neighbours.
+  void (*add_pairs)(const void* from, void* to, int64_t n);
+  /// Set to = the sum of so many cells, of `inner` elements each.
+  void (*add_cells)(const void* from, int64_t cells, int64_t inner, void* to);
+  /// Copy n cells of `inner` elements: every step-th.
+  void (*pick)(const void* from, void* to, int64_t n, int64_t step, int64_t inner);
 };
 
 using CellTable = const CellLoops* (*)(Dtype);

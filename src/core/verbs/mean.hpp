@@ -32,21 +32,33 @@ void fold_direct(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Mean mean, 
                   store<decltype(lane)::count>(
                       y + c, convert<T, decltype(lane)::count, int64_t>(count ? sum / count : sum));
                 });
+        if constexpr (is_half<T>)
+          if (mean == Mean::short_spanned) {
+            const float by = static_cast<float>(w.span), over = 1 / by;
+            return reduce<T, Order::rows>(
+                w, lanes,
+                [](auto lane, int64_t, int64_t) { return Vec<float, decltype(lane)::count>{}; },
+                [x](auto lane, auto& sum, int64_t at, int64_t) {
+                  sum += load<decltype(lane)::count>(x + at);
+                },
+                [y, by, over](auto lane, auto& sum, int64_t c) {
+                  constexpr int L = decltype(lane)::count;
+                  store<L>(y + c, divided<T, L>(sum, all<float, L>(by), all<float, L>(over)));
+                });
+          }
         if constexpr (is_real<T>)
           if ((count > kLongSum && mean != Mean::strict) || rounds_once<T>(mean)) {
-            const Long<T> by = terms_divisor(count, w.span, mean);
-            const auto write = [y, by](auto lane, auto& sum, int64_t c) {
-              store<decltype(lane)::count>(
-                  y + c, convert<Wide<T>, decltype(lane)::count, Long<T>>(sum / by));
+            const double by = terms_divisor(count, w.span, mean), over = exact_reciprocal(by);
+            const auto write = [y, by, over](auto lane, auto& sum, int64_t c) {
+              store<decltype(lane)::count>(y + c, sum.template divided<Wide<T>>(by, over));
             };
             if (count > kLongSum && sums_by_columns(mean))
               return sum_by_columns<T>(w, x, lanes, write);
             return reduce<T, Order::rows>(
                 w, lanes,
-                [](auto lane, int64_t, int64_t) { return Vec<Long<T>, decltype(lane)::count>{}; },
+                [](auto lane, int64_t, int64_t) { return LongSum<decltype(lane)::count>{}; },
                 [x](auto lane, auto& sum, int64_t at, int64_t) {
-                  sum += convert<Long<T>, decltype(lane)::count, Wide<T>>(
-                      load<decltype(lane)::count>(x + at));
+                  sum.template add<Wide<T>>(load<decltype(lane)::count>(x + at));
                 },
                 write);
           }
@@ -123,14 +135,12 @@ void spread_weighed(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays, Sha
       if (only_short) return;
       return reduce<T, order>(
           w, lanes,
-          [](auto lane, int64_t, int64_t) { return Vec<Long<T>, decltype(lane)::count>{}; },
+          [](auto lane, int64_t, int64_t) { return LongSum<decltype(lane)::count>{}; },
           [g](auto lane, auto& sum, int64_t at, int64_t) {
-            sum +=
-                convert<Long<T>, decltype(lane)::count, float>(load<decltype(lane)::count>(g + at));
+            sum.template add<float>(load<decltype(lane)::count>(g + at));
           },
           [dx](auto lane, auto& sum, int64_t c) {
-            store<decltype(lane)::count>(dx + c,
-                                         convert<float, decltype(lane)::count, Long<T>>(sum));
+            store<decltype(lane)::count>(dx + c, sum.template divided<float>(1, 1));
           });
     }
     add_up<T, order>(
@@ -225,14 +235,13 @@ void spread_direct(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share sha
           if (taps > kLongSum)
             return reduce<T, order>(
                 w, lanes,
-                [](auto lane, int64_t, int64_t) { return Vec<Long<T>, decltype(lane)::count>{}; },
+                [](auto lane, int64_t, int64_t) { return LongSum<decltype(lane)::count>{}; },
                 [g, q](auto lane, auto& sum, int64_t at, int64_t k) {
                   constexpr int L = decltype(lane)::count;
-                  sum += convert<Long<T>, L, Wide<T>>(rounded<T, L>(load<L>(g + at) * q[k]));
+                  sum.template add<Wide<T>>(rounded<T, L>(load<L>(g + at) * q[k]));
                 },
                 [dx](auto lane, auto& sum, int64_t c) {
-                  store<decltype(lane)::count>(
-                      dx + c, convert<Wide<T>, decltype(lane)::count, Long<T>>(sum));
+                  store<decltype(lane)::count>(dx + c, sum.template divided<Wide<T>>(1, 1));
                 });
           add_up<T, order>(
               w, lanes,

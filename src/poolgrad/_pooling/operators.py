@@ -508,6 +508,9 @@ class WindowSum(Ordered):
         if rule is not None:
             return forth_by(self.plan, lambda plan, v: native.fold(plan, rule, v), v)
         wide = v.dtype.name in HALVES and np.any(np.asarray(self.divisor) != 1)
+        by: Any = "span" if self.spans else self.divisor
+        if wide and (type(by) is float or (self.spans and limits(self.plan, "span")[1] <= 2**53)):
+            return forth_by(self.plan, lambda plan, v: native.averager(plan, by, False)(v), v)
         total = forth_by(self.plan, _total, v.astype(np.float32) if wide else v)
         return self._divided(total).astype(v.dtype, copy=False)
 

@@ -1,0 +1,99 @@
+// Sums of the windows of a row, from the sums of its columns: integers, which may be added in any
+// order.
+//
+//   columns   a b c d e f g h          windows of 3 cells, stride 1: add the row to itself, shifted
+//   sums      a+b+c  b+c+d  ...        by 1, 2, 4, ... cells, and join the powers of two of a length
+#pragma once
+#include <bit>
+
+#include "api/boxes.hpp"
+
+namespace poolgrad {
+
+/// The sums of a range of windows along the last axis; `sum` is their type: u16, i32 or f64.
+class RowSums {
+ public:
+  RowSums(const Axis& axis, int64_t inner, BoxRange range, Dtype sum, int64_t bytes)
+      : axis_(axis),
+        inner_(inner),
+        range_(range),
+        loops_(*chosen_cells(sum)),
+        bytes_(bytes),
+        size_((range.s1 - range.s0) * inner * bytes),
+        first_(range.j0),
+        last_(range.j0),
+        scratch_(size_ * (2 + levels(axis.widest))) {
+    if (axis.period != 1 || axis.step < 1) return;
+    first_ = std::clamp(axis.lo, range.j0, range.j1);
+    last_ = std::clamp(axis.hi, first_, range.j1);
+    if (last_ - first_ < 2 || axis.length(first_) == 0) first_ = last_ = range.j0;
+  }
+
+  /// Set `to` = the sum of the columns of each window; `columns` begins at the first one.
+  void run(const char* columns, char* to) const {
+    for (int64_t j = range_.j0; j < range_.j1; ++j) {
+      if (j == first_ && j < last_) {
+        repeated(columns + place(axis_.start[j] - range_.s0), to + place(j - range_.j0));
+        j = last_ - 1;
+        continue;
+      }
+      loops_.add_cells(columns + place(axis_.start[j] - range_.s0), axis_.length(j), inner_,
+                       to + place(j - range_.j0));
+    }
+  }
+
+ private:
+  static constexpr int kShort = 6;  ///< windows of up to so many cells add them one by one
+  static constexpr int kLevels = 63;
+
+  static int64_t levels(int64_t cells) {
+    return std::bit_width(static_cast<uint64_t>(std::max<int64_t>(cells, 1)));
+  }
+  int64_t place(int64_t cells) const { return cells * inner_ * bytes_; }
+
+  /// Sum the windows that repeat.
+  void repeated(const char* from, char* to) const {
+    char* free = scratch_.get();
+    const int64_t windows = last_ - first_;
+    int64_t width = axis_.length(first_), step = axis_.step, cells = (windows - 1) * step + width;
+    for (; inner_ == 1 && width % 2 == 0 && step % 2 == 0; width /= 2, step /= 2) {
+      cells /= 2;
+      loops_.add_pairs(from, free, cells);
+      from = free;
+      free += cells * bytes_;
+    }
+    const int64_t dense = ((windows - 1) * step + 1) * inner_;
+    if (width == 1 && step > 1) return loops_.pick(from, to, windows, step, inner_);
+    char* const sums = step == 1 ? to : free;
+    if (step > 1) free += size_;
+    const void* part[kLevels];
+    int parts = 0;
+    if (width <= kShort) {
+      while (parts < width) part[parts] = from + place(parts), ++parts;
+    } else {
+      const char* level[kLevels] = {from};
+      const int top = static_cast<int>(levels(width)) - 1;
+      for (int b = 1; b <= top; ++b) {
+        const int64_t half = int64_t{1} << (b - 1);
+        const void* const both[] = {level[b - 1], level[b - 1] + place(half)};
+        loops_.join(both, 2, free, (cells - 2 * half + 1) * inner_);
+        level[b] = free;
+        free += size_;
+      }
+      for (int64_t b = top, at = 0; b >= 0; --b)
+        if (width >> b & 1) part[parts++] = level[b] + place(at), at += int64_t{1} << b;
+    }
+    loops_.join(part, parts, sums, dense);
+    if (step > 1) loops_.pick(sums, to, windows, step, inner_);
+  }
+
+  const Axis& axis_;
+  const int64_t inner_;
+  const BoxRange range_;
+  const CellLoops& loops_;
+  const int64_t bytes_, size_;
+  int64_t first_, last_;  ///< the windows that repeat
+  const BoxMemory scratch_;
+};
+
+}  // namespace poolgrad
