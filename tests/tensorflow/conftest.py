@@ -1,4 +1,4 @@
-"""What the tests of TensorFlow share: the compiled extension."""
+"""Share the compiled extension among the tests of TensorFlow."""
 
 import pytest
 from support import python

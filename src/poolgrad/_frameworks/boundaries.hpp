@@ -156,7 +156,7 @@ inline Kept windows_of(const pg_table& core, Numbers dims, Numbers axes, Span<in
   return remember(made);
 }
 
-/// What a call over boundaries needs besides its arrays.
+/// A call over boundaries, without its arrays.
 struct Pool {
   const pg_table& core;
   pg_run how;

@@ -169,7 +169,7 @@ void compute_node(void* node, TF_OpKernelContext* context) {
 
 void destroy_node(void* node) { delete static_cast<Node*>(node); }
 
-/// What an op looks like: attributes, inputs and outputs in TensorFlow's words. `spec` is for Python, which makes gradients from it.
+/// The definition of an op: attributes, inputs and outputs in TensorFlow's words. `spec` is for Python, which makes gradients from it.
 struct OwnOp {
   const char* name;
   void* (*create)(TF_OpKernelConstruction*);
@@ -210,7 +210,7 @@ std::string define_own_ops() {
   return "";
 }
 
-/// What came of the registration, as the library was loaded. Without TensorFlow in the process there is nothing to register with.
+/// The answer of TensorFlow to the registration, as the library was loaded. Without TensorFlow in the process there is nothing to register with.
 const std::string own_ops_said = [] {
   const std::string missing = find_functions("libtensorflow_framework.so.2:libtensorflow_cc.so.2:libtensorflow_framework.2.dylib:libtensorflow_cc.2.dylib");
   return missing.empty() ? define_own_ops() : "no " + missing;
@@ -219,7 +219,7 @@ const std::string own_ops_said = [] {
 }  // namespace
 }  // namespace poolgrad
 
-/// Return what came of the registration, or "".
+/// Return the answer of TensorFlow to the registration: "" after success.
 PG_API const char* poolgrad_tf_own_ops() { return poolgrad::own_ops_said.c_str(); }
 
 /// Set Python's function.
