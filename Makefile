@@ -36,7 +36,7 @@ $(BIN)/python:
 test:
 	$(MAKE) -j2 .venv/frameworks install  # one waits for the network while the other compiles
 	$(MAKE) lint
-	if test -e .venv/frameworks; then $(BIN)/python -m poolgrad.jax build && $(BIN)/python -m poolgrad.torch build; fi
+	if test -e .venv/frameworks; then $(BIN)/python -m poolgrad.jax build && $(BIN)/python -m poolgrad.torch build && $(BIN)/python -m poolgrad.tensorflow build; fi
 	$(BIN)/python tools/browser.py  # for tests/studio, which are skipped without one
 	$(BIN)/python tools/typescript.py  # for the types of the studio's modules, which are skipped without it
 	@failed=; \

@@ -24,7 +24,9 @@ MOST_BYTES = 4_200_000
 EXTENSIONS = {
     "poolgrad/jax/xla.cpp",
     "poolgrad/jax/_xla.so",
+    "poolgrad/_frameworks/boundaries.hpp",
     "poolgrad/tensorflow/kernels.cpp",
+    *(f"poolgrad/tensorflow/{name}.hpp" for name in ("interface", "own_ops")),
     "poolgrad/torch/extension.cpp",
     *(f"poolgrad/torch/{name}.hpp" for name in ("calls", "kernels", "overrides", "windows")),
     "poolgrad/include/poolgrad.h",

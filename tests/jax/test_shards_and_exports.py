@@ -207,3 +207,38 @@ def test_the_environment_chooses_the_portable_form():
         + "print('poolgrad_' in jax.jit(best).lower(X).as_text(), (best(X) == pg.max_pool(X, 3, 2, layout='NHWC', padding='same')).all())"
     )
     assert python("-c", code, POOLGRAD_JAX="portable").stdout == "False True\n"
+
+
+WITHOUT_PRIVATE_NAMES = """
+import os
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
+import jax, numpy as np
+from jax._src import config, dispatch
+kept = config.bool_state, dispatch.prim_requires_devices_during_lowering
+del config.bool_state, dispatch.prim_requires_devices_during_lowering
+import poolgrad as pg, poolgrad.jax as pool
+config.bool_state, dispatch.prim_requires_devices_during_lowering = kept  # JAX itself needs them
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from poolgrad.jax import primitives, shards
+assert shards._REQUIRING is None and type(primitives._PORTABLE) is primitives._Setting
+
+x = np.random.default_rng(0).integers(-9, 9, (4, 8, 8, 3)).astype(np.float32)
+want, back = pg.vjp(lambda a: pg.max_pool(a, 2, layout="NHWC"), x)
+run = lambda x: pool.max_pool(x, 2, layout="NHWC")
+slope = lambda x: jax.grad(lambda x: (run(x) ** 2).sum())(x)
+apart = jax.device_put(x, NamedSharding(Mesh(np.array(jax.devices()), ("b",)), PartitionSpec("b")))
+for given in (x, apart):
+    y, dx = jax.jit(run)(given), jax.jit(slope)(given)
+    assert np.array_equal(y, want) and np.array_equal(dx, back(2 * want))
+    assert len(y.sharding.device_set) == len(dx.sharding.device_set) == (1 if given is x else 4)
+with pool.portable_pools():
+    assert primitives.is_portable() and "poolgrad" not in jax.jit(lambda x: run(x)).lower(x).as_text("hlo")
+    assert np.array_equal(jax.jit(lambda x: run(x))(x), want)
+assert not primitives.is_portable()
+print("fine")
+"""
+
+
+def test_pools_work_in_a_release_of_jax_without_the_private_names():
+    done = python("-W", "ignore", "-c", WITHOUT_PRIVATE_NAMES)
+    assert done.stdout == "fine\n", done.stderr[-3000:]

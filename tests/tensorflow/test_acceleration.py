@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
 from typing import Any
 
 import pytest
@@ -26,21 +28,6 @@ KNOWN = {
 REWRITTEN = {"AvgPool", "AvgPoolGrad", "AvgPool3D", "AvgPool3DGrad", "MaxPool", "MaxPool3D"}
 OURS = {"MaxPoolWithArgmax", "MaxPoolGradWithArgmax", "FractionalMaxPool", "FractionalMaxPoolGrad"}
 OURS |= {"FractionalAvgPool", "FractionalAvgPoolGrad", "MaxPoolGradGrad", "MaxPool3DGradGrad"}
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Build the kernels; return the environment of the processes that use them."""
-    quiet = {
-        "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache")),
-        "TF_CPP_MIN_LOG_LEVEL": "3",
-        "CUDA_VISIBLE_DEVICES": "",
-    }
-    done = python("-m", "poolgrad.tensorflow", "build", **quiet)
-    if "no C++ compiler" in done.stderr:
-        pytest.skip("needs a C++ compiler")
-    assert done.returncode == 0, done.stderr
-    return quiet
 
 
 @pytest.fixture(scope="module", params=["0", "1"], ids=["oneDNN off", "oneDNN on"])
@@ -165,14 +152,126 @@ def test_the_whole_corpus_gives_the_recorded_bits_through_tensorflow(cache, tmp_
     assert {o["id"] for o in outcomes if not o["ok"]} <= KNOWN
 
 
-def test_models_of_our_own_ops_are_refused_when_they_are_saved(cache, tmp_path):
+# A library that registers a kernel of its own for an op that ours serves too: it fills its result with sevens.
+RIVAL = r"""
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdint.h>
+static void* tf(const char* name) {
+  void* found = dlsym(dlopen("libtensorflow_framework.so.2", RTLD_NOW | RTLD_NOLOAD), name);
+  return found ? found : dlsym(dlopen("libtensorflow_cc.so.2", RTLD_NOW | RTLD_NOLOAD), name);
+}
+static void* made(void* construction) { (void)construction; return 0; }
+static void gone(void* kernel) { (void)kernel; }
+static void compute(void* kernel, void* context) {
+  void *status = ((void* (*)(void))tf("TF_NewStatus"))(), *y = 0;
+  int64_t dims[4];
+  int64_t size = 1;
+  (void)kernel;
+  ((void (*)(void*, int, void**, void*))tf("TF_GetInput"))(context, 1, &y, status);
+  for (int i = 0; i < 4; ++i) size *= dims[i] = ((int64_t(*)(void*, int))tf("TF_Dim"))(y, i);
+  void* out = ((void* (*)(void*, int, int, const int64_t*, int, size_t, void*))tf("TF_AllocateOutput"))(context, 0, 1, dims, 4, (size_t)size * 4, status);
+  float* cells = ((void* (*)(void*))tf("TF_TensorData"))(out);
+  for (int64_t i = 0; i < size; ++i) cells[i] = 7;
+}
+void register_rival(int32_t priority) {
+  void* status = ((void* (*)(void))tf("TF_NewStatus"))();
+  void* builder = ((void* (*)(const char*, const char*, void*, void*, void*))tf("TF_NewKernelBuilder"))("MaxPoolGradGrad", "CPU", (void*)made, (void*)compute, (void*)gone);
+  ((void (*)(void*, const char*, int, void*))tf("TF_KernelBuilder_TypeConstraint"))(builder, "T", 1, status);
+  ((void (*)(void*, int32_t))tf("TF_KernelBuilder_Priority"))(builder, priority);
+  ((void (*)(const char*, void*, void*))tf("TF_RegisterKernelBuilder"))("Rival", builder, status);
+}
+"""
+BESIDE_A_RIVAL = """
+import ctypes, sys
+import tensorflow as tf
+from poolgrad.tensorflow import accelerate
+rival, priority, first = ctypes.CDLL(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "first"
+if first:
+    rival.register_rival(priority)
+accelerate()
+if not first:
+    rival.register_rival(priority)
+x = tf.reshape(tf.range(16.0), (1, 4, 4, 1))
+words = dict(ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID")
+y = tf.raw_ops.MaxPool(input=x, **words)
+try:
+    print(tf.raw_ops.MaxPoolGradGrad(orig_input=x, orig_output=y, grad=x, **words).numpy().ravel().tolist())
+except Exception as error:
+    print(type(error).__name__, error)
+print(accelerate.status().ops["MaxPoolGradGrad"])
+"""
+
+
+@pytest.fixture(scope="module")
+def rival(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Compile the other library; return its path."""
+    folder = tmp_path_factory.mktemp("rival")
+    (folder / "rival.c").write_text(RIVAL)
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if not compiler:
+        pytest.skip("needs a C compiler")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", "rival.so", "rival.c", "-ldl"], cwd=folder, check=True)
+    return str(folder / "rival.so")
+
+
+@pytest.mark.parametrize(
+    ("priority", "order", "said"),
+    [
+        (2, "first", "[7.0, 7.0, 7.0, 7.0]"),
+        (2, "later", "[7.0, 7.0, 7.0, 7.0]"),
+        (1, "later", "Multiple OpKernel registrations"),
+    ],
+)
+def test_of_two_libraries_the_higher_priority_counts_and_equal_ones_are_an_error(cache, rival, priority, order, said):
+    done = python("-c", BESIDE_A_RIVAL, rival, str(priority), order, **cache)
+    *answer, runs = done.stdout.splitlines()
+    assert said in "\n".join(answer), done.stdout + done.stderr[-2000:]
+    assert int(runs) == 0
+
+
+FORKED = """
+import multiprocessing, sys
+import tensorflow as tf
+from poolgrad.tensorflow import accelerate
+if sys.argv[1] == "before":
+    accelerate(), accelerate()
+
+def work(n):
+    accelerate()
+    x = tf.reshape(tf.range(float(n * 64 * 64)), (n, 64, 64, 1))
+    data = tf.data.Dataset.from_tensor_slices([x] * 4).map(pooled, num_parallel_calls=2)
+    sums = {float(tf.reduce_sum(y)) for y in data}
+    y, at = tf.nn.max_pool_with_argmax(x, 2, 2, "SAME")
+    return len(sums), float(tf.reduce_sum(y)) in sums, accelerate.status().ops["MaxPoolWithArgmax"]
+
+def pooled(x):
+    return tf.nn.max_pool_with_argmax(x, 2, 2, "SAME")[0]
+
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    print(pool.map_async(work, [1, 1, 1, 1], chunksize=2).get(60))
+assert accelerate.status().on == (sys.argv[1] == "before")
+print(work(1))
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_forked_workers_and_their_data_sets_run_our_kernels(cache, when):
+    done = python("-W", "ignore", "-c", FORKED, when, **cache)
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+    workers, own = done.stdout.splitlines()
+    assert workers.count("(1, True, ") == 4
+    assert "(1, True, 5)" in workers
+    assert own == "(1, True, 5)"
+
+
+def test_a_version_that_was_not_tried_is_refused_with_what_to_do(cache):
     code = (
-        "import sys, tensorflow as tf, poolgrad.tensorflow as pool\n"
-        "f = tf.function(lambda x: pool.max_pool(x, 2), input_signature=[tf.TensorSpec([8])])\n"
-        "m = tf.Module(); m.f = f; f(tf.zeros(8))\n"
-        "try:\n    tf.saved_model.save(m, sys.argv[1])\n"
-        "except Exception as e:\n    print('poolgrad.tensorflow: SavedModel' in str(e))\n"
+        "import tensorflow as tf\ntf.__version__ = '2.99.0'\nimport poolgrad.tensorflow as pool\n"
+        "assert pool.own_ops.OWN is None\n"
+        "try:\n    pool.accelerate()\nexcept RuntimeError as e:\n    print(e)\n"
+        "print(pool.accelerate(any_version=True).on, pool.accelerate().on)\n"
     )
-    done = python("-c", code, str(tmp_path / "m"), **cache)
-    assert done.stdout.strip() == "True", done.stdout + done.stderr[-2000:]
-    assert not (tmp_path / "m" / "saved_model.pb").exists()
+    done = python("-c", code, **cache)
+    words = "accelerate: tensorflow: got version 2.99.0, wanted 2.18 to 2.21, which were tested, or accelerate(any_version=True)"
+    assert done.stdout.splitlines() == [words, "True True"], done.stderr[-2000:]

@@ -80,18 +80,6 @@ def test_forward_mode_has_the_bits_of_numpy(case):
     equal(acc.jvp(y), pg.jvp(lambda a: case.run(pg, a), x, v)[1])
 
 
-@pytest.mark.parametrize("op", ["max_pool", "avg_pool", "lp_pool"])
-def test_forward_mode_in_a_traced_function_is_refused_and_not_zero(op):
-    @tf.function
-    def run(x, v):
-        with tf.autodiff.ForwardAccumulator(x, v) as acc:
-            y = getattr(pool, op)(x, 2)
-        return acc.jvp(y)
-
-    with pytest.raises(NotImplementedError, match=f"{op}: x: got a tensor with a tangent in a tf.function, wanted one"):
-        run(tf.range(4.0), tf.range(4.0))
-
-
 @pytest.mark.parametrize("case", BAD, ids=str)
 def test_a_bad_call_is_refused_in_the_words_of_numpy(case):
     x = case.x(np.float32)
@@ -163,51 +151,6 @@ def test_xla_says_that_it_cannot():
     run = tf.function(lambda x: pool.max_pool(x, 2), jit_compile=True)
     with pytest.raises(tf.errors.OpError, match="unsupported operations"):
         run(tf.range(4.0))
-
-
-class Saved(tf.Module):
-    """A function that pools in its body, in a function that it calls, in a branch and in a loop."""
-
-    def __init__(self):
-        self.scale = tf.Variable(2.0)
-
-    @tf.function
-    def inner(self, x):
-        return pool.avg_pool(x, 2, axes=1)
-
-    @tf.function(input_signature=[tf.TensorSpec([None, 6])])
-    def nested(self, x):
-        return self.scale * self.inner(x)
-
-    @tf.function(input_signature=[tf.TensorSpec([None, 6])])
-    def branch(self, x):
-        y = x[:, ::2] * self.scale
-        if tf.reduce_sum(x) > 3:
-            y = y + self.scale * pool.max_pool(x, 2, axes=1)
-        return y
-
-    @tf.function(input_signature=[tf.TensorSpec([None, 6])])
-    def loop(self, x):
-        return tf.map_fn(lambda row: self.scale * pool.sum_pool(row, 2), x)
-
-
-@pytest.mark.parametrize("name", ["nested", "branch", "loop"])
-def test_a_function_that_pools_is_trained_but_not_saved(name, tmp_path):
-    module = Saved()
-    x = tf.reshape(tf.range(12.0), (2, 6))
-    with tf.GradientTape() as tape:
-        y = tf.reduce_sum(getattr(module, name)(x))
-    assert tape.gradient(y, module.scale) == y / 2
-    with pytest.raises((AssertionError, KeyError), match="SavedModel: got a function that pools, wanted one that runs"):
-        tf.saved_model.save(module, str(tmp_path), signatures=getattr(module, name))
-
-
-def test_a_function_that_only_was_traced_is_not_saved_either(tmp_path):
-    module = tf.Module()
-    module.f = tf.function(lambda x: pool.max_pool(x, 2))
-    module.f(tf.range(4.0))
-    with pytest.raises((AssertionError, KeyError), match="SavedModel: got a function that pools, wanted one that runs"):
-        tf.saved_model.save(module, str(tmp_path))
 
 
 def test_a_data_set_maps_a_pool():

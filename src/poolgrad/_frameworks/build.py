@@ -18,7 +18,8 @@ from pathlib import Path
 
 from ..config import foreign
 
-PACKAGE = Path(__file__).resolve().parents[1]
+HERE = Path(__file__).resolve().parent
+PACKAGE = HERE.parent
 CAPSULE = b"poolgrad.table.2"
 FLAGS = ("-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wconversion", "-Werror")
 
@@ -72,7 +73,11 @@ class Extension:
     @property
     def cached(self) -> Path:
         """Return the path of a library built after installation; it depends on the sources, the machine and the framework."""
-        paths = (self.source, *sorted(self.source.parent.glob("*.hpp")), header())
+        paths = (
+            self.source,
+            *(path for folder in (self.source.parent, HERE) for path in sorted(folder.glob("*.hpp"))),
+            header(),
+        )
         sources = b"".join(path.read_bytes() for path in paths)
         key = hashlib.sha256(sources + f"{platform.system()} {platform.machine()} {self.version}".encode())
         root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -90,7 +95,7 @@ class Extension:
         target = self.cached
         target.parent.mkdir(parents=True, exist_ok=True)
         made = target.with_name(f"{self.name}.{os.getpid()}")
-        paths = (*self.options(), f"-I{header().parent}", str(self.source), "-o", str(made), *self.links())
+        paths = (*self.options(), f"-I{header().parent}", f"-I{HERE}", str(self.source), "-o", str(made), *self.links())
         done = subprocess.run([*compiler.split(), *FLAGS, *paths], capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(f"{self.module}: build: the compiler failed:\n{done.stderr[-4000:]}")

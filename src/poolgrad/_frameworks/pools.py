@@ -43,8 +43,8 @@ class Backend(Protocol):
     def linear(self, rule: PoolSpec, back: bool, v: Any, windows: Any, *state: Any) -> Any:
         """Run `spec.carry`, differentiable in v to any order; the state is constant."""
 
-    def compute(self, function: Callable[..., Any], shape: tuple[Any, ...], dtype: Any, *arrays: Any) -> Any:
-        """Run a NumPy function of arrays, without derivative."""
+    def compute(self, function: partial[Any], shape: tuple[Any, ...], dtype: Any, *arrays: Any) -> Any:
+        """Run a function of `spec`, given its first arguments, on arrays, without derivative."""
 
     def constant_of(self, x: Any) -> Any:
         """Return x as a constant, without derivative."""

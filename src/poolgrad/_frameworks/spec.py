@@ -162,6 +162,11 @@ def select(rule: PoolSpec, x: Array, windows: Array) -> tuple[Array, Array | Non
     return y, operator.restore(operator.taps).astype(rule.frame.taps) if isinstance(operator, TapGather) else None
 
 
+def chosen(rule: PoolSpec, x: Array, windows: Array) -> list[Array]:
+    """Return the results of `select` that there are."""
+    return [part for part in select(rule, x, windows) if part is not None]
+
+
 def carry(rule: PoolSpec, back: bool, v: Array, windows: Array, *state: Array) -> Array:
     """Apply the operator of a spec, or its transpose, to v."""
     source = rule.source(v.shape) if back else v.shape

@@ -17,8 +17,9 @@ import jax
 import jax.ffi
 import numpy as np
 
+from .._frameworks import compiled
 from .._frameworks.build import Extension
-from .._frameworks.spec import Frame, PoolSpec
+from .._frameworks.spec import PoolSpec
 
 HERE = Path(__file__).parent
 TARGETS = ("poolgrad_select", "poolgrad_follow", "poolgrad_fold", "poolgrad_address")
@@ -72,29 +73,14 @@ def available() -> bool:
     return True
 
 
-def _axes(frame: Frame) -> Any:
-    return np.array([n for axis in frame.axes for n in axis[:3]], np.int64)
-
-
-def _plain(frame: Frame) -> bool:
-    return all(axis[3] == 1 for axis in frame.axes) and not frame.loose
-
-
-def _divides(rule: PoolSpec) -> bool:
-    """Return True if sums are divided by something else than the cells of their windows."""
-    return rule.divisor is not None or rule.count_include_pad
+def _axes(rule: PoolSpec) -> Any:
+    return np.array(compiled.axes_of(rule.frame), np.int64)
 
 
 def compiles(rule: PoolSpec, dtype: Any, back: bool | None = None) -> bool:
     """Return True if XLA can make the choice of a spec, or apply its operator if `back` is given, without Python."""
-    if not _plain(rule.frame):
-        return False
-    if back is None:
-        whole = not jax.numpy.issubdtype(dtype, jax.numpy.floating)
-        known = rule.ties == "first" and (whole or rule.nan != "tf")
-    else:  # halves are divided in a wider type
-        known = rule.kind == "pick" or (rule.kind == "fold" and not (_divides(rule) and dtype.itemsize == 2))
-    return known and available()
+    known = compiled.chooses if back is None else compiled.applies
+    return known(rule, np.dtype(dtype)) and available()
 
 
 def select(rule: PoolSpec, shapes: Any, x: Any, windows: Any) -> list[Any] | None:
@@ -102,7 +88,7 @@ def select(rule: PoolSpec, shapes: Any, x: Any, windows: Any) -> list[Any] | Non
     if not compiles(rule, x.dtype):
         return None
     call = jax.ffi.ffi_call("poolgrad_select", shapes)
-    found = call(x, windows, axes=_axes(rule.frame), least=rule.least, nan_wins=rule.nan == "propagate")
+    found = call(x, windows, axes=_axes(rule), least=rule.least, nan_wins=rule.nan == "propagate")
     return list(found)
 
 
@@ -111,11 +97,10 @@ def linear(rule: PoolSpec, back: bool, shape: Any, v: Any, windows: Any, *state:
     if not compiles(rule, v.dtype, back):
         return None
     if rule.kind == "pick":
-        return jax.ffi.ffi_call("poolgrad_follow", shape)(v, windows, *state, axes=_axes(rule.frame), back=back)
-    spans = rule.count_include_pad and rule.divisor is None
-    factor = np.float64(1.0 if rule.divisor is None else rule.divisor)
-    words = {"back": back, "mean": rule.mean and not _divides(rule), "spans": spans, "factor": factor}
-    return jax.ffi.ffi_call("poolgrad_fold", shape)(v, windows, axes=_axes(rule.frame), **words)
+        return jax.ffi.ffi_call("poolgrad_follow", shape)(v, windows, *state, axes=_axes(rule), back=back)
+    how = compiled.division(rule)
+    words = {**how, "factor": np.float64(how["factor"])}
+    return jax.ffi.ffi_call("poolgrad_fold", shape)(v, windows, axes=_axes(rule), back=back, **words)
 
 
 def main(arguments: list[str]) -> int:

@@ -24,6 +24,7 @@ try:  # JAX has no public names for these; without them XLA distributes the port
     from jax._src.sharding_impls import GSPMDSharding
 
     _REPLICATED, _HloSharding = xla_client.OpSharding.Type.REPLICATED, xla_client.HloSharding
+    _ = GSPMDSharding._device_assignment, GSPMDSharding._to_xla_hlo_sharding, _HloSharding.subgroup_with_device_ordering
 except (ImportError, AttributeError):  # pragma: no cover  # another release of JAX
     _REQUIRING = None
 

@@ -1,7 +1,7 @@
 """The pools for TensorFlow, eager and in tf.function, with gradients to any order, and eagerly in forward mode.
 
-In a `tf.function` the kernels run through `tf.numpy_function`: such a function can be trained, but not compiled by XLA. Saving it as a
-SavedModel is an error.
+In a `tf.function` pools are ops of our own, which a SavedModel holds and another process loads after importing this module. They are part of
+the extension that `python -m poolgrad.tensorflow build` compiles; without it they run through `tf.numpy_function`, and saving is an error.
 
 >>> import tensorflow as tf
 >>> import poolgrad.tensorflow as pool
@@ -30,13 +30,15 @@ from .._common.arrays import as_array
 from .._common.errors import ArgumentErrors, short_repr
 from .._frameworks import types
 from .._frameworks.pools import Chosen, pool
-from .._frameworks.spec import Frame, PoolSpec, carry, select
+from .._frameworks.spec import Frame, PoolSpec, carry, chosen
 from ..config import limit_here
+from . import own_ops
 from .acceleration import accelerate as accelerate
+from .acceleration import thread_limit
 
 REFUSAL = (
-    "poolgrad.tensorflow: SavedModel: got a function that pools, wanted one that runs without Python: "
-    "save the weights instead, or a Keras model as .keras"
+    "poolgrad.tensorflow: SavedModel: got a function that pools through Python, wanted one traced after the ops were compiled: "
+    "python -m poolgrad.tensorflow build; or save the weights, or a Keras model as .keras"
 )
 
 
@@ -72,49 +74,44 @@ def _array(tensor: Any) -> Any:
 
 @lru_cache(1)
 def _threads() -> int:
-    """Return the threads that TensorFlow's ops may use, or 0 if nobody set them; they are fixed once a tensor exists."""
-    return int(tf.config.threading.get_intra_op_parallelism_threads())
+    """Return the limit on threads, which is fixed once a tensor exists."""
+    return thread_limit()
 
 
-def _limited(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function, with TensorFlow's limit on threads if there is one."""
-    threads = _threads()
-    if not threads:
-        return function
-
-    def run(*arrays: Any) -> Any:
-        with limit_here(threads):
-            return function(*arrays)
-
-    return run
-
-
-def _host(function: Callable[..., Any], dtypes: Any, shapes: Any, *tensors: Any) -> Any:
-    """Run a NumPy function of tensors and declare the shapes of its results; it has no gradient."""
-    several = isinstance(dtypes, list)
-    kinds = [tf.as_dtype(d).as_numpy_dtype for d in (dtypes if several else [dtypes])]
+def _host(function: partial[Any], dtypes: list[Any], shapes: list[Any], *tensors: Any) -> list[Any]:
+    """Run a NumPy function of tensors and declare the shapes of its results; it has no gradient unless it is an op of our own."""
+    kinds = [tf.as_dtype(d).as_numpy_dtype for d in dtypes]
 
     def called(*arrays: Any) -> list[Any]:
-        found = _limited(function)(*arrays)
-        parts = found if several else [found]
+        with limit_here(_threads()):
+            found = function(*arrays)
+        parts = found if isinstance(found, list) else [found]
         return [np.ascontiguousarray(a).astype(k, copy=False) for a, k in zip(parts, kinds, strict=True)]
 
     if tf.executing_eagerly():
-        made = [tf.convert_to_tensor(a) for a in called(*map(_array, tensors))]
-        return made if several else made[0]
-    result = tf.numpy_function(called, tensors, dtypes if several else [dtypes], stateful=False)
-    for tensor, shape in zip(result, shapes if several else [shapes], strict=True):
+        return [tf.convert_to_tensor(a) for a in called(*map(_array, tensors))]
+    if own_ops.OWN is not None:
+        return own_ops.host(function, dtypes, shapes, *tensors)
+    result: list[Any] = tf.numpy_function(called, tensors, dtypes, stateful=False)
+    for tensor, shape in zip(result, shapes, strict=True):
         tensor.set_shape(shape)
-    return result if several else result[0]
+    return result
+
+
+def _traces_own_ops() -> bool:
+    """Return True in a graph whose nodes are ops of our own, which know their gradients."""
+    return own_ops.OWN is not None and not tf.executing_eagerly()
 
 
 def _carried(rule: PoolSpec, back: bool, v: Any, windows: Any, *state: Any) -> Any:
     """Apply the operator of the spec to v; its gradient applies the transpose by this same function."""
+    if _traces_own_ops():
+        return own_ops.linear(rule, back, v, windows, *state)
     shape = rule.source(v.shape) if back else rule.dest(v.shape)
 
     @tf.custom_gradient
     def apply(v: Any) -> tuple[Any, Callable[[Any], Any]]:
-        y = _host(partial(carry, rule, back), v.dtype, shape, v, windows, *state)
+        (y,) = _host(partial(carry, rule, back), [v.dtype], [shape], v, windows, *state)
         return y, lambda g: _carried(rule, not back, g, windows, *state)
 
     return apply(v)
@@ -130,7 +127,7 @@ class _TensorFlow:
             problems.raise_if_any()
             x = tf.convert_to_tensor(array)
         x = tf.convert_to_tensor(x)
-        if not tf.executing_eagerly():
+        if not tf.executing_eagerly() and own_ops.OWN is None:
             _refuse_saving()
             _refuse_tangents(problems, x)
         if "GPU" in (x.device or "") or "TPU" in (x.device or ""):
@@ -166,15 +163,12 @@ class _TensorFlow:
         return tf.convert_to_tensor(seed)
 
     def select(self, rule: PoolSpec, x: Any, windows: Any) -> tuple[Any, Any]:
+        if _traces_own_ops():
+            made = own_ops.select(rule, x, windows)
+            return made[0], made[1] if rule.picks else None
         dest = rule.dest(x.shape)
         kinds = [x.dtype, tf.as_dtype(rule.frame.taps)][: 1 + rule.picks]
-        found = _host(
-            lambda *arrays: [part for part in select(rule, *arrays) if part is not None],
-            kinds,
-            [dest] * len(kinds),
-            tf.stop_gradient(x),
-            windows,
-        )
+        found = _host(partial(chosen, rule), kinds, [dest] * len(kinds), tf.stop_gradient(x), windows)
         state = found[1] if rule.picks else tf.stop_gradient(x)
 
         @tf.custom_gradient
@@ -187,8 +181,8 @@ class _TensorFlow:
     def linear(self, rule: PoolSpec, back: bool, v: Any, windows: Any, *state: Any) -> Any:
         return _carried(rule, back, v, windows, *state)
 
-    def compute(self, function: Callable[..., Any], shape: tuple[Any, ...], dtype: Any, *arrays: Any) -> Any:
-        return _host(function, tf.as_dtype(dtype), shape, *(tf.stop_gradient(a) for a in arrays))
+    def compute(self, function: partial[Any], shape: tuple[Any, ...], dtype: Any, *arrays: Any) -> Any:
+        return _host(function, [tf.as_dtype(dtype)], [shape], *(tf.stop_gradient(a) for a in arrays))[0]
 
     def constant_of(self, x: Any) -> Any:
         return tf.stop_gradient(x)

@@ -58,6 +58,17 @@ def _version() -> tuple[int, int]:
     return int(major), int(minor)
 
 
+def was_tested() -> bool:
+    """Return True if the extension was tried with this version of TensorFlow."""
+    return OLDEST <= _version() <= NEWEST
+
+
+def thread_limit() -> int:
+    """Return the threads that TensorFlow's ops may use, or 0 if nobody set them."""
+    given = tf.config.threading.get_intra_op_parallelism_threads() or os.environ.get("TF_NUM_INTRAOP_THREADS") or 0
+    return min(max(int(given), 0), 1024)
+
+
 def _refuse(got: str, wanted: str) -> Any:
     raise RuntimeError(f"accelerate: tensorflow: got {got}, wanted {wanted}")
 
@@ -119,7 +130,7 @@ class Accelerate:
     def _register(self, any_version: bool) -> None:
         if sys.platform == "win32":
             _refuse("Windows", "Linux or macOS, where TensorFlow exports its functions for kernels")
-        if not any_version and not OLDEST <= _version() <= NEWEST:
+        if not any_version and not was_tested():
             known = f"{OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}"
             _refuse(f"version {tf.__version__}", f"{known}, which were tested, or accelerate(any_version=True)")
         path = EXTENSION.find()
@@ -143,10 +154,7 @@ class Accelerate:
 
     def _follow_threads(self) -> None:
         assert self._loaded is not None
-        given = tf.config.threading.get_intra_op_parallelism_threads() or int(
-            os.environ.get("TF_NUM_INTRAOP_THREADS") or 0
-        )
-        self._threads = min(max(given, 0), 1024)
+        self._threads = thread_limit()
         self._loaded.poolgrad_tf_threads(self._threads)
 
 

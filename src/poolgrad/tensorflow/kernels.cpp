@@ -1,278 +1,29 @@
 // Kernels for TensorFlow's own pooling ops, on the CPU, by the core: registered with a higher priority than TensorFlow's.
 //
-// They use TensorFlow's C interface for kernels alone, looked up at run time: no header of TensorFlow, one binary for
-// several versions. Python passes the core's table (poolgrad_connect), then registers (poolgrad_tf_register).
+// Python passes the core's table (poolgrad_connect), then registers (poolgrad_tf_register).
 // A kernel cannot hand a call on to TensorFlow's: it handles every attribute, and refuses what TensorFlow refuses with
 // TensorFlow's code and words.
-#include <dlfcn.h>
-
-#include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <random>
-#include <sstream>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "poolgrad.h"
-
-extern "C" {
-struct TF_KernelBuilder;
-struct TF_OpKernelConstruction;
-struct TF_OpKernelContext;
-struct TF_Status;
-struct TF_Tensor;
-}
+#include "interface.hpp"
+#include "own_ops.hpp"
 
 namespace poolgrad {
 namespace {
-
-// ---- TensorFlow's functions
-
-#define PG_TF_FUNCTIONS(X)                                                                                                        \
-  X(TF_KernelBuilder*, TF_NewKernelBuilder,                                                                                       \
-    (const char*, const char*, void* (*)(TF_OpKernelConstruction*), void (*)(void*, TF_OpKernelContext*), void (*)(void*)))       \
-  X(void, TF_KernelBuilder_TypeConstraint, (TF_KernelBuilder*, const char*, int, TF_Status*))                                     \
-  X(void, TF_KernelBuilder_Priority, (TF_KernelBuilder*, int32_t))                                                                \
-  X(void, TF_RegisterKernelBuilder, (const char*, TF_KernelBuilder*, TF_Status*))                                                 \
-  X(void, TF_GetInput, (TF_OpKernelContext*, int, TF_Tensor**, TF_Status*))                                                       \
-  X(TF_Tensor*, TF_AllocateOutput, (TF_OpKernelContext*, int, int, const int64_t*, int, size_t, TF_Status*))                      \
-  X(void, TF_OpKernelContext_Failure, (TF_OpKernelContext*, TF_Status*))                                                          \
-  X(void, TF_OpKernelConstruction_Failure, (TF_OpKernelConstruction*, TF_Status*))                                                \
-  X(void, TF_OpKernelConstruction_GetAttrSize, (TF_OpKernelConstruction*, const char*, int32_t*, int32_t*, TF_Status*))           \
-  X(void, TF_OpKernelConstruction_GetAttrType, (TF_OpKernelConstruction*, const char*, int*, TF_Status*))                         \
-  X(void, TF_OpKernelConstruction_GetAttrInt64, (TF_OpKernelConstruction*, const char*, int64_t*, TF_Status*))                    \
-  X(void, TF_OpKernelConstruction_GetAttrBool, (TF_OpKernelConstruction*, const char*, unsigned char*, TF_Status*))               \
-  X(void, TF_OpKernelConstruction_GetAttrInt64List, (TF_OpKernelConstruction*, const char*, int64_t*, int, TF_Status*))           \
-  X(void, TF_OpKernelConstruction_GetAttrFloatList, (TF_OpKernelConstruction*, const char*, float*, int, TF_Status*))             \
-  X(void, TF_OpKernelConstruction_GetAttrString, (TF_OpKernelConstruction*, const char*, char*, size_t, TF_Status*))              \
-  X(TF_Status*, TF_NewStatus, ())                                                                                                 \
-  X(void, TF_SetStatus, (TF_Status*, int, const char*))                                                                           \
-  X(int, TF_GetCode, (const TF_Status*))                                                                                          \
-  X(const char*, TF_Message, (const TF_Status*))                                                                                  \
-  X(int, TF_NumDims, (const TF_Tensor*))                                                                                          \
-  X(int64_t, TF_Dim, (const TF_Tensor*, int))                                                                                     \
-  X(void*, TF_TensorData, (const TF_Tensor*))                                                                                     \
-  X(void, TF_DeleteTensor, (TF_Tensor*))
-#define PG_DECLARE(result, name, arguments) result(*name) arguments = nullptr;
-PG_TF_FUNCTIONS(PG_DECLARE)
-#undef PG_DECLARE
-
-enum Code : int { kInvalid = 3, kExhausted = 8, kUnimplemented = 12, kInternal = 13 };
-
-const pg_table* core = nullptr;
-std::atomic<int32_t> most_threads{0};
-
-/// An element type: TensorFlow's number, the core's, its bytes, and the end of a kernel's name.
-struct Type {
-  int number;
-  int32_t core;
-  int64_t bytes;
-  const char* name;
-};
-constexpr Type kFloat{1, PG_F32, 4, "float"}, kDouble{2, PG_F64, 8, "double"}, kInt32{3, PG_I32, 4, "int32"},
-    kUint8{4, PG_U8, 1, "uint8"}, kInt16{5, PG_I16, 2, "int16"}, kInt8{6, PG_I8, 1, "int8"}, kInt64{9, PG_I64, 8, "int64"},
-    kBfloat16{14, PG_BF16, 2, "bfloat16"}, kUint16{17, PG_U16, 2, "uint16"}, kHalf{19, PG_F16, 2, "half"},
-    kUint32{22, PG_U32, 4, "uint32"}, kUint64{23, PG_U64, 8, "uint64"};
-constexpr Type kTypes[] = {kFloat, kDouble, kInt32, kUint8, kInt16, kInt8, kInt64, kBfloat16, kUint16, kHalf, kUint32, kUint64};
-
-const Type& type_of(int number) {
-  for (const Type& type : kTypes)
-    if (type.number == number) return type;
-  return kTypes[0];  // no kernel is registered for others
-}
-
-/// A call that is refused.
-struct Wrong {
-  int code;
-  std::string text;
-};
-
-template <class... Parts>
-[[noreturn]] void refuse(int code, const Parts&... parts) {
-  std::ostringstream text;
-  (text << ... << parts);
-  throw Wrong{code, text.str()};
-}
-template <class... Parts>
-void require(bool fine, const Parts&... parts) {
-  if (!fine) refuse(kInvalid, parts...);
-}
-
-/// The status of this thread, which throws what TensorFlow says. It is made once: a call takes several.
-class Status {
- public:
-  operator TF_Status*() { return own(); }
-  void check() const {
-    const int code = TF_GetCode(own());
-    if (!code) return;
-    Wrong wrong{code, TF_Message(own())};
-    TF_SetStatus(own(), 0, "");
-    throw wrong;
-  }
-
- private:
-  static TF_Status* own() {
-    static thread_local TF_Status* const made = TF_NewStatus();
-    return made;
-  }
-};
-
-using Dims = std::vector<int64_t>;
-
-std::string text_of(const Dims& dims) {
-  std::string text = "[";
-  for (size_t i = 0; i < dims.size(); ++i) text += (i ? "," : "") + std::to_string(dims[i]);
-  return text + "]";
-}
-
-/// Count elements; refuse negative sizes and products that overflow, as TensorFlow does.
-int64_t count(const Dims& dims) {
-  int64_t all = 1;
-  for (const int64_t n : dims) {
-    require(n >= 0, "Expected a non-negative size, got ", n);
-    int64_t product;
-    require(!__builtin_mul_overflow(all, n, &product), "Encountered overflow when multiplying ", all, " with ", n, ", result: -1");
-    all = product;
-  }
-  return all;
-}
-
-/// An input or an output of a kernel.
-class Tensor {
- public:
-  Tensor() = default;
-  explicit Tensor(TF_Tensor* t) : t_(t) {
-    const int rank = TF_NumDims(t);
-    dims.reserve(static_cast<size_t>(rank));
-    for (int i = 0; i < rank; ++i) dims.push_back(TF_Dim(t, i));
-    size = count(dims);
-  }
-  Tensor(const Tensor&) = delete;
-  Tensor& operator=(const Tensor&) = delete;
-  Tensor(Tensor&& other) noexcept : dims(std::move(other.dims)), size(other.size), t_(std::exchange(other.t_, nullptr)) {}
-  ~Tensor() {
-    if (t_) TF_DeleteTensor(t_);
-  }
-  template <class T = void>
-  T* data() const {
-    return static_cast<T*>(TF_TensorData(t_));
-  }
-  pg_input in() const { return pg_in(data(), size); }
-  pg_output out() const { return pg_out(data(), size); }
-
-  Dims dims;
-  int64_t size = 0;
-
- private:
-  TF_Tensor* t_ = nullptr;
-};
-
-/// The call of a kernel.
-class Context {
- public:
-  explicit Context(TF_OpKernelContext* c) : c_(c) {}
-  Tensor input(int i) const {
-    Status status;
-    TF_Tensor* t = nullptr;
-    TF_GetInput(c_, i, &t, status);
-    status.check();
-    return Tensor(t);
-  }
-  Tensor output(int i, const Type& type, const Dims& dims) const {
-    Status status;
-    const int64_t size = count(dims);
-    require(size <= std::numeric_limits<int64_t>::max() / 16, "Encountered overflow when multiplying sizes of ", text_of(dims));
-    TF_Tensor* t = TF_AllocateOutput(c_, i, type.number, dims.data(), static_cast<int>(dims.size()), static_cast<size_t>(size * type.bytes), status);
-    status.check();
-    return Tensor(t);
-  }
-
- private:
-  TF_OpKernelContext* c_;
-};
-
-/// The attributes of a node.
-class Attributes {
- public:
-  explicit Attributes(TF_OpKernelConstruction* c) : c_(c) {}
-  const Type& type(const char* name) const {
-    Status status;
-    int number = 0;
-    TF_OpKernelConstruction_GetAttrType(c_, name, &number, status);
-    status.check();
-    return type_of(number);
-  }
-  bool flag(const char* name) const {
-    Status status;
-    unsigned char value = 0;
-    TF_OpKernelConstruction_GetAttrBool(c_, name, &value, status);
-    status.check();
-    return value != 0;
-  }
-  int64_t integer(const char* name) const {
-    Status status;
-    int64_t value = 0;
-    TF_OpKernelConstruction_GetAttrInt64(c_, name, &value, status);
-    status.check();
-    return value;
-  }
-  std::string word(const char* name) const {
-    Status status;
-    char value[64] = {};
-    TF_OpKernelConstruction_GetAttrString(c_, name, value, sizeof value - 1, status);
-    status.check();
-    return value;
-  }
-  Dims integers(const char* name) const {
-    Dims values(length(name));
-    Status status;
-    TF_OpKernelConstruction_GetAttrInt64List(c_, name, values.data(), static_cast<int>(values.size()), status);
-    status.check();
-    for (const int64_t value : values)  // TensorFlow reads them as int32
-      require(value >= INT32_MIN && value <= INT32_MAX, "Attr ", name, " has value ", value, " out of range for an int32");
-    return values;
-  }
-  std::vector<float> numbers(const char* name) const {
-    std::vector<float> values(length(name));
-    Status status;
-    TF_OpKernelConstruction_GetAttrFloatList(c_, name, values.data(), static_cast<int>(values.size()), status);
-    status.check();
-    return values;
-  }
-
- private:
-  size_t length(const char* name) const {
-    Status status;
-    int32_t list = 0, total = 0;
-    TF_OpKernelConstruction_GetAttrSize(c_, name, &list, &total, status);
-    status.check();
-    return static_cast<size_t>(std::max(list, int32_t{0}));
-  }
-  TF_OpKernelConstruction* c_;
-};
 
 // ---- plans
 
 using Plan = std::shared_ptr<pg_plan>;
 
-/// Throw the error of the core.
-void check(int code, const pg_error& error) {
-  if (code == PG_OK) return;
-  throw Wrong{code == PG_NO_MEMORY ? kExhausted : code == PG_INVALID ? kInvalid : code == PG_UNSUPPORTED ? kUnimplemented : kInternal,
-              std::string("poolgrad: ") + error.text};
-}
-
 /// Call a verb of the core on at most as many threads as TensorFlow uses inside an op.
 template <class Verb, class... Arguments>
 void run(Verb* verb, const Plan& plan, Arguments... arguments) {
-  const pg_run how = {most_threads.load(std::memory_order_relaxed), nullptr, nullptr};
+  const pg_run how = threads();
   pg_error error;
   check(verb(plan.get(), &how, arguments..., &error), error);
 }
@@ -587,7 +338,7 @@ class Sliding : public Kernel {
     const Tensor out = context.output(0, type_, back ? x.dims : dest);
     if (!out.size) return;
     if (!at.size) return zero(out);
-    const pg_run how = {most_threads.load(std::memory_order_relaxed), nullptr, nullptr};
+    const pg_run how = threads();
     pg_error error;
     const int64_t items = x.dims[0];
     check(back ? core->scatter(&how, type_.core, index_->core, items, batched_, 0, g.in(), at.in(), out.out(), &error)
@@ -733,25 +484,6 @@ class Fractional : public Kernel {
 
 // ---- TensorFlow calls these
 
-/// Call f(); return an exception as a status that `fail` receives.
-template <class F, class Fail>
-void guarded(F&& f, Fail&& fail) {
-  Wrong wrong{0, ""};
-  try {
-    return f();
-  } catch (const Wrong& caught) {
-    wrong = caught;
-  } catch (const std::bad_alloc&) {
-    wrong = {kExhausted, "poolgrad: the call needs more memory than there is"};
-  } catch (const std::exception& e) {
-    wrong = {kInternal, std::string("poolgrad: ") + e.what()};
-  }
-  Status status;
-  TF_SetStatus(status, wrong.code, wrong.text.c_str());
-  fail(static_cast<TF_Status*>(status));
-  TF_SetStatus(status, 0, "");
-}
-
 template <int Number>
 void* create(TF_OpKernelConstruction* construction) {
   Kernel* made = nullptr;
@@ -818,8 +550,6 @@ void add(int number, const Type& type, const Type* index) {
 }  // namespace
 }  // namespace poolgrad
 
-#define PG_API extern "C" __attribute__((visibility("default")))
-
 PG_API int poolgrad_connect(const void* table) {
   const auto* given = static_cast<const pg_table*>(table);
   if (pg_table_fits(given)) poolgrad::core = given;
@@ -827,23 +557,7 @@ PG_API int poolgrad_connect(const void* table) {
 }
 
 /// Look up TensorFlow's functions in its loaded libraries, separated by ':'. Return the first that is missing, or "".
-PG_API const char* poolgrad_tf_find(const char* libraries) {
-  std::vector<void*> handles;
-  std::istringstream paths(libraries);
-  for (std::string path; std::getline(paths, path, ':');)
-    if (void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD)) handles.push_back(handle);
-  const auto find = [&](const char* name) -> void* {
-    for (void* const handle : handles)
-      if (void* const found = dlsym(handle, name)) return found;
-    return nullptr;
-  };
-#define PG_FIND(result, name, arguments)                                        \
-  if (!(poolgrad::name = reinterpret_cast<result(*) arguments>(find(#name)))) \
-    return #name;
-  PG_TF_FUNCTIONS(PG_FIND)
-#undef PG_FIND
-  return "";
-}
+PG_API const char* poolgrad_tf_find(const char* libraries) { return poolgrad::find_functions(libraries); }
 
 /// Return the name of an op, or NULL; and how often its kernel ran.
 PG_API const char* poolgrad_tf_op(int number) {
