@@ -39,7 +39,7 @@ def _headers() -> tuple[str, ...]:
     if not (own / "Python.h").exists():
         raise RuntimeError("poolgrad.torch: build: got no Python.h, wanted Python's headers (package python3-dev)")
     paths = (root, root / "torch" / "csrc" / "api" / "include", own)
-    return tuple(word for path in paths for word in ("-isystem", str(path)))
+    return ("-ffp-contract=off", *(word for path in paths for word in ("-isystem", str(path))))
 
 
 def _libraries() -> tuple[str, ...]:
