@@ -106,7 +106,7 @@ def main(arguments: list[str]) -> int:
         print(f"poolgrad.torch: built {made} in {seconds:.0f} s, {size:,} bytes")
         return 0
     if arguments:
-        print("usage: python -m poolgrad.torch [build]", file=sys.stderr)
+        print("usage: python -m poolgrad.torch [build | run script.py ... | run -m module ...]", file=sys.stderr)
         return 2
     if load() is not None:
         print(f"pools of plain tensors are compiled, by {EXTENSION.find()}")

@@ -24,7 +24,8 @@ class Pieces {
  public:
   Pieces(const Windows& w, bool back) {
     const int64_t item = w.source() / w.outer(), result = w.dest() / w.outer();
-    if (item <= kPiece) {
+    // the core adds more than 64 numbers by their positions, which a band would change
+    if (item <= kPiece || (back ? w.depth() : w.cells()) > kAddedInTurn) {
       by_items(w, item, result);
       return;
     }
