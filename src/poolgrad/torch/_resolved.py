@@ -28,7 +28,7 @@ _FEW = 4096  # cells that NumPy copies faster than torch
 
 
 class Kind(IntEnum):
-    """What a pool computes; calls.hpp has the same numbers."""
+    """Names the results of pools; calls.hpp has the same numbers."""
 
     BEST, MEAN, NORM = range(3)
 
@@ -40,7 +40,7 @@ class Divide(IntEnum):
 
 
 class Lesson(NamedTuple):
-    """What the compiled part must know to run a pool.
+    """Tells the compiled part how to run a pool.
 
     The windows are `axes`, as (length, starts, stops, spans); or each call draws them, by the fields from `lengths` on.
     """

@@ -13,7 +13,7 @@ namespace poolgrad::aten {
 
 enum class Kind : int { best, mean, norm };
 
-/// How a call draws its windows: between borders, or of one size.
+/// The way to draw windows: between borders, or of one size.
 struct Recipe {
   std::vector<int64_t> lengths, sizes, kernel;
   bool pseudo_random = false, overlapping = false;

@@ -16,7 +16,7 @@ constexpr int64_t kAddedInTurn = 64;  // cells that the core adds one by one; mo
 /// By what sums and shares are divided: the numbers of the core's rules, or numbers that are given.
 enum class Divide { rules, spans, number };
 
-/// How a call makes means, and shares numbers among their cells.
+/// The rules of means, and of shares of their cells.
 struct MeanRules {
   pg_mean mean = PG_MEAN_ONCE;
   pg_share share = PG_SHARE_RECIPROCAL;

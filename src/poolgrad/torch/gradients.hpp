@@ -63,7 +63,7 @@ void spread_segments(const Windows& w, const std::vector<Segment> (&along)[3], c
   }
 }
 
-/// How the share of a cell comes from the gradient of its window.
+/// The way from the gradient of a window to the share of a cell.
 enum class Sharing { reciprocal, quotient, cells, lengths };
 
 template <class Sum, class T>
