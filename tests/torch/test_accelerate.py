@@ -1,7 +1,6 @@
 """`accelerate()`: torch's own pools by the core give what torch gives, bit by bit, and torch's kernels come back."""
 
 import os
-import pickle
 import subprocess
 import sys
 import threading
@@ -43,6 +42,10 @@ def all_calls():
 
 def ours() -> int:
     return sum(ways["poolgrad"] for ways in COMPILED.counters().values())
+
+
+def gradients() -> int:
+    return sum(ways["poolgrad"] for op, ways in COMPILED.counters().items() if op.endswith("backward"))
 
 
 def several(y):
@@ -114,21 +117,34 @@ CASES = {
     "adaptive_max_pool2d": lambda x: F.adaptive_max_pool2d(x, 5),
     "adaptive_avg_pool2d": lambda x: F.adaptive_avg_pool2d(x, 5),
     "adaptive_avg_pool3d": lambda x: F.adaptive_avg_pool3d(x[:, :, None], (1, 5, 5)),
+    "fractional_max_pool2d": lambda x: fractional(F.fractional_max_pool2d, x, 2, 23),
+    "fractional_max_pool2d of 3x2": lambda x: fractional(F.fractional_max_pool2d, x, (3, 2), 20),
+    "fractional_max_pool3d": lambda x: fractional(F.fractional_max_pool3d, x.unflatten(1, (-1, 4)), 2, (2, 20, 20)),
 }
+
+
+def fractional(pool, x, kernel_size, output_size):
+    """Pool by windows that are the same in each call."""
+    rank = x.ndim - 2
+    samples = torch.linspace(0.1, 0.9, x.shape[0] * x.shape[1] * rank).reshape(*x.shape[:2], rank)
+    return pool(x, kernel_size, output_size=output_size, _random_samples=samples)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_large_calls_are_ours_and_have_torchs_bits(name):
     torch.manual_seed(0)
-    x = torch.randn(2, 8, 33, 34, requires_grad=True)
+    planes = 32 if "fractional" in name else 4  # per thread, so that no call is small
+    x = torch.randn(2, planes * max(torch.get_num_threads(), 2), 33, 34, requires_grad=True)
     wanted = CASES[name](x)
     g = torch.randn_like(wanted)
     (dx,) = torch.autograd.grad(wanted, x, g)
-    before = ours()
+    before, back = ours(), gradients()
     with pgt.accelerate():
         got = CASES[name](x)
         (own,) = torch.autograd.grad(got, x, g)
     assert ours() > before
+    if "max_pool1d" not in name and name != "max_pool2d" and name != "max_pool3d":  # which have a node of their own
+        assert gradients() > back
     assert not same(got, wanted)
     assert not same(own, dx)
 
@@ -256,8 +272,15 @@ class Squares(torch.utils.data.Dataset):
         return 6
 
     def __getitem__(self, i):
-        x = torch.full((1, 8, 32, 32), float(i)).cumsum(-1)
+        x = torch.full((1, 32, 32, 32), float(i)).cumsum(-1)
         return F.max_pool2d(x, 3, 2, 1)[0], ours()
+
+
+def switch_on(_):
+    """Switch acceleration on in a worker: a new process begins without it."""
+    before = Squares()[0][1]
+    pgt.accelerate()
+    assert Squares()[0][1] > before == 0
 
 
 @pytest.mark.parametrize("context", ["fork", "spawn"])
@@ -265,14 +288,18 @@ def test_workers_of_a_data_loader_pool(context):
     wanted = torch.stack([Squares()[i][0] for i in range(6)])
     with pgt.accelerate():
         F.max_pool2d(torch.randn(8, 8, 64, 64), 2)  # which starts threads
-        if context == "spawn":
-            data = pickle.loads(pickle.dumps(Squares()))
-            got, calls = zip(*[data[i] for i in range(6)], strict=True)
-        else:
-            loader = torch.utils.data.DataLoader(Squares(), num_workers=2, multiprocessing_context="fork", timeout=60)
-            got, calls = zip(*[(y[0], int(n)) for y, n in loader], strict=True)
+        before = ours()
+        loader = torch.utils.data.DataLoader(
+            Squares(),
+            num_workers=2 if context == "fork" else 1,
+            multiprocessing_context=context,
+            timeout=120,
+            worker_init_fn=None if context == "fork" else switch_on,
+        )
+        got, calls = zip(*[(y[0], int(n)) for y, n in loader], strict=True)
     assert torch.equal(torch.stack(got), wanted)
-    assert min(calls) > 0
+    assert min(calls) > (before if context == "fork" else 0)
+    assert ours() == before  # the workers pooled, each with counters of its own
 
 
 def test_another_library_that_overrides_the_same_operator():
@@ -354,6 +381,41 @@ def test_without_the_compiled_part_the_error_says_how_to_build_it(tmp_path):
     )
     assert "got no compiled part" in done.stderr
     assert "python -m poolgrad.torch build" in done.stderr
+
+
+SCRIPT = """
+import sys, torch
+x = torch.randn(2, 64, 32, 32)
+torch.nn.functional.max_pool2d(x, 2)
+from poolgrad.torch import _compiled
+print(__name__, sys.argv[1:], _compiled.load().counters()["max_pool2d"]["poolgrad"])
+"""
+
+
+@pytest.mark.parametrize("way", ["script", "module", "variable", "nothing"])
+def test_a_program_runs_accelerated_without_a_change(way, tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(SCRIPT if way != "variable" else "import poolgrad.torch\n" + SCRIPT)
+    run = {
+        "script": ["-m", "poolgrad.torch", "run", str(path)],
+        "module": ["-m", "poolgrad.torch", "run", "-m", "program"],
+    }
+    setting = {"POOLGRAD_TORCH": "1"} if way == "variable" else {}
+    done = subprocess.run(
+        [sys.executable, *run.get(way, [str(path)]), "a", "-b"],
+        env=os.environ | setting,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stdout.split() == ["__main__", "['a',", "'-b']", "0" if way == "nothing" else "1"], done.stderr
+
+
+def test_run_without_a_program_says_what_it_wants():
+    done = subprocess.run([sys.executable, "-m", "poolgrad.torch", "run"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert "run script.py" in done.stderr
 
 
 def test_compiled_programs_call_the_operators_while_it_is_on():

@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: make test i
 from torch_same import same  # noqa: E402
 
 import poolgrad.torch as pgt  # noqa: E402
-from poolgrad.torch import _compiled, functional  # noqa: E402
+from poolgrad.torch import _compiled, _resolved, fractional, functional  # noqa: E402
 
 if _compiled.load() is None:
     pytest.skip(f"the compiled part is not built: {_compiled.ADVICE}", allow_module_level=True)
@@ -22,6 +22,25 @@ CALLS = {
     "avg_pool3d": (3, (2,), {}),
     "adaptive_max_pool2d": (2, (3,), {"return_indices": True}),
     "adaptive_avg_pool2d": (2, ((3, 2),), {}),
+    "adaptive_max_pool3d": (3, (3,), {}),
+    "adaptive_avg_pool3d": (3, (2,), {}),
+    "avg_pool2d padded": (2, (3, 2, 1), {}),
+    "avg_pool2d same": (2, (3, 2), {"padding": "same"}),
+    "avg_pool3d padded": (3, (3, 2, 1), {}),
+    "avg_pool2d divided": (2, (3, 2), {"divisor_override": 7}),
+    "avg_pool2d sums": (2, (3, 1), {"divisor_override": 1}),
+    "avg_pool1d padded": (1, (5, 1, 2), {"ceil_mode": True}),
+    "lp_pool2d": (2, (2, 2), {}),
+    "lp_pool3d": (3, (2.0, 3, 2), {"ceil_mode": True}),
+    "lp_pool1d cubes": (1, (3, 3, 1), {}),
+    "lp_pool2d of 1": (2, (1, 2), {}),
+    "fractional_max_pool2d": (2, (2,), {"output_ratio": 0.7, "return_indices": True}),
+    "fractional_max_pool3d": (3, ((2, 3, 1),), {"output_size": (3, 4, 5)}),
+    "fractional_max_pool1d borders": (1, (), {"output_ratio": 0.6, "overlapping": True}),
+    "fractional_max_pool2d borders": (2, (), {"output_ratio": 0.6, "pseudo_random": True, "return_indices": True}),
+    "fractional_avg_pool2d": (2, (), {"output_size": (4, 5)}),
+    "fractional_avg_pool3d seeded": (3, (), {"output_size": 4, "seed": 5, "overlapping": True}),
+    "fractional_avg_pool2d kernel": (2, (3,), {"output_ratio": (0.5, 0.4)}),
 }
 
 
@@ -30,7 +49,8 @@ def several(y):
 
 
 def results(run, x):
-    """Return values, gradient and second derivative."""
+    """Return values, gradient and second derivative; random windows are the same in each run."""
+    torch.manual_seed(7)
     leaf = x.detach().clone(memory_format=torch.preserve_format)
     plain = several(run(leaf))
     if not x.dtype.is_floating_point:
@@ -44,21 +64,43 @@ def results(run, x):
     return [*plain, *y, dx, watched, ddy]
 
 
+@pytest.fixture
+def spy(monkeypatch):
+    """Count the calls that Python runs."""
+
+    class Spy:
+        calls = 0
+
+    def plain(pool, x, run=_resolved.CorePool.plain):
+        Spy.calls += 1
+        return run(pool, x)
+
+    monkeypatch.setattr(_resolved.CorePool, "plain", plain)
+    return Spy
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int32], ids=str)
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("last", [False, True], ids=["contiguous", "channels last"])
-def test_a_repeated_call_has_the_bits_of_the_first(name, dtype, last):
+def test_a_repeated_call_has_the_bits_of_the_first(name, dtype, last, spy):
     rank, args, named = CALLS[name]
     torch.manual_seed(0)
-    for n in (7, 13):  # few cells, and more
+    if "lp" in name and not dtype.is_floating_point:
+        pytest.skip("norms of integers are refused")
+    for n in (7, 13, 40 if rank < 3 else 25):  # few cells, and more; long windows
         x = (torch.randn(2, 5, *[n] * rank) * 4).to(dtype)
         if x.dtype.is_floating_point:
             x.view(-1)[3] = float("nan")
         if last and rank > 1:
             x = x.contiguous(memory_format=torch.channels_last if rank == 2 else torch.channels_last_3d)
-        run = lambda x: getattr(pgt, name)(x, *args, **named)  # noqa: E731
+        public = getattr(pgt, name.split()[0])
+        run = lambda x: public(x, *args, **named)  # noqa: E731, B023
         first = results(through_python(name, args, named), x)
         run(x)  # which teaches the call
+        asked = spy.calls
+        run(x)
+        if dtype.is_floating_point or "avg" not in name:
+            assert spy.calls == asked  # it did not go through Python
         again = results(run, x)
         for a, b in zip(again, first, strict=True):
             assert not same(a, b), (n, same(a, b))
@@ -66,8 +108,9 @@ def test_a_repeated_call_has_the_bits_of_the_first(name, dtype, last):
 
 def through_python(name, args, named):
     """Return the pool without the extension: each call resolves it anew, and runs its kernels from Python."""
+    name = name.split()[0]
     rank = int(name[-2])
-    resolve = getattr(functional, f"_{name[:-2]}")
+    resolve = getattr(fractional if name.startswith("fractional") else functional, f"_{name[:-2]}")
     return lambda x: resolve(rank, x, *args, **named).run(x)
 
 

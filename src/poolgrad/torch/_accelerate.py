@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import runpy
+import sys
 import threading
+from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
@@ -89,3 +93,22 @@ def accelerate() -> Acceleration:
             _inductor.forget()
         _handles.add(handle)
     return handle
+
+
+def run(words: list[str]) -> int:
+    """Run a program with acceleration on: a script and its arguments, or "-m", a module and its arguments."""
+    accelerate()
+    os.environ["POOLGRAD_TORCH"] = "1"  # for processes that it starts
+    if words[0] == "-m":
+        sys.argv = words[1:]
+        sys.path.insert(0, os.getcwd())
+        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = words
+        sys.path.insert(0, str(Path(words[0]).resolve().parent))
+        runpy.run_path(words[0], run_name="__main__")
+    return 0
+
+
+if os.environ.get("POOLGRAD_TORCH") == "1":
+    accelerate()

@@ -137,9 +137,9 @@ def _remembering(resolve: Resolve, rank: int, number: int) -> Callable[[tuple[An
             if len(known) >= _MOST:
                 known.clear()
             known[key] = words, pool
-            taught = None if _COMPILED is None else pool.taught()
-            if taught is not None:
-                _COMPILED.teach(number, rank, args, named, pool, *taught)
+            lesson = None if _COMPILED is None else pool.lesson()
+            if lesson is not None:
+                _COMPILED.teach(number, rank, args, named, pool, lesson)
         return pool
 
     return find

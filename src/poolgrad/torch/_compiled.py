@@ -39,7 +39,7 @@ def _headers() -> tuple[str, ...]:
     if not (own / "Python.h").exists():
         raise RuntimeError("poolgrad.torch: build: got no Python.h, wanted Python's headers (package python3-dev)")
     paths = (root, root / "torch" / "csrc" / "api" / "include", own)
-    return tuple(word for path in paths for word in ("-isystem", str(path)))
+    return ("-ffp-contract=off", *(word for path in paths for word in ("-isystem", str(path))))
 
 
 def _libraries() -> tuple[str, ...]:
@@ -106,7 +106,7 @@ def main(arguments: list[str]) -> int:
         print(f"poolgrad.torch: built {made} in {seconds:.0f} s, {size:,} bytes")
         return 0
     if arguments:
-        print("usage: python -m poolgrad.torch [build]", file=sys.stderr)
+        print("usage: python -m poolgrad.torch [build | run script.py ... | run -m module ...]", file=sys.stderr)
         return 2
     if load() is not None:
         print(f"pools of plain tensors are compiled, by {EXTENSION.find()}")

@@ -21,6 +21,7 @@ from .._kernels.native import PlaneWindows as PlaneWindows
 from .._kernels.native import choose_planes as choose_planes
 from .._kernels.native import place_planes as place_planes
 from .._ops.semantics import Mean, Share, Start
+from .._pooling.operators import dilated as dilated
 from .._pooling.operators import per_window
 from .._windows.plan import uncut
 from .._windows.plan_cache import SHORT, cache_plan
@@ -83,7 +84,7 @@ class Choice(NamedTuple):
 def choice(windows: pg.Plan, dtype: torch.dtype, least: bool, geometry: TorchWindows) -> Choice | None:
     """Return the kernels of `choose` and of its transpose; None for windows or results that need the checks of the NumPy API."""
     cells = prod(windows.dest)
-    if dtype is torch.bool or _dilated(windows) or (cells > prod(windows.source) and cells > 2**24):
+    if not chooses(dtype) or dilated(windows) or (cells > prod(windows.source) and cells > 2**24):
         return None
     flip = np.negative if dtype.is_floating_point else np.invert  # which turns the least into the best, and back
     select = partial(native.select, uncut(windows), Start.INFINITY, whole=True)
@@ -111,8 +112,14 @@ def _pooled(windows: pg.Plan) -> list[tuple[int, pg.Axis]]:
     return [(d, axis) for d, axis in enumerate(windows.by_dimension) if axis is not None]
 
 
-def _dilated(windows: pg.Plan) -> bool:
-    return any(axis.step > 1 for axis in windows.axes)
+def chooses(dtype: torch.dtype) -> bool:
+    """Return whether the core has maxima of a dtype."""
+    return dtype is not torch.bool
+
+
+def number(dtype: torch.dtype) -> np.dtype[Any]:
+    """Return NumPy's name of a dtype."""
+    return np.dtype(str(dtype).removeprefix("torch."))
 
 
 class Average(NamedTuple):
@@ -120,22 +127,21 @@ class Average(NamedTuple):
 
     fold: Kernel
     spread: Kernel
-    rules: tuple[Mean, Share] | None = None  # by which the core does both alone
 
 
 def average(operator: Any, dtype: torch.dtype) -> Average | None:
     """Return the kernels of a mean and of its transpose; None for numbers or windows that need more than one call of the core."""
     made, by = operator.plan, operator.divisor
     half = dtype in (torch.float16, torch.bfloat16)
-    if not dtype.is_floating_point or _dilated(made) or (half and by is not None):  # halves are divided in a wider type
+    if not dtype.is_floating_point or dilated(made) or (half and by is not None):  # halves are divided in a wider type
         return None
     if by is None:
         share = Share.QUOTIENT if half else Share.RECIPROCAL
         whole, parts = partial(native.spread_whole, made, share), partial(native.spread, made, share, False)
-        return Average(partial(native.fold, made, Mean.ONCE), whole if made.whole else parts, (Mean.ONCE, share))
-    number = np.dtype(str(dtype).removeprefix("torch."))
+        return Average(partial(native.fold, made, Mean.ONCE), whole if made.whole else parts)
     total, spread = partial(native.fold, made, Mean.TOTAL), partial(native.spread, made, Share.WHOLE, False)
-    rule, by = operator.rule(number), np.asarray(by, number)
+    own = number(dtype)
+    rule, by = operator.rule(own), np.asarray(by, own)
     if rule is Mean.TOTAL:
         return Average(total, spread)
 

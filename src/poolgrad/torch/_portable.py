@@ -66,17 +66,9 @@ def choose(x: Tensor, windows: Tensor | None, least: bool, geometry: TorchWindow
     return y, taps.to(torch.int32 if geometry.wide else torch.uint8)
 
 
-def apply(
-    v: Tensor,
-    index: Tensor | None,
-    windows: Tensor | None,
-    kind: str,
-    divisor: float,
-    transposed: bool,
-    source: Sizes,
-    geometry: TorchWindows,
-) -> Tensor:
-    """Apply a linear operator from tensors of shape `source` to pooled ones, or its transpose, to v. `kind` as in `_kernels.apply`."""
+def apply(v: Tensor, index: Tensor | None, windows: Tensor | None, *words: Any) -> Tensor:
+    """Apply a linear operator, or its transpose, to v; arguments as for `_kernels.apply`."""
+    kind, divisor, transposed, source, geometry = words
     if kind in ("add", "assign"):
         assert index is not None
         return (unpool if transposed else _recall)(v, index, kind, source, geometry.rank)

@@ -7,14 +7,16 @@ that nothing watches; `traced` goes through torch's transforms and dispatcher. B
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import IntEnum
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
 import torch
 from torch.autograd import forward_ad
 
+from .._ops.semantics import Mean, Share
 from .._windows.axis import Axis
 from .._windows.plan_cache import SHORT, entries
 from . import _custom_ops, _deployment, _kernels
@@ -23,6 +25,43 @@ from ._tensors import Sizes, Tensor, TorchWindows, Windows, orders, plan, plan_o
 
 _is_grad_enabled = torch.is_grad_enabled
 _FEW = 4096  # cells that NumPy copies faster than torch
+
+
+class Kind(IntEnum):
+    """Names the results of pools; calls.hpp has the same numbers."""
+
+    BEST, MEAN, NORM = range(3)
+
+
+class Divide(IntEnum):
+    """By what the compiled part divides sums: by nothing beyond the core's rule, by spans, or by a number. As in few.hpp."""
+
+    RULES, SPANS, NUMBER = range(3)
+
+
+class Lesson(NamedTuple):
+    """Tells the compiled part how to run a pool.
+
+    The windows are `axes`, as (length, starts, stops, spans); or each call draws them, by the fields from `lengths` on.
+    """
+
+    outer: int
+    inner: int
+    axes: Any
+    kind: Kind
+    least: bool = False
+    indices: bool = False
+    wide: bool = False  # whether taps have four bytes
+    mean: int = 0  # a rule of the core for sums, and for shares
+    share: int = 0
+    divide: Divide = Divide.RULES
+    by: float = 1.0
+    power: float = 2.0
+    lengths: tuple[int, ...] = ()
+    sizes: tuple[int, ...] = ()
+    kernel: tuple[int, ...] = ()  # of windows of one size
+    pseudo_random: bool = False
+    overlapping: bool = False
 
 
 class Pool:
@@ -48,7 +87,7 @@ class Pool:
         """Return True if the tables of the windows are short enough to keep the pool."""
         raise NotImplementedError
 
-    def taught(self) -> tuple[Any, ...] | None:
+    def lesson(self) -> Lesson | None:
         """Return what the compiled part must know to run the pool; None if it cannot."""
         return None
 
@@ -106,7 +145,7 @@ class CorePool(Pool):
         """Return torch's indices."""
         raise NotImplementedError
 
-    def backward(self, g: Tensor, kept: Tensor | None = None) -> Tensor:
+    def backward(self, g: Tensor, kept: Tensor | None = None, _: Tensor | None = None) -> Tensor:
         """Return the gradient with respect to x."""
         if readable(g) and forward_ad._current_level < 0 and not (g.requires_grad and _is_grad_enabled()):
             try:
@@ -127,12 +166,17 @@ class CorePool(Pool):
         """Return True if the tables of the windows are short enough to keep the pool."""
         return entries(self.plan) <= SHORT
 
-    def _windows_taught(self) -> tuple[Any, ...] | None:
-        """Return outer and inner elements, and the windows of each pooled axis."""
-        if self.axes is not None or self.windows is not None:
+    def lesson(self) -> Lesson | None:
+        """Return what the compiled part must know to run the pool; None if it cannot."""
+        if self.windows is not None:
             return None
         made = self.plan
-        return made.outer, made.inner, [(axis.length, axis.start.tolist(), axis.stop.tolist()) for axis in made.axes]
+        axes = [(axis.length, *(t.tolist() for t in (axis.start, axis.stop, axis.span))) for axis in made.axes]
+        return self.rules(Lesson(made.outer, made.inner, axes, Kind.BEST))
+
+    def rules(self, lesson: Lesson) -> Lesson | None:
+        """Return the lesson with the rules of this pool; None if the compiled part has none for it."""
+        return None
 
     @property
     def plan(self) -> Any:
@@ -180,6 +224,7 @@ def _moved_tensor(geometry: TorchWindows, array: Any) -> Tensor:
 
 
 _HALF = torch.bfloat16
+_HALVES = (torch.float16, torch.bfloat16)
 
 
 class Best(CorePool):
@@ -238,12 +283,11 @@ class Best(CorePool):
         dx: Tensor = run(Apply, g, kept, self.windows, "taps", 1.0, True, self.source, self.geometry)
         return dx
 
-    def taught(self) -> tuple[Any, ...] | None:
-        """Return what the compiled part must know to run the pool; None if it cannot."""
-        windows = self._windows_taught()
-        if windows is None or self._kernel is None:
+    def rules(self, lesson: Lesson) -> Lesson | None:
+        """Return the lesson with the rules of this pool; None if the compiled part has none for it."""
+        if not _kernels.chooses(self.dtype) or (lesson.axes is not None and self._kernel is None):
             return None
-        return *windows, True, self.least, self.indices, 0, 0, self.geometry.wide
+        return lesson._replace(kind=Kind.BEST, least=self.least, indices=self.indices, wide=self.geometry.wide)
 
     @cached_property
     def _places(self) -> Any:
@@ -272,20 +316,35 @@ class Means(CorePool):
         super().__init__(x.shape, dtype or x.dtype, geometry, windows)
         self.kind, self.divisor = kind, divisor
 
+    @property
+    def _operator(self) -> Any:
+        if self.axes is not None:
+            return _kernels.averaging(self.plan, self.kind, self.divisor)
+        return _kernels.mean(tuple(self.source), self.windows, self.kind, self.divisor, self.geometry)
+
     @cached_property
     def _kernel(self) -> _kernels.Average | None:
-        if self.axes is not None:
-            operator = _kernels.averaging(self.plan, self.kind, self.divisor)
-        else:
-            operator = _kernels.mean(tuple(self.source), self.windows, self.kind, self.divisor, self.geometry)
-        return _kernels.average(operator, self.dtype)
+        return _kernels.average(self._operator, self.dtype)
 
-    def taught(self) -> tuple[Any, ...] | None:
-        """Return what the compiled part must know to run the pool; None if it cannot."""
-        windows, kernel = self._windows_taught(), self._kernel
-        if windows is None or kernel is None or kernel.rules is None:
+    def rules(self, lesson: Lesson) -> Lesson | None:
+        """Return the lesson with the rules of this pool; None if the compiled part has none for it."""
+        made = lesson._replace(kind=Kind.MEAN)
+        if not self.dtype.is_floating_point:
             return None
-        return *windows, False, False, False, *map(int, kernel.rules), False
+        half = self.dtype in _HALVES
+        if lesson.axes is None or self.kind == "mean":
+            return made._replace(mean=Mean.ONCE, share=Share.QUOTIENT if half else Share.RECIPROCAL)
+        operator = self._operator
+        if _kernels.dilated(operator.plan):
+            return None
+        rule = operator.rule(_kernels.number(self.dtype))
+        divide = Divide.SPANS if operator.spans else Divide.NUMBER
+        if rule is Mean.TOTAL:
+            divide = Divide.RULES
+        if np.ndim(operator.divisor) and operator.divisor.dtype == object:  # spans beyond 2**53
+            return None
+        by = 1.0 if np.ndim(operator.divisor) else float(operator.divisor)
+        return made._replace(mean=Mean.TOTAL if rule is None else rule, share=Share.WHOLE, divide=divide, by=by)
 
     def traced(self, x: Tensor) -> Any:
         """Return the means."""

@@ -70,17 +70,13 @@ PyObject* repeat_call(PyObject*, PyObject* const* words, Py_ssize_t n) {
   return guarded([&] { return repeat(PyLong_AsLongLong(words[0]), static_cast<int>(PyLong_AsLong(words[1])), words[2], words[3]); });
 }
 
-/// teach(function, rank, args, named, pool, outer, inner, axes, best, least, indices, mean, share, wide)
+/// teach(function, rank, args, named, pool, lesson)
 PyObject* teach_call(PyObject*, PyObject* words) {
-  long long function, outer, inner;
-  int rank, best, least, indices, mean, share, wide;
-  PyObject *args, *named, *pool, *axes;
-  if (!PyArg_ParseTuple(words, "LiO!O!OLLOpppiip", &function, &rank, &PyTuple_Type, &args, &PyDict_Type, &named, &pool, &outer,
-                        &inner, &axes, &best, &least, &indices, &mean, &share, &wide))
-    return nullptr;
-  return guarded([&] {
-    return PyBool_FromLong(teach(function, rank, args, named, pool, outer, inner, axes, best, least, indices, mean, share, wide));
-  });
+  long long function;
+  int rank;
+  PyObject *args, *named, *pool, *lesson;
+  if (!PyArg_ParseTuple(words, "LiO!O!OO", &function, &rank, &PyTuple_Type, &args, &PyDict_Type, &named, &pool, &lesson)) return nullptr;
+  return guarded([&] { return PyBool_FromLong(teach(function, rank, args, named, pool, lesson)); });
 }
 
 PyMethodDef methods[] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from math import prod
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from . import _custom_ops, _deployment, _kernels
 from ._arguments import checked, drawn, filled, fitting, flag, fraction, number, ranks, supplied
 from ._autograd import Apply, run
 from ._kernels import PlaneWindows, choose_planes, place_planes
-from ._resolved import Best, CorePool, Pool
+from ._resolved import Best, CorePool, Kind, Lesson, Pool
 from ._signatures import FractionalAvgPoolFunction, FractionalMaxPoolFunction
 from ._tensors import Sizes, Tensor, TorchWindows, Windows, unwatched
 from .functional import best, mean
@@ -46,7 +47,7 @@ class _Drawn(Pool):
     def __init__(self, x: Tensor, rank: int, draw: Draw, make: Make) -> None:
         self.rank, self.make = rank, make
         self.sizes = fraction(x, rank, draw.output_size, draw.output_ratio)
-        self.lengths = x.shape[x.ndim - rank :]
+        self.lengths, self.source, self.dtype = x.shape[x.ndim - rank :], x.shape, x.dtype
         self.kernel = None if draw.kernel_size is None else fitting(x, rank, draw.kernel_size)
         self.geometry = drawn(x, rank, self.sizes, self.kernel)
         self.flags = bool(draw.pseudo_random), bool(draw.overlapping)
@@ -61,6 +62,35 @@ class _Drawn(Pool):
     def short(self) -> bool:
         """Return True: the pool keeps no windows."""
         return True
+
+    def lesson(self) -> Lesson | None:
+        """Return what the compiled part must know to draw windows and to run the pool over them."""
+        if self.pair is not None or not all(self.source):
+            return None
+        if self.kernel is None:
+            _ = self._drawing  # which checks the numbers of windows
+        planes, last = self.source[: len(self.source) - self.rank], self.geometry.last
+        outer, inner = (prod(planes[:-1]), planes[-1]) if last else (prod(planes), 1)
+        lesson = Lesson(
+            outer,
+            inner,
+            None,
+            Kind.BEST,
+            lengths=tuple(self.lengths),
+            sizes=tuple(self.sizes),
+            kernel=tuple(self.kernel or ()),
+            pseudo_random=self.flags[0],
+            overlapping=self.flags[1],
+        )
+        return self._over(None).rules(lesson)
+
+    def backward(self, g: Tensor, kept: Tensor | None, rows: Tensor) -> Tensor:
+        """Return the gradient with respect to x of the pool over these windows."""
+        return self._over(rows).backward(g, kept)
+
+    def _over(self, windows: Windows) -> CorePool:
+        """Return the pool over these windows."""
+        return self.make(torch.empty(self.source, dtype=self.dtype, device="meta"), windows, self.geometry)
 
     @cached_property
     def _drawing(self) -> Drawing:

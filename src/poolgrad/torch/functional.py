@@ -15,7 +15,7 @@ import torch
 from .._common.errors import ArgumentErrors, short_repr
 from ._arguments import affordable, checked, filled, flag, integers, number, ranks, sharing, sliding
 from ._deployment import Graph
-from ._resolved import Best, Means, Pool, Unpooling
+from ._resolved import Best, Kind, Lesson, Means, Pool, Unpooling
 from ._signatures import (
     AdaptiveAvgPoolFunction,
     AdaptiveMaxPoolFunction,
@@ -127,6 +127,21 @@ class _Norm(Pool):
     def short(self) -> bool:
         """Return True if the tables of the windows are short enough to keep."""
         return self.sums.short()
+
+    def lesson(self) -> Lesson | None:
+        """Return what the compiled part must know to run the pool."""
+        sums = self.sums.lesson()
+        return None if sums is None else sums._replace(kind=Kind.NORM, power=float(self.p))
+
+    def backward(self, g: Tensor, x: Tensor, _: Tensor | None = None) -> Tensor:
+        """Return the gradient with respect to x, by operations that can be differentiated again."""
+        wide = x.to(self.wide)
+        base = wide if self.p == 2 else wide.abs()
+        total = self.sums.run(base.pow(self.p))
+        empty = (total == 0).to(total.dtype)
+        slope = (total + empty).pow(1 / self.p - 1) * (1 / self.p)
+        share = self.sums.backward(g.to(self.wide) * (1 - empty) * slope) * (base.pow(self.p - 1) * self.p)
+        return (share if self.p == 2 else share * wide.sgn()).to(self.dtype)
 
     def traced(self, x: Tensor) -> Tensor:
         """Return the norms."""

@@ -27,12 +27,17 @@ inline int number_of(at::ScalarType type) {
 inline bool floating(int type) { return type <= PG_F64; }
 inline bool halves(int type) { return type <= PG_BF16; }
 
-/// Return an empty tensor of the pooled shape (or of the shape of the input) in the layout of the input.
-inline Tensor blank(const Tensor& like, const Windows& w, const Layout& layout, at::ScalarType type, bool pooled) {
+/// Return the pooled shape, or that of the input.
+inline c10::SmallVector<int64_t, 5> sizes_of(const Tensor& like, const Windows& w, bool pooled) {
   c10::SmallVector<int64_t, 5> sizes(like.sizes().begin(), like.sizes().end());
   for (int a = 0; a < w.rank(); ++a)
     sizes[sizes.size() - static_cast<size_t>(w.rank() - a)] = pooled ? w.axis(a).size() : w.axis(a).n;
-  return at::empty(sizes, like.options().dtype(type), layout.format);
+  return sizes;
+}
+
+/// Return an empty tensor of the pooled shape (or of the shape of the input) in the layout of the input.
+inline Tensor blank(const Tensor& like, const Windows& w, const Layout& layout, at::ScalarType type, bool pooled) {
+  return at::empty(sizes_of(like, w, pooled), like.options().dtype(type), layout.format);
 }
 
 inline at::ScalarType tap_type(const Windows& w) { return w.tap_bytes() == 1 ? at::kByte : at::kInt; }
@@ -99,51 +104,6 @@ inline void fold(const Windows& w, pg_mean mean, const Tensor& x, Tensor& y) {
 inline void spread(const Windows& w, pg_share share, const Tensor& g, Tensor& dx) {
   call([&](const pg_run* run, pg_error* error) {
     return core->spread(w.plan(), run, number_of(g.scalar_type()), share, 0, in(g), out(dx), error);
-  });
-}
-
-// ---- means of few cells: plain loops, which take less time than choosing a schedule; the core's order, so its bits
-
-constexpr int64_t kFewCells = 1024;
-constexpr int64_t kAddedInTurn = 64;  // cells that the core adds one by one; more of them, in float64
-
-/// Call f(window's cells in row-major order as positions, its flat result) for the windows of each item, in order.
-template <class F>
-void over_windows(const Windows& w, F&& f) {
-  static const Axis one{1, {0}, {1}, {1}};
-  const int rank = w.rank();
-  const Axis &z = rank == 3 ? w.axis(0) : one, &y = rank > 1 ? w.axis(rank - 2) : one, &x = w.axis(rank - 1);
-  int64_t result = 0;
-  for (int64_t item = 0; item < w.outer(); ++item)
-    for (int64_t a = 0; a < z.size(); ++a)
-      for (int64_t b = 0; b < y.size(); ++b)
-        for (int64_t c = 0; c < x.size(); ++c)
-          for (int64_t lane = 0; lane < w.inner(); ++lane, ++result)
-            for (int64_t i = z.start[a]; i < z.stop[a]; ++i)
-              for (int64_t j = y.start[b]; j < y.stop[b]; ++j)
-                for (int64_t k = x.start[c]; k < x.stop[c]; ++k)
-                  f((((item * z.n + i) * y.n + j) * x.n + k) * w.inner() + lane, result);
-}
-
-/// Return how many cells each window of an item has.
-inline std::vector<int32_t> counts_of(const Windows& w) {
-  std::vector<int32_t> made(static_cast<size_t>(w.dest()), 0);
-  over_windows(w, [&](int64_t, int64_t result) { ++made[static_cast<size_t>(result)]; });
-  return made;
-}
-
-template <class T>
-void fold_few(const Windows& w, const std::vector<int32_t>& counts, const T* x, T* y) {
-  std::fill(y, y + w.dest(), T{0});
-  over_windows(w, [&](int64_t cell, int64_t result) { y[result] += x[cell]; });
-  for (int64_t i = 0; i < w.dest(); ++i) y[i] /= static_cast<T>(counts[static_cast<size_t>(i)]);
-}
-
-template <class T>
-void spread_few(const Windows& w, const std::vector<int32_t>& counts, const T* g, T* dx) {
-  std::fill(dx, dx + w.source(), T{0});
-  over_windows(w, [&](int64_t cell, int64_t result) {
-    dx[cell] += g[result] * static_cast<T>(1.0 / counts[static_cast<size_t>(result)]);
   });
 }
 
@@ -267,7 +227,7 @@ inline void positions(const Windows& w, const Tensor& taps, Tensor& index) {
 /// By what torch divides a sum: one number, the cells of a window, the cells and padding, or one length after the other.
 struct Divisor {
   enum Kind { number, cells, spans, lengths } kind = cells;
-  int64_t by = 1;
+  double by = 1;
 };
 
 template <class T>
@@ -286,7 +246,7 @@ void divide(const Windows& w, Divisor d, const T* from, T* to, int64_t items) {
             const T by[3] = {static_cast<T>(deep), static_cast<T>(high), static_cast<T>(wide)};
             for (int64_t i = 0; i < w.inner(); ++i) *to++ = *from++ / by[0] / by[1] / by[2];
           } else {
-            const T by = static_cast<T>(d.kind == Divisor::number ? d.by : deep * high * wide);
+            const T by = d.kind == Divisor::number ? static_cast<T>(d.by) : static_cast<T>(deep * high * wide);
             for (int64_t i = 0; i < w.inner(); ++i) *to++ = *from++ / by;
           }
         }

@@ -51,58 +51,66 @@ struct Axis {
 class Windows {
  public:
   Windows(std::vector<Axis> axes, int64_t outer, int64_t inner)
-      : axes_(std::move(axes)), outer_(outer), inner_(inner) {
-    std::vector<pg_axis> rows;
+      : axes_(std::move(axes)), outer_(outer), inner_(inner), source_(outer * inner), dest_(outer * inner) {
     for (const Axis& a : axes_) {
-      pg_axis row{};
-      row.kind = PG_AXIS_WINDOWS;
-      row.cells = a.n;
-      row.windows = a.size();
-      row.start = a.start.data();
-      row.stop = a.stop.data();
-      row.span = a.span.data();
-      rows.push_back(row);
-      cells_ *= a.widest();
+      source_ *= a.n;
+      dest_ *= a.size();
+      const int64_t widest = a.widest();
+      cells_ *= widest;
       depth_ *= a.deepest();
-      for (size_t j = 0; j < a.start.size(); ++j)
-        even_ &= a.stop[j] - a.start[j] == a.widest() && a.span[j] == a.widest();
+      for (size_t j = 0; j < a.start.size(); ++j) even_ &= a.stop[j] - a.start[j] == widest && a.span[j] == widest;
     }
-    pg_error error;
-    check(core->plan_new(outer, inner, static_cast<int32_t>(rows.size()), rows.data(), &plan_, &error), error);
-    pg_plan_info info;
-    check(core->plan_describe(plan_, &info, &error), error);
-    source_ = info.source;
-    dest_ = info.dest;
-    tap_ = info.taps == PG_U8 ? 1 : 4;
   }
   Windows(const Windows&) = delete;
-  ~Windows() { core->plan_drop(plan_); }
+  ~Windows() {
+    if (plan_) core->plan_drop(plan_);
+  }
 
-  const pg_plan* plan() const { return plan_; }
+  /// The plan, made when a function of the core first needs it.
+  const pg_plan* plan() const {
+    std::call_once(made_, [&] {
+      std::vector<pg_axis> rows;
+      for (const Axis& a : axes_) {
+        pg_axis row{};
+        row.kind = PG_AXIS_WINDOWS;
+        row.cells = a.n;
+        row.windows = a.size();
+        row.start = a.start.data();
+        row.stop = a.stop.data();
+        row.span = a.span.data();
+        rows.push_back(row);
+      }
+      pg_error error;
+      check(core->plan_new(outer_, inner_, static_cast<int32_t>(rows.size()), rows.data(), &plan_, &error), error);
+    });
+    return plan_;
+  }
+  const std::vector<Axis>& axes() const { return axes_; }
   int rank() const { return static_cast<int>(axes_.size()); }
   const Axis& axis(int a) const { return axes_[static_cast<size_t>(a)]; }
   int64_t outer() const { return outer_; }
   int64_t inner() const { return inner_; }
-  int64_t source() const { return source_; }     ///< elements of the input
-  int64_t dest() const { return dest_; }         ///< elements of the result
-  int64_t tap_bytes() const { return tap_; }     ///< bytes per tap: 1 or 4
-  int64_t cells() const { return cells_; }       ///< cells of the largest window
-  int64_t depth() const { return depth_; }       ///< windows over one cell, at most
+  int64_t source() const { return source_; }                    ///< elements of the input
+  int64_t dest() const { return dest_; }                        ///< elements of the result
+  int64_t tap_bytes() const { return cells_ > 256 ? 4 : 1; }    ///< bytes per tap
+  int64_t cells() const { return cells_; }                      ///< cells of the largest window
+  int64_t depth() const { return depth_; }                      ///< windows over one cell, at most
   bool even() const { return even_; }            ///< whether no edge cuts a window and no padding counts
   bool disjoint() const { return depth_ <= 1; }  ///< whether no two windows share a cell
 
  private:
   std::vector<Axis> axes_;
-  int64_t outer_, inner_, source_ = 0, dest_ = 0, tap_ = 1, cells_ = 1, depth_ = 1;
+  int64_t outer_, inner_, source_, dest_, cells_ = 1, depth_ = 1;
   bool even_ = true;
-  pg_plan* plan_ = nullptr;
+  mutable std::once_flag made_;
+  mutable pg_plan* plan_ = nullptr;
 };
 
 using Shared = std::shared_ptr<Windows>;
 
 /// Integers that identify a call.
 struct Key {
-  std::array<int64_t, 40> v{};
+  std::array<int64_t, 56> v{};
   size_t size = 0;
 
   bool add(int64_t x) {
@@ -149,6 +157,7 @@ class Table {
 
 constexpr int64_t kMost = (int64_t{1} << 31) - 1;  // which torch's kernels take as sizes
 constexpr int64_t kLong = 1 << 16;                 // windows along the axes of a plan that is kept
+constexpr int64_t kMany = 1 << 20;                 // windows along an axis, of more of which torch judges
 
 /// The order of an input's axes in memory.
 struct Layout {
@@ -249,7 +258,7 @@ inline Shared adaptive(const Tensor& x, int rank, const Layout& layout, IntArray
   key.add(layout.inner);
   for (int a = 0; a < rank; ++a) {
     const int64_t n = x.size(a - rank), m = sizes[static_cast<size_t>(a)];
-    if (n < 1 || n > kMost || m < 1 || m > kMost) return nullptr;
+    if (n < 1 || n > kMost || m < 1 || m > kMany) return nullptr;
     key.add(n);
     key.add(m);
   }
