@@ -28,7 +28,7 @@ EXTENSIONS = {
     "poolgrad/tensorflow/kernels.cpp",
     *(f"poolgrad/tensorflow/{name}.hpp" for name in ("interface", "own_ops")),
     "poolgrad/torch/extension.cpp",
-    *(f"poolgrad/torch/{name}.hpp" for name in ("calls", "kernels", "overrides", "windows")),
+    *(f"poolgrad/torch/{name}.hpp" for name in ("calls", "few", "gradients", "kernels", "overrides", "pieces", "windows")),
     "poolgrad/include/poolgrad.h",
 }
 NATIVE = re.compile(r"poolgrad/_core\.(abi3|cpython-\w+|cp\w+-\w+|cpython-[\w-]+)?\.?(so|pyd)")

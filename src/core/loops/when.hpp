@@ -12,6 +12,11 @@ namespace poolgrad::PG_ISA {
 template <class T>
 constexpr bool has_row_schedules = is_real<T> && (kBytes > 16);
 
+/// True for the types whose taps and gradients run by row bands: with AVX2 float32 alone, for their
+/// code size.
+template <class T>
+constexpr bool has_tap_bands = has_row_schedules<T> && (kBytes == 64 || std::is_same_v<T, float>);
+
 /// Return a plan with one more axis in front, which has one cell.
 inline Plan with_unit_axis(const Plan& plan) {
   static constexpr int64_t zero = 0, one = 1;

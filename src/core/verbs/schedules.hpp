@@ -619,7 +619,7 @@ struct ChooseCall {
 
 template <class T>
 struct ChooseRowBand {
-  static constexpr bool exists = true;
+  static constexpr bool exists = has_tap_bands<T>;
   static bool allows(const ChooseCall<T, uint8_t>& c) { return most_taps(c.plan) <= 256; }
   static bool fits(const ChooseCall<T, uint8_t>& c, const PaddedRow&) {
     return bands_rather_than_tiles<T>(c.plan, c.piece.i1 - c.piece.i0, 1, 1) &&
@@ -827,7 +827,7 @@ struct RouteBand : PlainRow<Schedule::padded_band, has_row_schedules<T>> {
 };
 
 template <class T>
-struct RouteRowBand : PlainRow<Schedule::row_band, has_row_schedules<T>> {
+struct RouteRowBand : PlainRow<Schedule::row_band, has_tap_bands<T>> {
   [[gnu::noinline]] bool when(const RouteCall<T>& c) {
     if (c.y || !can_gather(c.plan, c.transposed)) return false;
     if (c.tile() > 1 && c.plan.only != Schedule::row_band) return false;
