@@ -27,7 +27,7 @@ enum class Schedule : int {
   sliding,          ///< long windows, one axis after the other
   along,            ///< long windows far apart, reduced along their rows
   global,           ///< gradients: one window covers an item
-  row_band,         ///< maxima: the rows of a window joined, then windows along the joined rows
+  row_band,         ///< a band of padded rows, then windows along them; select joins rows first
   padded_band,      ///< an item, or a band of its rows, packed as one long row
   row_ring,         ///< a ring of packed rows
   weighed,          ///< spread of half types: weigh the gradient first, then direct

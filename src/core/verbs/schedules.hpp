@@ -791,7 +791,7 @@ struct RouteScatter : PlainRow<Schedule::scatter> {
   int64_t run(const RouteCall<T>& c) { return c.by_strips(StripWay::scatter_found, 1); }
 };
 
-/// The rows of route below the first; they also run the items that a padded band cannot.
+/// The rows of route below the bands; they also run the items that a padded band cannot.
 template <class T>
 using RouteStripTable = ScheduleTable<RouteImages<T>, RouteSliding<T>, RouteTile<T>, RouteDirect<T>,
                                       RouteScatterTile<T>, RouteScatter<T>>;
