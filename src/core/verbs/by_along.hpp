@@ -119,7 +119,7 @@ class BestAlong {
     return bitcast<Vec<W, L>>(bitcast<Vec<I, L>>(v) ^ all<I, L>(flip_));
   }
 
-  /// Where to look for the first zero of a window, if its largest cell is zero.
+  /// The place from which to look for the first zero of a window, if its largest cell is zero.
   struct Zero {
     int64_t row = 0, cell = 0;
   };
@@ -136,9 +136,16 @@ class BestAlong {
       best[i] = larger<W, V>(best[i], flipped<V>(v));
       best[i + 1] = larger<W, V>(best[i + 1], flipped<V>(u));
     };
+    const auto so_far = [&]() PG_LAMBDA {
+      return larger<W, V>(larger<W, V>(best[0], best[1]), larger<W, V>(best[2], best[3]));
+    };
     const int64_t n = w.n;
     bool seeks = is_real<T> && n > kManyCells;
     zero = {};
+    const auto seek = [&](int64_t row, int64_t cell) PG_LAMBDA {
+      const Vec<W, V> most = so_far();
+      if (any<sizeof(most)>(most == W{})) zero = {row, cell}, seeks = false;
+    };
     for (int64_t r = 0; r < w.rows; ++r) {
       const T* const run = x + w.row[r];
       int64_t c = 0;
@@ -154,18 +161,16 @@ class BestAlong {
         for (; c + N * V <= end; c += N * V)
 #pragma GCC unroll 2
           for (int i = 0; i < N; i += 2) pair(run + c + i * V, run + c + i * V + V, i);
-        if (!seeks) continue;
-        const Vec<W, V> most =
-            larger<W, V>(larger<W, V>(best[0], best[1]), larger<W, V>(best[2], best[3]));
-        if (any<sizeof(most)>(most == W{})) zero = {r, first}, seeks = false;
+        if (seeks) seek(r, first);
       }
       const auto at = [&](int64_t i) PG_LAMBDA {
         return run + (c + i * V + V < n ? c + i * V : n - V);
       };
       if (c < n) pair(at(0), at(1), 0);
       if (c + 2 * V < n) pair(at(2), at(3), 2);
+      if (seeks) seek(r, c);  // else the next row would count a zero of these cells as its own
     }
-    return larger<W, V>(larger<W, V>(best[0], best[1]), larger<W, V>(best[2], best[3]));
+    return so_far();
   }
 
   /// Set y by the largest cell of a window. Both zeros are equal, and the first of equals wins.

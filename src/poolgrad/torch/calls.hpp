@@ -288,8 +288,9 @@ struct TaughtBackward : torch::autograd::Node {
     const auto quiet = [&](const Tensor& t) { return plain(t) && !(at::GradMode::is_enabled() && t.requires_grad()); };
     if (!quiet(g) || g.numel() != w.dest()) return {};
     if (call->kind == Kind::best && (!plain(state) || state.numel() != w.dest() || state.scalar_type() != call->tap_type())) return {};
-    if (call->kind == Kind::norm && (!plain(state) || state.numel() != w.dest() || !quiet(x) || x.numel() != w.source() ||
-                                     !x.is_contiguous(layout.format) || !aligned(x) || x.scalar_type() != g.scalar_type()))
+    if (call->kind == Kind::norm &&
+        (!plain(state) || state.numel() != w.dest() || !state.is_contiguous() || !aligned(state) || !quiet(x) || x.numel() != w.source() ||
+         !x.is_contiguous(layout.format) || !aligned(x) || x.scalar_type() != g.scalar_type()))
       return {};
     const at::AutoDispatchBelowADInplaceOrView guard;
     const Tensor in = g.contiguous(layout.format);

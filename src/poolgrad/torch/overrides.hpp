@@ -670,7 +670,7 @@ inline Way fractional(int rank, const Tensor& x, IntArrayRef k, IntArrayRef m, c
   int64_t windows = 1;
   c10::SmallVector<int64_t, 5> sizes(x.sizes().begin(), x.sizes().end());
   for (size_t a = 0; a < per_axis; ++a) {
-    if (k[a] < 1 || m[a] < 1 || lengths[a] > kMost || m[a] + k[a] - (rank == 2) > lengths[a]) return kArguments;  // torch's limits
+    if (k[a] < 1 || m[a] < 1 || lengths[a] > kMost || m[a] > lengths[a] - k[a] + (rank == 2)) return kArguments;  // torch's limits
     windows *= k[a];
     sizes[sizes.size() - per_axis + a] = m[a];
   }

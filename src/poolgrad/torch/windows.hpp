@@ -147,7 +147,7 @@ class Table {
     std::unordered_map<Key, Value, KeyHash> old;  // destroyed without the lock
     const std::lock_guard guard(lock_);
     if (kept_.size() >= 1024) kept_.swap(old);
-    kept_.insert_or_assign(key, std::move(value));
+    std::swap(kept_[key], value);  // what was kept is destroyed without the lock, too
   }
 
  private:
