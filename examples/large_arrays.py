@@ -1,7 +1,7 @@
 """Pool three arrays larger than the memory that is given: a microscopy pyramid, a climate raster with gaps, an audio envelope.
 
     python examples/large_arrays.py --folder /tmp/large --part 0.05
-    python examples/large_arrays.py --folder /tmp/large            # 2.1, 3.1 and 2.0 GB; needs zarr
+    python examples/large_arrays.py --folder /tmp/large            # 2.1, 3.4 and 2.0 GB; needs zarr
 
 Each array is made by one process and pooled by another, which prints its time and the most memory that it has held. docs/scale.md shows
 the figures.

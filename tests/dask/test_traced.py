@@ -49,6 +49,7 @@ def test_global_pools_drop_the_axes_that_they_pool_and_no_others():
     assert pgd.global_max_pool(x, **words).shape == pg.global_max_pool(np.ones(x.shape), **words).shape == (1, 3)
     y, back = pgd.vjp(lambda x: pgd.global_avg_pool(x, **words), x)
     assert (y.shape, back(y).shape) == ((1, 3), x.shape)
+    assert [part.shape for part in pgd.global_max_pool(x, return_taps=True, **words)] == [(1, 3), (1, 3)]
     with pytest.raises(ValueError, match="max_pool: keepdims: got False"):
         pgd.max_pool(x, 2, axes=(1, 2), keepdims=False)
 

@@ -166,7 +166,8 @@ def made_wheel(path: Path, *, leave: str = "", stray: str = "", false: str = "")
         name: p.read_bytes()
         for name, p in files.items()
         if p.is_file()
-        and p.suffix in {".py", ".pyi", ".json", ".js", ".css", ".html", ".svg", ".png", ".typed", ".cpp", ".md"}
+        and p.suffix
+        in {".py", ".pyi", ".json", ".js", ".css", ".html", ".svg", ".png", ".typed", ".cpp", ".hpp", ".md"}
     }
     content |= {"poolgrad/_core.abi3.so": b"code", f"{info}/sboms/poolgrad.cdx.json": json.dumps(bill).encode()}
     content |= {f"{info}/{name}": b"" for name in ("WHEEL", "entry_points.txt", "licenses/LICENSE")}
@@ -192,6 +193,7 @@ FAULTS = [
     ({}, ""),
     ({"leave": "licenses/robin-map.txt"}, "metadata"),
     ({"leave": "windows.py"}, "package"),
+    ({"leave": "torch/few.hpp"}, "package"),
     ({"stray": "poolgrad/notes.txt"}, "package"),
     ({"stray": "tests/test_something.py"}, "package"),
     ({"stray": "poolgrad/_core.cpython-311-x86_64-linux-gnu.so"}, "native modules"),

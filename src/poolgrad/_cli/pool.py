@@ -122,7 +122,7 @@ def _dry_run(options: Options, op: str, args: tuple[Any, ...], words: dict[str, 
     job = Job(op, shape, dtype, *args, **words)
     result = job.outputs[0]
     workers = as_workers(problems, options.workers)
-    share = as_bytes(problems, "memory", options.memory) // workers
+    share = max(as_bytes(problems, "memory", options.memory) // workers, 1)
     made = options.chunks or (None if chunks is None else job.chunks_like(chunks, share))
     whole = options.shards or made
     unit = None if whole is None else tuple(whole)

@@ -104,9 +104,8 @@ class Linear:
     @property
     def T(self) -> Linear:
         """The transposed operator, from shape `dest` to shape `source`."""
-        known: ref[Linear] | None = self.__dict__.get(
-            "_transposed"
-        )  # weak: a cycle would hold the taps until garbage is collected
+        # weak: a cycle would hold the taps until garbage is collected
+        known: ref[Linear] | None = self.__dict__.get("_transposed")
         kept = None if known is None else known()
         if kept is None:
             kept = Transposed(self)

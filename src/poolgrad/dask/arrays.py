@@ -123,7 +123,8 @@ def _tiled(problems: ArgumentErrors, job: Job, stores: Sequence[Any], chunks: An
             job.regions(memory, size=[max(c) for c in made])
         return made
     read = next((c for s in stores if tuple(s.shape) == job.shape and (c := _stored_chunks(s))), None)
-    return job.regions(memory or _MEMORY, None if read is None else job.unit(read), chunks=read).chunks
+    limit = _MEMORY if memory is None else memory
+    return job.regions(limit, None if read is None else job.unit(read), chunks=read).chunks
 
 
 def _mapped(name: str, function: Callable[..., Any], chunks: Chunks, dtype: np.dtype[Any], **words: Any) -> Any:

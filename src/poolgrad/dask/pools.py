@@ -37,6 +37,8 @@ def _drop(job: Job, y: Any, keep: bool) -> Any:
     if keep:
         return y
     axes = tuple(d for d, windows in enumerate(job.windows) if windows is not None)
+    if isinstance(y, tuple):
+        return tuple(dropped(part, axes) for part in y)
     return y.squeeze(axes) if isinstance(y, Traced) else dropped(y, axes)
 
 

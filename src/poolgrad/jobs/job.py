@@ -259,9 +259,8 @@ class Job:
                 source.append(cells)
                 dest.append(here)
         lengths = size_of(tuple(source))
-        recent: dict[Any, Plan] = self.__dict__.setdefault(
-            "_recent", {}
-        )  # most regions have the windows of another one
+        # most regions have the windows of another one
+        recent: dict[Any, Plan] = self.__dict__.setdefault("_recent", {})
         key = lengths, *pooled.items()
         plan = recent.get(key)
         if plan is None:

@@ -201,7 +201,8 @@ def pool(
     if tree:
         return _by_tree(problems, job, sources[0], out, limit, many, overwrite, progress)
     like = next((s.chunks for s in sources if s.shape == job.shape and s.chunks), None)
-    shape = tuple(chunks) if chunks is not None else None if like is None else job.chunks_like(like, limit // many)
+    share = max(limit // many, 1)
+    shape = tuple(chunks) if chunks is not None else None if like is None else job.chunks_like(like, share)
     if shape is None and regions is None and 0 not in job.result:
         shape = job.regions(
             limit, size=size, workers=many, buffers=[s.buffer for s in sources] + [None] * len(job.outputs)

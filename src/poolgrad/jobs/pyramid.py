@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._common.errors import ArgumentErrors, short_repr
+from .._pooling.window_args import integer_list
 from .job import Job
 from .loop import Progress, as_workers, pool
 from .parts import Shape
@@ -104,7 +105,7 @@ def pyramid(
     """
     problems = ArgumentErrors("pyramid")
     zarr = needed(problems, "zarr", "out")
-    share = as_bytes(problems, "memory", memory) // as_workers(problems, workers)
+    share = max(as_bytes(problems, "memory", memory) // as_workers(problems, workers), 1)
     if not isinstance(levels, int) or isinstance(levels, bool) or levels < 1:
         problems.fail("levels", short_repr(levels), "a positive integer")
     if reduce not in _REDUCE:
@@ -113,6 +114,8 @@ def pyramid(
         problems.fail("zarr_format", short_repr(zarr_format), "2 or 3")
     group_path, base, known = _base(problems, zarr, src, out)
     shape, dtype = base.shape, base.dtype
+    if chunks is not None:
+        chunks = integer_list(problems, "chunks", tuple(chunks), len(shape), 1)
     names = _axis_names(problems, axes, known, len(shape))
     steps = _factors(problems, factors, names)
     jobs = _jobs(problems, shape, dtype, levels, steps, reduce, rounding, nan, exact)

@@ -65,8 +65,9 @@ def was_tested() -> bool:
 
 def thread_limit() -> int:
     """Return the threads that TensorFlow's ops may use, or 0 if nobody set them."""
-    given = tf.config.threading.get_intra_op_parallelism_threads() or os.environ.get("TF_NUM_INTRAOP_THREADS") or 0
-    return min(max(int(given), 0), 1024)
+    text = os.environ.get("TF_NUM_INTRAOP_THREADS", "").strip()
+    given = tf.config.threading.get_intra_op_parallelism_threads() or (int(text) if text.isdecimal() else 0)
+    return min(max(given, 0), 1024)  # TensorFlow ignores a text that is no number, too
 
 
 def _refuse(got: str, wanted: str) -> Any:

@@ -95,7 +95,7 @@ class _OwnOps:
                     return EXHAUSTED
                 ctypes.memmove(memory, made.ctypes.data, made.nbytes)
         except BaseException as error:  # an exception cannot pass through TensorFlow
-            said = f"{type(error).__name__}: {error}".encode()[:1023]
+            said = f"{type(error).__name__}: {error}".encode()[:1023].decode(errors="ignore").encode()
             ctypes.memmove(text, said + b"\0", len(said) + 1)
             if isinstance(error, MemoryError):
                 return EXHAUSTED
