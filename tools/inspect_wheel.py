@@ -19,24 +19,9 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-<<<<<<< HEAD
 MOST_BYTES = 4_300_000
-# The extensions: their sources and header, which users may compile, and XLA's library where jaxlib was there to build it.
-EXTENSIONS = {
-    "poolgrad/jax/xla.cpp",
-    "poolgrad/jax/_xla.so",
-    "poolgrad/_frameworks/boundaries.hpp",
-    "poolgrad/tensorflow/kernels.cpp",
-    *(f"poolgrad/tensorflow/{name}.hpp" for name in ("interface", "own_ops")),
-    "poolgrad/torch/extension.cpp",
-    *(f"poolgrad/torch/{name}.hpp" for name in ("calls", "few", "gradients", "kernels", "overrides", "pieces", "windows")),
-    "poolgrad/include/poolgrad.h",
-}
-=======
-MOST_BYTES = 4_200_000
 # The header of the extensions, whose sources users may compile, and XLA's library where jaxlib was there to build it.
 EXTENSIONS = {"poolgrad/include/poolgrad.h", "poolgrad/jax/_xla.so"}
->>>>>>> review
 NATIVE = re.compile(r"poolgrad/_core\.(abi3|cpython-\w+|cp\w+-\w+|cpython-[\w-]+)?\.?(so|pyd)")
 SUFFIX = r"(pyi?|[ch]pp|js|css|html|svg|json)"
 PLAIN = re.compile(rf"poolgrad/([a-z_]+/)*([\w.-]+\.{SUFFIX}|py\.typed|README\.md|picture\.png)")
