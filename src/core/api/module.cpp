@@ -74,8 +74,8 @@ struct Choice {
     return verb == Verb::spread || verb == Verb::near || verb == Verb::route || verb == Verb::place;
   }
   const Plan& over() const { return goes_back() ? transposed_of(plan) : plan.forward(); }
-  /// Return the schedules that run the pieces of the call, cut as they would be now, if it is bound
-  /// to `only`. A call without cells has none.
+  /// Return the schedules that run the pieces of the call, cut as if the workers were awake, if it
+  /// is bound to `only`. A call without cells has none.
   std::vector<Schedule> found(Schedule only) const {
     const Verbs* const verbs = level->verbs(dtype);
     const bool follows = verb == Verb::pick || verb == Verb::place;

@@ -1,12 +1,11 @@
-// The direct loop: visit every tap of every window. It runs every plan; tests compare all other
-// schedules with it.
+// The direct loop: visit every tap of every window. It runs every plan; tests compare all schedules
+// with a plain plan (Plan::plain), which visits taps one by one.
 //
 // A lane is one element of a vector. Two meanings of a lane:
 //
 //   inner lanes   the inner elements of one destination cell (channels last)
 //   row lanes     neighbouring destination cells of a row, if inner is smaller than a vector and
-//   windows
-//                 repeat; with a stride above 1 the source row is first sorted by phase
+//                 windows repeat; with a stride above 1 the source row is first sorted by phase
 #pragma once
 #include "loops/when.hpp"
 #include "simd/interleave.hpp"

@@ -1,16 +1,21 @@
 // When a schedule pays, and how large its tiles are. verbs/schedules.hpp puts these conditions into
-// order. The geometry classes (PaddedLayout, RowRing, RegularAxis) tell if they can run a plan at
-// all.
+// order. The geometry classes (PaddedLayout, PaddedRow, RowRingPlan, RouteAxes, RegularAxis) tell
+// if they can run a plan at all.
 #pragma once
 #include "loops/taps.hpp"
 #include "runtime/memory.hpp"
 
 namespace poolgrad::PG_ISA {
 
-/// True for types that have the row schedules (global, padded_band, row_ring). They are not worth
-/// their code size with 16-byte vectors.
+/// True for types that have the row schedules (row_band, global, padded_band, row_ring). They are
+/// not worth their code size with 16-byte vectors: x86-64-v2 and arm64.
 template <class T>
 constexpr bool has_row_schedules = is_real<T> && (kBytes > 16);
+
+/// True for the types whose taps and gradients run by row bands: with AVX2 float32 alone, for their
+/// code size.
+template <class T>
+constexpr bool has_tap_bands = has_row_schedules<T> && (kBytes == 64 || std::is_same_v<T, float>);
 
 /// Return a plan with one more axis in front, which has one cell.
 inline Plan with_unit_axis(const Plan& plan) {

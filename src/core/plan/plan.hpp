@@ -93,7 +93,8 @@ PG_INLINE bool follows_single_taps(const Plan& plan) {
   return plan.plain || plan.inner < 8 || plan.only == Schedule::follow_taps;
 }
 
-/// A part of a call: items [i0, i1), destination cells [h0, h1) of the first axis.
+/// A part of a call: items [i0, i1), destination cells [h0, h1) of the first axis. The verbs of
+/// gradients cut the transposed plan, whose destination cells are cells of dx.
 struct Piece {
   int64_t i0, i1, h0, h1;
 };

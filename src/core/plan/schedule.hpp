@@ -27,7 +27,7 @@ enum class Schedule : int {
   sliding,          ///< long windows, one axis after the other
   along,            ///< long windows far apart, reduced along their rows
   global,           ///< gradients: one window covers an item
-  row_band,         ///< maxima: the rows of a window joined, then windows along the joined rows
+  row_band,         ///< a band of padded rows, then windows along them; select joins rows first
   padded_band,      ///< an item, or a band of its rows, packed as one long row
   row_ring,         ///< a ring of packed rows
   weighed,          ///< spread of half types: weigh the gradient first, then direct
@@ -63,7 +63,7 @@ constexpr const char* reason_for(Schedule schedule) {
       "windows are so long that passes along one axis after the other cost less than all visits",
       "windows are long and far apart, so the cells of one window fill vectors",
       "one window covers a whole image",
-      "windows repeat along the rows, so source rows are joined first, then windows run along them",
+      "windows repeat along the rows, so vectors run along rows that are joined, or copied, band by band",
       "windows repeat along every axis, and images, or bands of their rows, fit the cache in one "
       "long row",
       "windows repeat along the rows, and the rows of a window fit the cache",

@@ -1,4 +1,4 @@
-// The verbs over padded bands.
+// fold, spread, near and route over padded bands, for plans with inner == 1.
 #pragma once
 #include "loops/padded_band.hpp"
 #include "reducers/near.hpp"

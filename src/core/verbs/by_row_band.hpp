@@ -1,4 +1,4 @@
-// select and fold over row bands, for plans with inner == 1.
+// select, fold, choose and recall over row bands, for plans with inner == 1.
 #pragma once
 #include "loops/row_band.hpp"
 #include "verbs/by_row_ring.hpp"

@@ -1,4 +1,4 @@
-// The verbs over row rings, for plans with inner == 1, and the verbs of global windows.
+// fold, recall and spread over row rings, for plans with inner == 1, and spread of global windows.
 #pragma once
 #include "loops/row_ring.hpp"
 #include "simd/stream.hpp"

@@ -1,10 +1,13 @@
 // route and place: add each gradient to the cell that its window chose.
 //
-// Two ways to add:
+// Two ways to add. They are not the verbs `gather` and `scatter`, which follow given positions.
 // - gather: each source cell sums the gradients of the covering windows that chose it. No zero
 // fill, one write per cell. Needs the taps of a strip of rows, one byte per window, which stay in
 // cache.
 // - scatter: each window adds its gradient at its tap. The cost does not grow with the window.
+//
+// Both add in row-major order of the windows, from +0. A gather also adds +0 for each covering
+// window that chose another cell, which changes no bit.
 #pragma once
 #include "verbs/max_sliding.hpp"
 

@@ -619,7 +619,7 @@ struct ChooseCall {
 
 template <class T>
 struct ChooseRowBand {
-  static constexpr bool exists = true;
+  static constexpr bool exists = has_tap_bands<T>;
   static bool allows(const ChooseCall<T, uint8_t>& c) { return most_taps(c.plan) <= 256; }
   static bool fits(const ChooseCall<T, uint8_t>& c, const PaddedRow&) {
     return bands_rather_than_tiles<T>(c.plan, c.piece.i1 - c.piece.i0, 1, 1) &&
@@ -791,7 +791,7 @@ struct RouteScatter : PlainRow<Schedule::scatter> {
   int64_t run(const RouteCall<T>& c) { return c.by_strips(StripWay::scatter_found, 1); }
 };
 
-/// The rows of route below the first; they also run the items that a padded band cannot.
+/// The rows of route below the bands; they also run the items that a padded band cannot.
 template <class T>
 using RouteStripTable = ScheduleTable<RouteImages<T>, RouteSliding<T>, RouteTile<T>, RouteDirect<T>,
                                       RouteScatterTile<T>, RouteScatter<T>>;
@@ -827,7 +827,7 @@ struct RouteBand : PlainRow<Schedule::padded_band, has_row_schedules<T>> {
 };
 
 template <class T>
-struct RouteRowBand : PlainRow<Schedule::row_band, has_row_schedules<T>> {
+struct RouteRowBand : PlainRow<Schedule::row_band, has_tap_bands<T>> {
   [[gnu::noinline]] bool when(const RouteCall<T>& c) {
     if (c.y || !can_gather(c.plan, c.transposed)) return false;
     if (c.tile() > 1 && c.plan.only != Schedule::row_band) return false;

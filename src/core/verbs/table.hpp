@@ -37,7 +37,7 @@ struct Verbs {
   bool (*best_runs)(const Plan&, const Arrays&, Start, NanRule, bool least, Piece);
   void (*argmax)(const Plan&, const Arrays&, bool wide, int64_t modulo, Piece);
   int64_t (*route)(const Plan&, const Plan& transposed, const Arrays&,
-                   Piece);  // a piece of the transposed plan; by x, or by taps
+                   Piece);  // a piece of the transposed plan; place if index has taps
   void (*recall)(const Plan&, const Arrays&, Piece);
   void (*choose)(const Plan&, const Arrays&, Piece);
   int64_t (*pick)(const Plan&, const Arrays&, Piece);

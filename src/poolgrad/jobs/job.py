@@ -473,7 +473,7 @@ class Job:
         >>> pg.Job("max_pool", (1024, 1024, 3), "uint8", 2, axes=(0, 1)).chunks_like((256, 256, 3))
         (256, 256, 3)
         >>> pg.Job("avg_pool", (3600, 1080, 2160), "float32", (30, 1, 1)).chunks_like((30, 270, 540), "200MB")
-        (3, 270, 540)
+        (4, 270, 540)
         """
         problems = ArgumentErrors(self.op)
         limit = as_bytes(problems, "memory", memory)
