@@ -1,4 +1,4 @@
-"""The pools for TensorFlow, eager and in tf.function, with gradients to any order, and eagerly in forward mode.
+"""The pools for TensorFlow, eager and in tf.function, with gradients to any order and in forward mode.
 
 In a `tf.function` pools are ops of our own, which a SavedModel holds and another process loads after importing this module. They are part of
 the extension that `python -m poolgrad.tensorflow build` compiles; without it they run through `tf.numpy_function`, and saving is an error.

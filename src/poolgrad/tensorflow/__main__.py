@@ -1,4 +1,4 @@
-"""`python -m poolgrad.tensorflow`: whether kernels for `accelerate()` are there; `python -m poolgrad.tensorflow build` compiles them."""
+"""`python -m poolgrad.tensorflow`: whether the extension is there; `python -m poolgrad.tensorflow build` compiles it."""
 
 import sys
 
