@@ -58,7 +58,8 @@ def _contest(
         total = jax.lax.reduce_window(x, one, jax.lax.add, sizes, steps, padding.upper())
         if padding == "valid":
             return total / (k * k)
-        return total / jax.lax.reduce_window(jax.numpy.ones_like(x), one, jax.lax.add, sizes, steps, "SAME")
+        ones = jax.numpy.ones((1, 1, *x.shape[2:]) if first else (1, *x.shape[1:3], 1), x.dtype)  # XLA folds their sums
+        return total / jax.lax.reduce_window(ones, one, jax.lax.add, sizes, steps, "SAME")
 
     g = jax.numpy.asarray(rng.integers(1, 9, ours(x).shape), dtype)  # an argument: XLA must not fold it
 
