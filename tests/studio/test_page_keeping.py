@@ -124,7 +124,7 @@ def test_a_new_address_pasted_into_the_tab_is_taken_over_without_a_reload(mortal
 
 def test_a_program_that_took_the_port_gets_nothing_of_the_document(mortal):
     page, _, studio = mortal
-    page.wait_for_load_state("networkidle")  # a request that the studio has just proved itself for may still be on its way
+    page.wait_for_load_state("networkidle")  # a request for which the studio proved itself may still be on its way
     studio.stop()
     heard: list[bytes] = []
 
