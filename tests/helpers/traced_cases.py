@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pytest
 
 import poolgrad as pg
 
@@ -34,6 +36,15 @@ class Case:
     def run(self, room: Any, x: Any, **more: Any) -> Any:
         """Run the call, by NumPy's functions or a framework's."""
         return getattr(room, self.op)(x, *self.args, **{**self.words, **more})
+
+    def refused_alike(self, call: Callable[[np.ndarray], Any]) -> bool:
+        """Return True if a framework's call refuses x with NumPy's error and its words; fail if either accepts it."""
+        x = self.x(np.float32)
+        with pytest.raises((ValueError, TypeError)) as numpy:
+            self.run(pg, x)
+        with pytest.raises(numpy.type) as here:
+            call(x)
+        return str(here.value) == str(numpy.value)
 
     def matrix(self) -> np.ndarray:
         """Return the operator as a matrix, from NumPy's derivatives: around x the pool is linear."""

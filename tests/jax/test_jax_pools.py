@@ -97,12 +97,7 @@ def test_nan_and_signed_zeros_are_treated_as_in_numpy(op, nan, route):
 
 @pytest.mark.parametrize("case", BAD, ids=str)
 def test_a_bad_call_is_refused_in_the_words_of_numpy(case):
-    x = case.x(np.float32)
-    with pytest.raises((ValueError, TypeError)) as numpy:
-        case.run(pg, x)
-    with pytest.raises(numpy.type) as here:
-        case.run(pool, jnp.asarray(x))
-    assert str(here.value) == str(numpy.value)
+    assert case.refused_alike(lambda x: case.run(pool, jnp.asarray(x)))
 
 
 def test_complex_numbers_are_refused_in_the_words_of_numpy():

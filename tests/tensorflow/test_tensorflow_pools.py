@@ -82,12 +82,7 @@ def test_forward_mode_has_the_bits_of_numpy(case):
 
 @pytest.mark.parametrize("case", BAD, ids=str)
 def test_a_bad_call_is_refused_in_the_words_of_numpy(case):
-    x = case.x(np.float32)
-    with pytest.raises((ValueError, TypeError)) as numpy:
-        case.run(pg, x)
-    with pytest.raises(numpy.type) as here:
-        case.run(pool, tf.constant(x))
-    assert str(here.value) == str(numpy.value)
+    assert case.refused_alike(lambda x: case.run(pool, tf.constant(x)))
 
 
 def test_a_batch_of_unknown_size_keeps_its_static_shape():
