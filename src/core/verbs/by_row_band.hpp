@@ -256,9 +256,9 @@ class FoldRows : CopiedRows<T, 1> {
 template <class T>
 constexpr bool kKnowsWidths = std::is_same_v<T, float>&& kBytes == 64;
 
-/// Where taps go: row r of the result is at taps + r * pitch. Taps are numbered over the cells that
-/// a window has, or, if `whole`, over the cells that it had before an edge cut it along its row;
-/// then lanes behind the end of a row become kNoTap, and y holds one row.
+/// The place of the taps: row r of the result is at taps + r * pitch. Taps are numbered over the
+/// cells that a window has, or, if `whole`, over the cells that it had before an edge cut it along
+/// its row; then lanes behind the end of a row become kNoTap, and y holds one row.
 struct TapRowsOut {
   uint8_t* taps;
   int64_t pitch;
