@@ -84,14 +84,9 @@ NEAR = {
     "direct.hpp": ["tests/kernels/test_long_rows.py", *KERNELS],
     **dict.fromkeys(
         (
-            "row_packer.hpp",
             "row_band.hpp",
             "by_row_band.hpp",
             "route_by_row_band.hpp",
-            "row_ring.hpp",
-            "by_row_ring.hpp",
-            "padded_band.hpp",
-            "by_padded_band.hpp",
             "tap_places.hpp",
             "divide.hpp",
             "max_grad.hpp",

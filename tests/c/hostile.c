@@ -140,6 +140,8 @@ static void verbs(void) {
   WANT(PG_INVALID, "mean", pg_fold(plan, NULL, PG_F32, 7, X, out, &error));
   WANT(PG_INVALID, "mean", pg_fold(plan, NULL, PG_F32, PG_MEAN_WIDE, X, out, &error));
   WANT(PG_INVALID, "mean", pg_fold(plan, NULL, PG_I32, PG_MEAN_EXACT, X, out, &error));
+  WANT(PG_INVALID, "mean", pg_fold(plan, NULL, PG_I32, PG_MEAN_EXACT, X, out, &error));
+  WANT(PG_INVALID, "mean", pg_fold(plan, NULL, PG_I8, PG_MEAN_STRICT, X, out, &error));
   WANT(PG_UNSUPPORTED, "dtype", pg_fold(plan, NULL, PG_U32, PG_MEAN_STRICT, X, out, &error));
   WANT(PG_INVALID, "fold: x: got 63 elements, wanted 64", pg_fold(plan, NULL, PG_F32, PG_MEAN_EXACT, pg_in(x, 63), out, &error));
   WANT(PG_INVALID, "x: got NULL", pg_fold(plan, NULL, PG_F32, PG_MEAN_EXACT, pg_in(NULL, 64), out, &error));
@@ -179,7 +181,33 @@ static void verbs(void) {
   WANT(PG_INVALID, "items", pg_scatter(NULL, PG_F32, PG_I64, 0, 1, 0, G, I, back, &error));
   WANT(PG_INVALID, "index", pg_gather(NULL, PG_F32, PG_I64, 1, 1, X, pg_in(positions, 15), out, &error));
   WANT(PG_INVALID, "v: got", pg_gather(NULL, PG_F32, PG_I64, 1, 1, pg_in(x, INT64_MAX), I, out, &error));
+  WANT(PG_INVALID, "divisor", pg_average(plan, NULL, PG_F32, 3, 1, X, out, &error));
+  WANT(PG_INVALID, "number", pg_average(plan, NULL, PG_F32, PG_BY_NUMBER, 0, X, out, &error));
+  WANT(PG_INVALID, "number", pg_average(plan, NULL, PG_F32, PG_BY_NUMBER, 1e308 * 10, X, out, &error));
+  WANT(PG_UNSUPPORTED, "dtype", pg_average(plan, NULL, PG_I32, PG_BY_SPAN, 1, X, out, &error));
+  WANT(PG_INVALID, "memory of its own", pg_average(plan, NULL, PG_F32, PG_BY_SPAN, 1, X, pg_out(x + 4, 16), &error));
+  WANT(PG_UNSUPPORTED, "dtype", pg_squares(plan, NULL, PG_I32, X, out, &error));
+  WANT(PG_INVALID, "x: got", pg_squares(plan, NULL, PG_F32, G, out, &error));
+  WANT(PG_INVALID, "memory of its own", pg_squares(plan, NULL, PG_F32, X, pg_out(x, 16), &error));
+  WANT(PG_INVALID, "aligned", pg_squares(plan, NULL, PG_F16, pg_in(x, 64), pg_out((char*)dx + 2, 16), &error));
   check(pg_fold(plan, NULL, PG_F32, 99, X, out, NULL) == PG_INVALID, "a call without an error", &(pg_error){0, 0, ""});
+}
+
+/* Means by a number, and sums of squares: the same numbers as a loop in plain C. */
+static void divided(void) {
+  enum { WINDOWS = 40, LENGTH = 3 * WINDOWS };
+  static float in[LENGTH], mean[WINDOWS], squares[WINDOWS];
+  pg_axis axis = pg_sliding(LENGTH, 3, 3, PG_VALID);
+  pg_plan* one = made(&axis, 1, 1, 1);
+  pg_error error;
+  int fine = 1, j;
+  for (j = 0; j < LENGTH; ++j) in[j] = (float)((j % 3 + 1) * (j / 3 + 1));
+  WANT(PG_OK, "", pg_average(one, NULL, PG_F32, PG_BY_NUMBER, 4, pg_in(in, LENGTH), pg_out(mean, WINDOWS), &error));
+  WANT(PG_OK, "", pg_squares(one, NULL, PG_F32, pg_in(in, LENGTH), pg_out(squares, WINDOWS), &error));
+  for (j = 0; j < WINDOWS; ++j)
+    fine &= mean[j] == 1.5f * (float)(j + 1) && squares[j] == 14.0f * (float)((j + 1) * (j + 1));
+  check(fine, "means by a number, and sums of squares", &error);
+  pg_plan_drop(one);
 }
 
 /* Windows whose cells lie apart: the same numbers as a loop in plain C. */
@@ -278,6 +306,7 @@ int main(void) {
   plans();
   draws();
   verbs();
+  divided();
   dilated();
   executors();
   pg_plan_drop(plan);

@@ -13,7 +13,6 @@ from poolgrad._ops.semantics import Mean, Share, Start
 from poolgrad.windows import Axis, Plan, sliding_axis
 
 ROWS = _core.isa() in ("x86-64-v3", "x86-64-v4")  # the levels that have the schedules of packed rows
-MEANS = "row_band" if _core.isa() == "x86-64-v4" else "padded_band"  # of float32, over rows without padding
 
 
 def sliding(shape, window, stride=1, first=True):
@@ -64,8 +63,16 @@ CASES = {
         "transposed_tile",
     ),
     "small planes": ("select", "float32", FIRST, None, "row_band", "transposed_tile"),
-    "a mean over small planes": ("fold", "float64", FIRST, None, "padded_band", "transposed_tile"),
-    "a float32 mean over small planes": ("fold", "float32", FIRST, None, MEANS, "transposed_tile"),
+    "a mean over small planes": ("fold", "float64", FIRST, None, "row_band", "transposed_tile"),
+    "a mean of halves over small planes": ("fold", "bfloat16", FIRST, None, "row_band", "transposed_tile"),
+    "a mean over rows shorter than a vector": (
+        "fold",
+        "float64",
+        sliding((64, 5, 5), 3),
+        None,
+        "transposed_tile",
+        "transposed_tile",
+    ),
     "a mean of halves, rounded once": ("fold", "float16", FIRST, Mean.ONCE, "transposed_tile", "transposed_tile"),
     "a maximum that starts from its first cell": (
         "select",
@@ -75,12 +82,12 @@ CASES = {
         "transposed_tile",
         "transposed_tile",
     ),
-    "the gradient of a mean over small planes": ("spread", "float32", FIRST, None, "padded_band", "transposed_tile"),
+    "the gradient of a mean over small planes": ("spread", "float32", FIRST, None, "row_band", "transposed_tile"),
     "integer shares": ("spread", "int32", FIRST, Share.QUOTIENT, "transposed_tile", "transposed_tile"),
     "long rows": ("select", "float32", sliding((2, 600, 600), 2, 2), None, "row_band", "direct"),
     "rows shorter than a vector": ("select", "float32", sliding((64, 7, 7), 2, 2), None, "row_band", "transposed_tile"),
     "windows of 5 cells": ("select", "float32", sliding((64, 40, 40), 5), None, "row_band", "sliding"),
-    "a mean over long rows": ("fold", "float64", sliding((2, 600, 600), 2, 2), None, "row_ring", "direct"),
+    "a mean over long rows": ("fold", "float64", sliding((2, 600, 600), 2, 2), None, "row_band", "direct"),
     "integers": ("select", "int32", FIRST, None, "transposed_tile", "transposed_tile"),
     "windows that never repeat": (
         "select",
@@ -91,17 +98,17 @@ CASES = {
         "transposed_tile",
     ),
     "few planes whose windows never repeat": ("select", "float32", uneven((2, 12, 12)), None, "direct", "direct"),
-    "halves weighed first": ("spread", "float16", LAST, None, "weighed", "weighed"),
+    "halves, weighed first": ("spread", "float16", LAST, None, "direct", "direct"),
     "second order over small planes": ("recall", "float32", FIRST, None, "row_band", "transposed_tile"),
     "second order over long rows, windows that overlap": (
         "recall",
         "float32",
         sliding((2, 600, 600), 3, 2),
         None,
-        "row_ring",
+        "row_band",
         "direct",
     ),
-    "near maxima over small planes": ("near", "float32", FIRST, None, "padded_band", "transposed_tile"),
+    "near maxima over small planes": ("near", "float32", FIRST, None, "row_band", "transposed_tile"),
     "taps of planes": ("choose", "float32", FIRST, None, "row_band", "transposed_tile"),
     "taps of few planes": ("choose", "float32", sliding((2, 7, 30), 3), None, "row_band", "direct"),
     "taps of planes smaller than a vector": (
@@ -125,14 +132,31 @@ CASES = {
     "given taps of planes": ("pick", "float32", FIRST, None, "follow_taps", "follow_taps"),
     "adding at given taps, channels last": ("place", "float32", LAST, None, "direct", "direct"),
     "adding at given taps of planes": ("place", "float32", FIRST, None, "follow_taps", "follow_taps"),
-    "a gradient, windows that overlap": ("route", "float32", FIRST, None, "padded_band", "transposed_tile"),
+    "a gradient, windows that overlap": ("route", "float32", FIRST, None, "transposed_tile", "transposed_tile"),
+    "a gradient of large planes": ("route", "float32", sliding((64, 120, 120), 3), None, "row_band", "transposed_tile"),
     "a gradient, windows side by side": (
         "route",
         "float32",
         sliding((64, 40, 40), 2, 2),
         None,
-        "image_scatter",
-        "image_scatter",
+        "follow_taps",
+        "follow_taps",
+    ),
+    "a gradient of halves, windows side by side": (
+        "route",
+        "float16",
+        sliding((64, 40, 40), 2, 2),
+        None,
+        "transposed_tile",
+        "transposed_tile",
+    ),
+    "a gradient of halves, few windows": (
+        "route",
+        "float16",
+        sliding((64, 45, 45), 3, 3),
+        None,
+        "follow_taps",
+        "follow_taps",
     ),
     "a gradient over few large planes": ("route", "float32", sliding((2, 400, 400), 3), None, "row_band", "direct"),
     "a gradient, channels last": ("route", "float32", LAST, None, "direct", "direct"),
@@ -141,16 +165,16 @@ CASES = {
         "float32",
         sliding((64, 16, 16), 6),
         None,
-        "scatter_tile",
-        "scatter_tile",
+        "follow_taps",
+        "follow_taps",
     ),
     "the same, channels last": (
         "route",
         "float64",
         sliding((2, 16, 16, 64), 6, first=False),
         None,
-        "scatter",
-        "scatter",
+        "follow_taps",
+        "follow_taps",
     ),
     "a gradient under long windows": (
         "route",
@@ -175,7 +199,7 @@ def test_a_plain_plan_visits_every_tap(name):
     verb, dtype, plan, rule, _, _ = CASES[name]
     axes = [(axis.length, axis.start, axis.stop, axis.span) for axis in plan.axes]
     plain = _core.Plan(plan.source, plan.dest, plan.outer, plan.inner, axes, True)
-    ways = {"pick": "follow_taps", "place": "follow_taps", "route": "scatter"}
+    ways = {"pick": "follow_taps", "place": "follow_taps", "route": "follow_taps"}
     if "mean of long" in name and rule is None:
         ways["fold"] = "sliding"  # the order of long sums is part of the result
     assert _core.schedule(plain, verb, np.empty(0, dtype), rule or 0) == ways.get(verb, "direct")
@@ -212,16 +236,15 @@ def test_all_ways_have_the_same_bits(make, dtype):
 
 def test_a_route_that_checks_its_maxima_computes_images_one_by_one():
     assert native.schedule(FIRST, "route", "float32", verify=True) == "direct"
-    assert native.schedule(sliding((64, 16, 16), 6), "route", "float32", verify=True) == "scatter"
+    assert native.schedule(sliding((64, 16, 16), 6), "route", "float32", verify=True) == "follow_taps"
 
 
-@pytest.mark.skipif(not ROWS, reason="needs a schedule that takes complete items alone")
 def test_the_cut_of_a_call_has_a_say():
-    ways = []
+    plan, ways = sliding((64, 60, 60), 2, 2), []
     for number in (1, 4):
         with poolgrad.threads(number):
-            ways.append(native.schedule(FIRST, "route", "float32"))
-    assert ways == ["padded_band", "transposed_tile"]  # four threads share items, and so compute parts of them
+            ways.append(native.schedule(plan, "route", "float32"))
+    assert ways == ["follow_taps", "transposed_tile"]  # four threads share items, and so compute parts of them
 
 
 def test_a_call_without_cells_runs_nothing():
@@ -249,9 +272,6 @@ def test_a_call_that_does_not_exist_has_no_schedule(verb, dtype, rule, error):
 def test_the_map_of_schedules_is_true():
     text = Path(__file__).parents[2].joinpath("docs/dev/kernels.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", text.split("### Map")[1].split("These are")[0], re.MULTILINE)
-    told = {
-        verb: set(re.findall(r"`(\w+)`(?! \(v4\))" if MEANS != "row_band" else r"`(\w+)`", names))
-        for verb, names in rows
-    }
+    told = {verb: set(re.findall(r"`(\w+)`", names)) for verb, names in rows}
     assert told == {verb: set(_core.schedules_of(verb, np.empty(0, np.float32))) for verb in told}
     assert set(told) == {"fold", "spread", "near", "select", "argmax", "choose", "recall", "route", "pick", "place"}

@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "api/boxes.hpp"
-#include "api/row_sums.hpp"
+#include "api/row_folds.hpp"
 #include "api/tasks.hpp"
 
 namespace poolgrad {
@@ -29,6 +29,11 @@ inline int64_t largest_window(const Plan& plan) {
 
 // ---- maxima and minima
 
+/// Return the value that a maximum starts from under a rule for NaN.
+constexpr Start start_of(NanRule nan) {
+  return nan == NanRule::tf ? Start::lowest : Start::infinity;
+}
+
 /// The largest or least cell of each window, and its tap if `taps` is given: the first of equals.
 struct BestCall {
   const Plan& plan;
@@ -41,6 +46,7 @@ struct BestCall {
 
   void run(Piece p) const {
     if (!taps && by_runs(p)) return;
+    if (!taps && joins_rows()) return by_rows(p);
     if (least) return by_boxes(p);
     if (!minds_nan()) return directly(p);
     const NanScan scan(plan, verbs(), x, width());
@@ -50,9 +56,8 @@ struct BestCall {
     });
   }
 
-  Start start() const { return nan == NanRule::tf ? Start::lowest : Start::infinity; }
-
  private:
+  Start start() const { return start_of(nan); }
   const Verbs* verbs() const { return chosen_verbs(dtype); }
   int64_t width() const { return item_bytes(dtype); }
   int64_t tap_width() const { return !taps ? 0 : largest_window(plan) > 256 ? 4 : 1; }
@@ -65,6 +70,88 @@ struct BestCall {
     a.x = x;
     a.out = y;
     return verbs()->best_runs(plan, a, start(), nan, least, p);
+  }
+
+  /// Return true if the arrays exceed 16 second caches, and windows have so few cells that memory
+  /// sets the time: it is longer for joined rows.
+  bool waits_for_memory() const {
+    constexpr CacheShare kNearBytes{second_cache, 16 * 16};
+    constexpr int64_t kFewTaps = 9, kShortStep = 2;
+    const int64_t cells = plan.axis[0].n * plan.source_slab() + plan.axis[0].m * plan.dest_slab();
+    return largest_window(plan) <= kFewTaps && plan.last().step <= kShortStep &&
+           plan.outer * cells * width() >= kNearBytes;
+  }
+
+  /// Return true if to join whole rows first costs less than to visit the taps: integers, rows that
+  /// are long and that few windows share, windows of some cells if memory sets the time. Minima
+  /// always gain: else boxes change their cells.
+  bool joins_rows() const {
+    constexpr double kTimes = 4;
+    constexpr int64_t kLongRow = 64, kLongWindow = 1 << 14;
+    const Axis& last = plan.last();
+    if (!chosen_cells(dtype)->largest.join || plan.inner != 1 || plan.plain ||
+        plan.only != kAnySchedule || last.n < kLongRow || last.widest > kLongWindow ||
+        last.period != 1 || (!least && waits_for_memory()))
+      return false;
+    double times = 1;  // that a row is read
+    for (int a = 0; a + 1 < plan.rank; ++a)
+      times *= static_cast<double>(plan.axis[a].widest) * static_cast<double>(plan.axis[a].m) /
+               static_cast<double>(std::max<int64_t>(plan.axis[a].n, 1));
+    return times <= kTimes;
+  }
+
+  /// Join the rows of windows first, then the columns.
+  void by_rows(Piece p) const {
+    const RowLoops& loops = least ? chosen_cells(dtype)->least : chosen_cells(dtype)->largest;
+    const int top = plan.rank - 1;
+    in_stretches_of_rows(plan, p, [&](BoxRange range) {
+      const int64_t row = range.s1 - range.s0;
+      const RowFolds along(plan.last(), 1, range, loops, width());
+      BoxMemory columns(row * width());
+      for (int64_t i = p.i0; i < p.i1; ++i) {
+        int64_t at[kMaxRank] = {p.h0};
+        for (;;) {
+          int64_t place = i;
+          for (int a = 0; a < top; ++a) place = place * plan.axis[a].m + at[a];
+          join_rows(loops, i, at, range.s0, row, columns.get());
+          along.run(columns.get(), y + (place * plan.last().m + range.j0) * width());
+          int a = top - 1;
+          while (a >= 0 && ++at[a] == (a ? plan.axis[a].m : p.h1)) at[a] = a ? 0 : p.h0, --a;
+          if (a < 0) break;
+        }
+      }
+    });
+  }
+
+  /// Set `columns` = the source rows of a row of results, joined.
+  void join_rows(const RowLoops& loops, int64_t item, const int64_t* at, int64_t from, int64_t row,
+                 char* columns) const {
+    const int top = plan.rank - 1;
+    const void* rows[kRowsTogether];
+    int many = 0;
+    const auto flush = [&] {
+      checkpoint(step_budget(), (many + 1) * row / 8);
+      loops.join(rows, many, columns, row);
+      rows[0] = columns;
+      many = 1;
+    };
+    int64_t source[kMaxRank];
+    bool some = true;
+    for (int a = 0; a < top; ++a) {
+      source[a] = plan.axis[a].start[at[a]];
+      some = some && plan.axis[a].length(at[a]) > 0;
+    }
+    while (some) {
+      int64_t place = item;
+      for (int a = 0; a < top; ++a) place = place * plan.axis[a].n + source[a];
+      if (many == kRowsTogether) flush();
+      rows[many++] = x + (place * plan.last().n + from) * width();
+      int a = top - 1;
+      while (a >= 0 && ++source[a] == plan.axis[a].stop[at[a]])
+        source[a] = plan.axis[a].start[at[a]], --a;
+      some = a >= 0;
+    }
+    flush();
   }
 
   void call(const Plan& over, Dtype type, const void* from, void* to, void* to_taps,
@@ -371,23 +458,10 @@ struct MeanCall {
            (read <= kTimes * cells || rows <= kRows);
   }
 
-  /// Add the rows of windows first, then the columns. Stretches of rows stay in the first cache.
+  /// Add the rows of windows first, then the columns.
   bool sums_by_rows(Piece p) const {
-    constexpr int64_t kTimesShared = 8;
-    const int64_t stretch = box_bytes.load(std::memory_order_relaxed) / 128;
-    const int top = plan.rank - 1;
-    const Axis& last = plan.last();
-    const int64_t begin = top ? 0 : p.h0, end = top ? last.m : p.h1,
-                  step = std::max<int64_t>(last.n / std::max<int64_t>(last.m, 1), 1),
-                  cells = std::max(stretch / (step * plan.inner), kTimesShared * last.widest / step) +
-                          1,
-                  parts = std::max<int64_t>((end - begin + cells - 1) / cells, 1);
     bool fits = true;
-    for (int64_t k = 0; k < parts; ++k) {
-      const int64_t j0 = begin + (end - begin) * k / parts,
-                    j1 = begin + (end - begin) * (k + 1) / parts;
-      if (j0 < j1) fits &= sums_of_stretch(p, {j0, j1, last.start[j0], last.stop[j1 - 1]});
-    }
+    in_stretches_of_rows(plan, p, [&](BoxRange range) { fits &= sums_of_stretch(p, range); });
     return fits;
   }
 
@@ -408,10 +482,10 @@ struct MeanCall {
     const Axis& last = plan.last();
     const int64_t bytes = item_bytes(type), row = (range.s1 - range.s0) * plan.inner,
                   results = (range.j1 - range.j0) * plan.inner;
-    const int64_t room = results + box_bytes.load(std::memory_order_relaxed) / 256;
+    const int64_t room = results + box_bytes() / 256;
     BoxMemory columns(row * bytes), sums(room * bytes),
         terms(type == Dtype::f64 ? 0 : room * item_bytes(sum_type()));
-    const RowSums along(last, plan.inner, range, type, bytes);
+    const RowFolds along(last, plan.inner, range, chosen_cells(type)->sums, bytes);
     int64_t filled = 0;
     bool fits = true;
     SumRun run{};
@@ -656,7 +730,8 @@ struct NormCall {
   const char* x;
   char* y;
   bool squares;
-  double small;  ///< sums below this have lost digits
+  double small;            ///< sums below this have lost digits
+  bool takes_roots = true;  ///< else y receives the sums, in their type
 
   /// Return false if a sum has lost digits, or overflowed.
   bool run(Piece p) const {
@@ -676,6 +751,10 @@ struct NormCall {
       a.x = terms.get();
       a.out = sums.get();
       chosen_verbs(type)->fold(box.plan(), a, Mean::total, box.piece());
+      if (!takes_roots)
+        return box.each_dest_run([&](int64_t place, int64_t at, int64_t n) {
+          std::memcpy(y + place * sum, sums.get() + at * sum, static_cast<size_t>(n * sum));
+        });
       good = good && loops.roots(sums.get(), norms.get(), box.dest_cells(), squares, small,
                                  vanished);
       box.each_dest_run([&](int64_t place, int64_t at, int64_t n) {

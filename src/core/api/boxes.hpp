@@ -79,7 +79,7 @@ class Box {
     items_ = piece.i1 - piece.i0;
     for (int a = 0; a < whole.rank; ++a)
       cells_[a] = a ? whole.axis[a].m : piece.h1 - piece.h0;
-    const int64_t most = box_bytes.load(std::memory_order_relaxed);
+    const int64_t most = box_bytes();
     while (measure(cost) > most) {
       int cut = -1;
       if (items_ > least) items_ = std::max((items_ + 1) / 2, least);
@@ -126,7 +126,7 @@ class Box {
   int64_t parts(int64_t bytes_per_cell) const {
     const BoxRange r = range[0];
     const int64_t rows = r.s1 - r.s0, bytes = source_cells() * bytes_per_cell,
-                  most = box_bytes.load(std::memory_order_relaxed);
+                  most = box_bytes();
     if (r.j1 - r.j0 != 1 || bytes <= most) return 1;
     return std::min(rows, (bytes + most - 1) / most);
   }

@@ -416,11 +416,11 @@ int pg_fold(const pg_plan* plan, const pg_run* run, int32_t dtype, int32_t mean,
     Call call(plan, dtype);
     const auto by = Mean(rule("mean", mean, PG_MEAN_SPANNED + 1));
     if (!call.verbs->fold) throw Unsupported("dtype: got one without sums, wanted another");
-    const bool whole = by == Mean::wide || by == Mean::strict;
-    if (is_float(call.dtype) ? by == Mean::wide : !whole)
+    if (!takes_mean(call.dtype, by))
       throw Refused("mean", std::to_string(mean),
                     is_float(call.dtype) ? "another for floating types"
-                                         : "PG_MEAN_WIDE or PG_MEAN_STRICT for integers");
+                                         : "PG_MEAN_WIDE, PG_MEAN_TOTAL, or PG_MEAN_STRICT from 32 "
+                                           "bits on, for integers");
     call.a.x = call.in("x", x, Side::source);
     call.a.out = call.out("y", y, Side::dest);
     call.run(call.plan.forward(),
@@ -595,6 +595,46 @@ int pg_scatter(const pg_run* run, int32_t dtype, int32_t index_type, int64_t ite
   });
 }
 
+int pg_average(const pg_plan* plan, const pg_run* run, int32_t dtype, int32_t divisor,
+               double number, pg_input x, pg_output y, pg_error* error) {
+  return guarded("average", run, error, [&] {
+    Call call(plan, dtype);
+    const auto by = Divisor(rule("divisor", divisor, PG_BY_NUMBER + 1));
+    if (!is_float(call.dtype)) throw Unsupported("dtype: got integers, wanted a floating type");
+    if (by == Divisor::number && !(std::isfinite(number) && number != 0))
+      throw Refused("number", std::to_string(number), "a finite number but 0");
+    const void* const in = call.in("x", x, Side::source);
+    const MeanCall means{call.plan.forward(),
+                         call.dtype,
+                         call.dtype,
+                         static_cast<const char*>(in),
+                         static_cast<char*>(call.out("y", y, Side::dest)),
+                         by,
+                         number,
+                         false,
+                         Rounding::nearest};
+    call.run(call.plan.forward(), [&](Piece p) { means.run(p); });
+  });
+}
+
+int pg_squares(const pg_plan* plan, const pg_run* run, int32_t dtype, pg_input x, pg_output y,
+               pg_error* error) {
+  return guarded("squares", run, error, [&] {
+    Call call(plan, dtype);
+    if (!is_float(call.dtype)) throw Unsupported("dtype: got integers, wanted a floating type");
+    const int64_t width = std::max<int64_t>(call.width(), 4);
+    const void* const in = call.in("x", x, Side::source);
+    const NormCall sums{call.plan.forward(),
+                        call.dtype,
+                        static_cast<const char*>(in),
+                        static_cast<char*>(call.out("y", y, Side::dest, width)),
+                        true,
+                        0,
+                        false};
+    call.run(call.plan.forward(), [&](Piece p) { sums.run(p); });
+  });
+}
+
 const pg_table* pg_functions(void) {
   static const pg_table table = {PG_ABI,           static_cast<int32_t>(sizeof(pg_table)),
                                  pg_abi,           pg_version,
@@ -606,7 +646,8 @@ const pg_table* pg_functions(void) {
                                  pg_argmax,        pg_pick,
                                  pg_place,         pg_route,
                                  pg_recall,        pg_near,
-                                 pg_gather,        pg_scatter};
+                                 pg_gather,        pg_scatter,
+                                 pg_average,       pg_squares};
   return &table;
 }
 

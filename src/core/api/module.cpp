@@ -42,6 +42,37 @@ bool in_pieces_of(const Plan& plan, const Verbs* verbs, const Checked& x, bool n
   return !guard.found_nan();
 }
 
+/// A part of a call that one verb computes: windows of a plan, from the cells at x into the results at y,
+/// which begin at element `dest` of all results.
+struct Stretch {
+  const Plan& plan;
+  const char* x;
+  char* y;
+  int64_t dest;
+  Piece piece;
+};
+
+/// Call f(stretch) for all windows. The parts of a plan are tasks.
+template <class F>
+void in_stretches(const Windows& windows, const Checked& in, const Checked& out, F&& f) {
+  const int64_t bytes = std::max(in.bytes, out.bytes);
+  if (windows.plan) {
+    const Plan& plan = windows.plan->forward();
+    return in_pieces(plan, bytes, [&](Piece p) { f(Stretch{plan, in.data, out.data, 0, p}); });
+  }
+  const PlanParts& parts = *windows.parts;
+  if (!out.elements) return;
+  const int64_t from = in.bytes / in.elements, to = out.bytes / out.elements;
+  unlocked([&](StopCheck should_stop) {
+    parallel_for(parts.tasks(), threads_for(bytes), should_stop, [&](int64_t t) {
+      const PlanParts::Task task = parts.task(t);
+      const Plan& plan = task.plan.forward();
+      f(Stretch{plan, in.data + task.source * from, out.data + task.dest * to, task.dest,
+                Piece{0, 1, 0, plan.axis[0].m}});
+    });
+  });
+}
+
 void require_verb(const void* verb) {
   if (!verb) throw nb::type_error("x: this verb does not exist for its dtype");
 }
@@ -161,6 +192,19 @@ void announce(const OwnedPlan& plan, Verb verb, nb::handle like, Dtype dtype, in
   announce_slowly({plan, verb, dtype, rule, verify}, like);
 }
 
+/// Do the same for each plan of a call in parts, under the shapes of the whole.
+void announce(const Windows& windows, Verb verb, nb::handle like, Dtype dtype, int rule = 0) {
+  if (windows.plan) return announce(*windows.plan, verb, like, dtype, rule);
+  if (watchers.load(std::memory_order_relaxed) == 0 || !watched) return;
+  std::string names;
+  windows.each_plan([&](const OwnedPlan& plan) {
+    const std::string here = Choice{plan, verb, dtype, rule, false}.names();
+    if (("+" + names + "+").find("+" + here + "+") == std::string::npos)
+      names += (names.empty() ? "" : "+") + here;
+  });
+  append_call(verb, like, as_tuple(windows.source_shape()), as_tuple(windows.dest_shape()), names);
+}
+
 /// Do the same for a verb without a plan.
 void announce_indexed(Verb verb, nb::handle like, nb::handle out) {
   if (watchers.load(std::memory_order_relaxed) == 0 || !watched) return;
@@ -204,21 +248,23 @@ Choice choice(const OwnedPlan& plan, const char* name, nb::handle like, int rule
   return {plan, verb, dtype, rule, verify};
 }
 
-nb::object fold(const OwnedPlan& plan, int mean, nb::handle x, nb::handle given) {
-  const nb::object y = given_or_new(given, plan.dest_shape, x, "x");
-  const Checked in = check(x, "x", plan.source_size(), false),
-                out = check(y, "y", plan.dest_size(), true);
+nb::object fold(const Windows& windows, int mean, nb::handle x, nb::handle given) {
+  const nb::object y = given_or_new(given, windows.dest_shape(), x, "x");
+  const Checked in = check(x, "x", windows.source_size(), false),
+                out = check(y, "y", windows.dest_size(), true);
   same_type(in, out, "y");
   reject_overlap(out, in);
   const Verbs* verbs = level->verbs(in.dtype);
   require_verb(reinterpret_cast<const void*>(verbs->fold));
   if (mean < 0 || mean >= kMeans) throw nb::value_error("mean: unknown");
-  Arrays a;
-  a.x = in.data;
-  a.out = out.data;
-  announce(plan, Verb::fold, x, in.dtype, mean);
-  in_pieces(plan.forward(), in.bytes,
-            [&](Piece p) { verbs->fold(plan.forward(), a, Mean(mean), p); });
+  if (!takes_mean(in.dtype, Mean(mean))) throw nb::value_error("mean: not for this dtype");
+  announce(windows, Verb::fold, x, in.dtype, mean);
+  in_stretches(windows, in, out, [&](const Stretch& s) {
+    Arrays a;
+    a.x = s.x;
+    a.out = s.y;
+    verbs->fold(s.plan, a, Mean(mean), s.piece);
+  });
   return y;
 }
 
@@ -309,102 +355,115 @@ nb::object route(const OwnedPlan& owned, nb::handle x, nb::handle y, nb::handle 
 }
 
 /// Return y. With `nan_free`, return None if x has NaN; y is then undefined.
-nb::object select_best(const OwnedPlan& plan, int start, nb::handle x, nb::handle given,
+nb::object select_best(const Windows& windows, int start, nb::handle x, nb::handle given,
                        bool nan_free) {
-  const nb::object y = given_or_new(given, plan.dest_shape, x, "x");
-  const Checked in = check(x, "x", plan.source_size(), false),
-                out = check(y, "y", plan.dest_size(), true);
+  const nb::object y = given_or_new(given, windows.dest_shape(), x, "x");
+  const Checked in = check(x, "x", windows.source_size(), false),
+                out = check(y, "y", windows.dest_size(), true);
   same_type(in, out, "y");
   reject_overlap(out, in);
   if (start < 0 || start > 2) throw nb::value_error("start: unknown");
   const Verbs* verbs = level->verbs(in.dtype);
-  Arrays a;
-  a.x = in.data;
-  a.out = out.data;
-  announce(plan, Verb::select, x, in.dtype, start);
-  const auto run = [&](Piece p) { verbs->select(plan.forward(), a, Start(start), p); };
-  return in_pieces_of(plan.forward(), verbs, in, nan_free, run) ? y : nb::none();
+  announce(windows, Verb::select, x, in.dtype, start);
+  std::atomic<bool> nan{false};
+  in_stretches(windows, in, out, [&](const Stretch& s) {
+    Arrays a;
+    a.x = s.x;
+    a.out = s.y;
+    const auto run = [&](Piece p) { verbs->select(s.plan, a, Start(start), p); };
+    if (!nan_free) return run(s.piece);
+    const NanScan scan(s.plan, verbs, s.x, item_bytes(in.dtype));
+    scan.each(s.piece, [&](Piece part) {
+      if (nan || !scan.clean(part)) return nan = true, false;
+      return run(part), true;
+    });
+  });
+  return nan ? nb::none() : y;
 }
 
+struct BestRule {
+  bool least;
+  NanRule nan;
+};
+
 /// Read a rule of `best`: 1 for minima, plus twice the rule for NaN.
-void read_rule(int rule, BestCall& call) {
+BestRule best_rule(int rule) {
   if (rule < 0 || rule > 5) throw nb::value_error("rule: unknown");
-  call.least = rule & 1;
-  call.nan = NanRule(rule >> 1);
+  return {(rule & 1) != 0, NanRule(rule >> 1)};
 }
 
 /// Return the largest or least cell of each window.
-nb::object best(const OwnedPlan& plan, int rule, nb::handle x, nb::handle given) {
-  const nb::object y = given_or_new(given, plan.dest_shape, x, "x");
-  const Checked in = check(x, "x", plan.source_size(), false),
-                out = check(y, "y", plan.dest_size(), true);
+nb::object best(const Windows& windows, int rule, nb::handle x, nb::handle given) {
+  const nb::object y = given_or_new(given, windows.dest_shape(), x, "x");
+  const Checked in = check(x, "x", windows.source_size(), false),
+                out = check(y, "y", windows.dest_size(), true);
   same_type(in, out, "y");
   reject_overlap(out, in);
-  BestCall call{plan.forward(), in.dtype, in.data, out.data, nullptr, false, NanRule::tf};
-  read_rule(rule, call);
-  announce(plan, Verb::select, x, in.dtype, static_cast<int>(call.start()));
-  in_pieces(plan.forward(), in.bytes, [&](Piece p) { call.run(p); });
+  const BestRule read = best_rule(rule);
+  announce(windows, Verb::select, x, in.dtype, static_cast<int>(start_of(read.nan)));
+  in_stretches(windows, in, out, [&](const Stretch& s) {
+    BestCall{s.plan, in.dtype, s.x, s.y, nullptr, read.least, read.nan}.run(s.piece);
+  });
   return y;
 }
 
 /// Refuse sums of integers with more than 51 bits, and divisors that are 0 or no numbers.
-void check_integer_sums(const OwnedPlan& plan, const MeanCall& call) {
-  const int64_t cells = largest_window(plan.forward());
-  if (cells > int64_t{1} << (51 - 8 * item_bytes(call.dtype)))
-    throw nb::value_error("plan: a window has too many cells for exact sums");
-  if (call.by == Divisor::number && !(std::abs(call.number) > 0 && std::isfinite(call.number)))
+void check_integer_sums(const Windows& windows, Dtype dtype, Divisor by, double number) {
+  windows.each_plan([&](const OwnedPlan& plan) {
+    if (largest_window(plan.forward()) > int64_t{1} << (51 - 8 * item_bytes(dtype)))
+      throw nb::value_error("plan: a window has too many cells for exact sums");
+  });
+  if (by == Divisor::number && !(std::abs(number) > 0 && std::isfinite(number)))
     throw nb::value_error("by: must be finite and not 0");
 }
 
 /// Return the sum of each window, divided: by its cells (`by` is None), by its cells before it was
 /// cut ("span"), or by a number. The result has the dtype of `like`. Return None if that dtype does
 /// not hold a result.
-nb::object mean(const OwnedPlan& plan, nb::handle x, nb::handle by, bool ignore_nan,
+nb::object mean(const Windows& windows, nb::handle x, nb::handle by, bool ignore_nan,
                 nb::handle like, int rounding) {
-  const Checked in = check(x, "x", plan.source_size(), false);
-  const nb::object y = given_or_new(nb::none(), plan.dest_shape, like, "like");
-  const Checked out = check(y, "y", plan.dest_size(), true);
+  const Checked in = check(x, "x", windows.source_size(), false);
+  const nb::object y = given_or_new(nb::none(), windows.dest_shape(), like, "like");
+  const Checked out = check(y, "y", windows.dest_size(), true);
   if (rounding < 0 || rounding > 3) throw nb::value_error("rounding: unknown");
-  const bool span = PyUnicode_Check(by.ptr());
-  MeanCall call{plan.forward(),
-                in.dtype,
-                out.dtype,
-                in.data,
-                out.data,
-                by.is_none() ? Divisor::count
-                : span       ? Divisor::span
-                             : Divisor::number,
-                1,
-                ignore_nan,
-                Rounding(rounding)};
-  if (call.by == Divisor::number && !nb::try_cast<double>(by, call.number))
+  const Divisor divisor = by.is_none()                ? Divisor::count
+                          : PyUnicode_Check(by.ptr()) ? Divisor::span
+                                                      : Divisor::number;
+  double number = 1;
+  if (divisor == Divisor::number && !nb::try_cast<double>(by, number))
     throw nb::type_error("by: must be None, 'span' or a number");
   if (is_float(in.dtype)) same_type(in, out, "like");
   else if (!chosen_cells(in.dtype)->terms) throw nb::type_error("x: integers of at most 32 bits");
   else if (!chosen_cells(out.dtype)->settle) throw nb::type_error("like: not of half types");
-  else check_integer_sums(plan, call);
-  announce(plan, Verb::fold, x, call.sum_type(), static_cast<int>(Mean::total));
+  else check_integer_sums(windows, in.dtype, divisor, number);
+  const auto call = [&](const Plan& plan, const char* from, char* to) {
+    return MeanCall{plan,   in.dtype,   out.dtype,         from, to, divisor,
+                    number, ignore_nan, Rounding(rounding)};
+  };
+  Dtype sums = in.dtype;  // of the plan, or of the last part, which says enough
+  windows.each_plan(
+      [&](const OwnedPlan& plan) { sums = call(plan.forward(), in.data, out.data).sum_type(); });
+  announce(windows, Verb::fold, x, sums, static_cast<int>(Mean::total));
   std::atomic<bool> fits{true};
-  in_pieces(plan.forward(), std::max(in.bytes, out.bytes), [&](Piece p) {
-    if (fits && !call.run(p)) fits = false;
+  in_stretches(windows, in, out, [&](const Stretch& s) {
+    if (fits && !call(s.plan, s.x, s.y).run(s.piece)) fits = false;
   });
   return fits ? y : nb::none();
 }
 
 /// Return the norm of each window, for p = 1 or 2. Return None if a sum overflowed, or is below
 /// `small` and may have lost digits.
-nb::object norm(const OwnedPlan& plan, nb::handle x, int p, double small) {
-  const Checked in = check(x, "x", plan.source_size(), false);
-  const nb::object y = given_or_new(nb::none(), plan.dest_shape, x, "x");
-  const Checked out = check(y, "y", plan.dest_size(), true);
+nb::object norm(const Windows& windows, nb::handle x, int p, double small) {
+  const Checked in = check(x, "x", windows.source_size(), false);
+  const nb::object y = given_or_new(nb::none(), windows.dest_shape(), x, "x");
+  const Checked out = check(y, "y", windows.dest_size(), true);
   if (!is_float(in.dtype)) throw nb::type_error("x: must be floats");
   if (p != 1 && p != 2) throw nb::value_error("p: must be 1 or 2");
   const Dtype sums = in.dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32;
-  announce(plan, Verb::fold, x, sums, static_cast<int>(Mean::total));
-  const NormCall call{plan.forward(), in.dtype, in.data, out.data, p == 2, small};
+  announce(windows, Verb::fold, x, sums, static_cast<int>(Mean::total));
   std::atomic<bool> good{true};
-  in_pieces(plan.forward(), in.bytes, [&](Piece part) {
-    if (good && !call.run(part)) good = false;
+  in_stretches(windows, in, out, [&](const Stretch& s) {
+    if (good && !NormCall{s.plan, in.dtype, s.x, s.y, p == 2, small}.run(s.piece)) good = false;
   });
   return good ? y : nb::none();
 }
@@ -459,11 +518,15 @@ void argmax(const OwnedPlan& plan, int64_t modulo, nb::handle x, nb::handle y, n
 constexpr int64_t kMostTaps = std::numeric_limits<uint32_t>::max();
 
 /// Check taps, one per destination cell: uint8, or uint32 if some window has more than 256 cells.
-Checked check_taps(const OwnedPlan& plan, nb::handle taps, bool written) {
-  const Checked c = check(taps, "taps", plan.dest_size(), written);
+Checked check_taps(const Windows& windows, nb::handle taps, bool written) {
+  const Checked c = check(taps, "taps", windows.dest_size(), written);
   int64_t cells = 1;
-  for (int a = 0; a < plan.forward().rank && cells <= kMostTaps; ++a)
-    cells *= std::max<int64_t>(plan.forward().axis[a].widest, 1);
+  windows.each_plan([&](const OwnedPlan& plan) {
+    int64_t here = 1;
+    for (int a = 0; a < plan.forward().rank && here <= kMostTaps; ++a)
+      here *= std::max<int64_t>(plan.forward().axis[a].widest, 1);
+    cells = std::max(cells, here);
+  });
   const Dtype wanted = cells > 256 ? Dtype::u32 : Dtype::u8;
   if (cells > kMostTaps)
     throw nb::value_error("plan: a window has more cells than uint32 can number");
@@ -475,7 +538,8 @@ Checked check_taps(const OwnedPlan& plan, nb::handle taps, bool written) {
 /// Return true. With `nan_free`, return false if x has NaN; y and taps are then undefined.
 bool choose(const OwnedPlan& plan, nb::handle x, nb::handle y, nb::handle taps, bool nan_free) {
   const Checked in = check(x, "x", plan.source_size(), false),
-                out = check(y, "y", plan.dest_size(), true), where = check_taps(plan, taps, true);
+                out = check(y, "y", plan.dest_size(), true),
+                where = check_taps({&plan}, taps, true);
   same_type(in, out, "y");
   reject_overlap(out, in);
   reject_overlap(where, in);
@@ -499,7 +563,7 @@ nb::object follow(const OwnedPlan& plan, nb::handle v, nb::handle taps, nb::hand
   const int64_t n = plan.source_size(), m = plan.dest_size();
   const Checked in = check(v, back ? "g" : "v", back ? m : n, false),
                 out = check(result, "out", back ? n : m, true),
-                where = check_taps(plan, taps, false);
+                where = check_taps({&plan}, taps, false);
   same_type(in, out, "out");
   reject_overlap(out, in);
   reject_overlap(out, where);
@@ -521,17 +585,21 @@ nb::object follow(const OwnedPlan& plan, nb::handle v, nb::handle taps, nb::hand
 }
 
 /// Find the largest or least cell of each window, and its tap.
-void best_taps(const OwnedPlan& plan, int rule, nb::handle x, nb::handle y, nb::handle taps) {
-  const Checked in = check(x, "x", plan.source_size(), false),
-                out = check(y, "y", plan.dest_size(), true), where = check_taps(plan, taps, true);
+void best_taps(const Windows& windows, int rule, nb::handle x, nb::handle y, nb::handle taps) {
+  const Checked in = check(x, "x", windows.source_size(), false),
+                out = check(y, "y", windows.dest_size(), true),
+                where = check_taps(windows, taps, true);
   same_type(in, out, "y");
   reject_overlap(out, in);
   reject_overlap(where, in);
   reject_overlap(where, out);
-  BestCall call{plan.forward(), in.dtype, in.data, out.data, where.data, false, NanRule::tf};
-  read_rule(rule, call);
-  announce(plan, Verb::choose, x, in.dtype);
-  in_pieces(plan.forward(), in.bytes, [&](Piece p) { call.run(p); });
+  const BestRule read = best_rule(rule);
+  announce(windows, Verb::choose, x, in.dtype);
+  const int64_t width = item_bytes(where.dtype);
+  in_stretches(windows, in, out, [&](const Stretch& s) {
+    BestCall{s.plan, in.dtype, s.x, s.y, where.data + s.dest * width, read.least, read.nan}.run(
+        s.piece);
+  });
 }
 
 struct Indexed {
@@ -613,7 +681,7 @@ nb::object make_plan(nb::handle source, nb::handle dest, int64_t outer, int64_t 
   const bool plain = bound.ptr() == Py_True;
   Schedule only = kAnySchedule;
   if (PyUnicode_Check(bound.ptr())) {
-    const char* const name = PyUnicode_AsUTF8(bound.ptr());
+    const char* const name = PyUnicode_AsUTF8AndSize(bound.ptr(), nullptr);
     if (!name) throw nb::python_error();
     only = schedule_of(name);
     if (only == kAnySchedule)
@@ -643,13 +711,13 @@ nb::object make_plan(nb::handle source, nb::handle dest, int64_t outer, int64_t 
   }
   std::unique_ptr<OwnedPlan> plan;
   try {
-    unlocked([&](StopCheck should_stop) {
-      parallel_for(1, 1, should_stop, [&](int64_t) {
-        std::vector<AxisData> data;
-        for (const Given& g : list)
-          data.push_back({g.n, copied(g.start), copied(g.stop), copied(g.span), g.parent});
-        plan = std::make_unique<OwnedPlan>(outer, inner, std::move(data), plain, only);
-      });
+    int64_t windows = 0;
+    for (const Given& g : list) windows += g.start.size;
+    filling(windows, [&] {
+      std::vector<AxisData> data;
+      for (const Given& g : list)
+        data.push_back({g.n, copied(g.start), copied(g.stop), copied(g.span), g.parent});
+      plan = std::make_unique<OwnedPlan>(outer, inner, std::move(data), plain, only);
     });
   } catch (const std::bad_alloc&) {
     raise_memory_error("axes: got windows whose tables need too much");
@@ -657,6 +725,29 @@ nb::object make_plan(nb::handle source, nb::handle dest, int64_t outer, int64_t 
   plan->source_shape = shape_of(source, "source", plan->source_size());
   plan->dest_shape = shape_of(dest, "dest", plan->dest_size());
   return PlanObject::make(std::move(plan));
+}
+
+/// Join plans of one item to a plan in parts, each a number of a plan and the cell at which it
+/// begins.
+nb::object make_parts(nb::handle source, nb::handle dest, int64_t outer, int64_t n,
+                      nb::handle plans, nb::handle places) {
+  const nb::tuple kept = nb::tuple(nb::borrow(plans));
+  std::vector<PlanParts::Part> parts;
+  for (nb::handle item : places) {
+    if (!PyTuple_Check(item.ptr()) || PyTuple_Size(item.ptr()) != 2)
+      throw nb::type_error("parts: each must be (number of a plan, cell)");
+    const nb::tuple place = nb::borrow<nb::tuple>(item);
+    const int64_t number = integer(place[0], "parts");
+    if (number < 0 || number >= static_cast<int64_t>(kept.size()))
+      throw nb::value_error("parts: there is no such plan");
+    const nb::handle plan = kept[static_cast<size_t>(number)];
+    if (Py_TYPE(plan.ptr()) != PlanObject::type) throw nb::type_error("plans: must be plans");
+    parts.push_back({PlanObject::in(plan.ptr())->plan, integer(place[1], "parts")});
+  }
+  auto made = std::make_unique<PlanParts>(outer, n, std::move(parts));
+  made->source_shape = shape_of(source, "source", made->source_size());
+  made->dest_shape = shape_of(dest, "dest", made->dest_size());
+  return PartsObject::make(std::move(made), kept);
 }
 
 int import_numpy() {
@@ -708,6 +799,8 @@ NB_MODULE(_inner, m) {
     }
   });
   PlanObject::make_type();
+  PartsObject::make_type();
+  m.def("Parts", &make_parts);
   m.def("Plan", &make_plan, nb::arg("source"), nb::arg("dest"), nb::arg("outer"), nb::arg("inner"),
         nb::arg("axes"), nb::arg("schedule").none() = nb::none());
   define_windows(m);
@@ -744,7 +837,13 @@ NB_MODULE(_inner, m) {
         [](int64_t bytes) { set_cache_limit(static_cast<size_t>(std::max<int64_t>(bytes, 0))); });
   m.def("go_far_from",
         [](int64_t bytes) { stream_threshold = bytes < 0 ? default_stream_threshold() : bytes; });
-  m.def("box_at_most", [](int64_t bytes) { box_bytes = bytes < 1 ? kBoxBytes : bytes; });
+  m.def("box_at_most", [](int64_t bytes) { given_box_bytes = std::max<int64_t>(bytes, 0); });
+  m.def("caches_of", [](int64_t first, int64_t second) {
+    read_caches();
+    if (first > 0) first_cache = first;
+    if (second > 0) second_cache = second;
+    return nb::make_tuple(first_cache.load(), second_cache.load());
+  });
   m.def("empty", [](nb::handle shape, nb::handle like) {
     return given_or_new(nb::none(), any_shape(shape, "shape"), like, "like");
   });

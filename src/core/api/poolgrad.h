@@ -67,6 +67,13 @@ enum pg_mean {
   PG_MEAN_SPANNED  /* as ONCE, divided by the cells that the window had before an edge cut it */
 };
 
+/* By what pg_average divides the sum of a window. */
+enum pg_divisor {
+  PG_BY_CELLS, /* its cells */
+  PG_BY_SPAN,  /* the cells that it had before an edge cut it */
+  PG_BY_NUMBER /* a number */
+};
+
 /* What pg_spread adds to each cell of a window. */
 enum pg_share {
   PG_SHARE_RECIPROCAL,       /* g * (1/count), 1/count computed in float64 (AvgPoolGrad) */
@@ -232,8 +239,8 @@ typedef int pg_draw_function(int32_t rank, const int64_t* cells, const int64_t* 
                              int pseudo_random, uint64_t seed, uint64_t seed2, int64_t* borders,
                              int64_t size, pg_error* error);
 
-/* y = the sum or mean of each window. Floating types; PG_MEAN_WIDE: 8-bit integers; PG_MEAN_STRICT: also
- * 32 and 64-bit integers. */
+/* y = the sum or mean of each window. Floating types take all rules but PG_MEAN_WIDE; integers take
+ * PG_MEAN_WIDE and PG_MEAN_TOTAL, and PG_MEAN_STRICT from 32 bits on. */
 typedef int pg_fold_function(const pg_plan* plan, const pg_run* run, int32_t dtype, int32_t mean,
                              pg_input x, pg_output y, pg_error* error);
 
@@ -288,6 +295,17 @@ typedef int pg_scatter_function(const pg_run* run, int32_t dtype, int32_t index_
                                 int absolute, int once, pg_input g, pg_input index, pg_output dx,
                                 pg_error* error);
 
+/* y = the sum of each window, divided by `divisor`, a pg_divisor; `number` is that of PG_BY_NUMBER.
+ * Floating types. Half types are summed and divided in float32 and rounded once; PG_BY_CELLS is
+ * PG_MEAN_ONCE. */
+typedef int pg_average_function(const pg_plan* plan, const pg_run* run, int32_t dtype,
+                                int32_t divisor, double number, pg_input x, pg_output y,
+                                pg_error* error);
+
+/* y = the sum of squares of each window. Floating types; for half types y has float32. */
+typedef int pg_squares_function(const pg_plan* plan, const pg_run* run, int32_t dtype, pg_input x,
+                                pg_output y, pg_error* error);
+
 /* The functions by address, for an extension that does not link to the library. */
 typedef struct pg_table {
   int32_t abi;  /* PG_ABI */
@@ -312,6 +330,8 @@ typedef struct pg_table {
   pg_near_function* near;
   pg_gather_function* gather;
   pg_scatter_function* scatter;
+  pg_average_function* average;
+  pg_squares_function* squares;
 } pg_table;
 
 /* The name of the Python capsule that holds a pg_table: poolgrad.config.foreign() returns it. */
@@ -342,6 +362,8 @@ PG_EXPORT pg_recall_function pg_recall;
 PG_EXPORT pg_near_function pg_near;
 PG_EXPORT pg_gather_function pg_gather;
 PG_EXPORT pg_scatter_function pg_scatter;
+PG_EXPORT pg_average_function pg_average;
+PG_EXPORT pg_squares_function pg_squares;
 
 /* Return the table of the library's functions. */
 PG_EXPORT const pg_table* pg_functions(void);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "runtime/caches.hpp"
 #include "runtime/first_wrong.hpp"
 #include "runtime/threads.hpp"
 #include "verbs/cells.hpp"
@@ -45,10 +46,12 @@ inline int allowed_threads() {
 inline VerbTable chosen_verbs = nullptr;
 inline CellTable chosen_cells = nullptr;
 
-/// The scratch memory of a box (boxes.hpp) in bytes, so that it stays in cache, and leaves room in
-/// the scratch memory of a thread for that of a verb. Tests set it.
-constexpr int64_t kBoxBytes = 512 << 10;
-inline std::atomic<int64_t> box_bytes{kBoxBytes};
+/// The most bytes of a box (boxes.hpp); 0 for the usual number. Tests set it.
+inline std::atomic<int64_t> given_box_bytes{0};
+inline int64_t box_bytes() {
+  const int64_t given = given_box_bytes.load(std::memory_order_relaxed);
+  return given ? given : static_cast<int64_t>(kBoxBytes);
+}
 
 /// A second thread costs more than it saves below this many bytes, even if it is awake.
 constexpr int64_t kWorthThreads = 1 << 18;
@@ -176,7 +179,7 @@ class NanScan {
     const Axis& axis = plan_.axis[0];
     const int64_t least = plan_.inner >= 64 ? 1 : 64, per = axis.n / axis.m + 1,
                   row = slab_ * width_ + 1;
-    const int64_t bytes = box_bytes.load(std::memory_order_relaxed);
+    const int64_t bytes = box_bytes();
     const int64_t items = std::max(bytes / (row * axis.n + 1) / least * least, least);
     const int64_t rows = std::max(bytes / (row * per * items), 8 * axis.widest + 1);
     for (int64_t i = p.i0; i < p.i1; i += items)

@@ -4,8 +4,9 @@
 // A lane is one element of a vector. Two meanings of a lane:
 //
 //   inner lanes   the inner elements of one destination cell (channels last)
-//   row lanes     neighbouring destination cells of a row, if inner is smaller than a vector and
-//                 windows repeat; with a stride above 1 the source row is first sorted by phase
+//   row lanes     neighbouring destination cells of a row, if windows repeat: with a stride of 1,
+//                 or if inner is smaller than a vector; then a stride above 1 first sorts the
+//                 source row by phase
 #pragma once
 #include "loops/when.hpp"
 #include "simd/interleave.hpp"
@@ -289,14 +290,16 @@ class RowRunner {
                               ? end - j
                               : (1 + 4096 / (inner_ * period * static_cast<int64_t>(sizeof(T)))) *
                                     period;
+    const bool joined = period == 1 && axis_.step == 1;  // the lanes of all cells follow each other
     for (; j < end; j += cells)
       for (int64_t p = j; p < j + period && p < end; ++p) {
         const int64_t stop = j + cells < end ? j + cells : end;
         WindowTaps& run = windows_[(p - axis_.lo) % period];
-        run.repeat = (stop - p + period - 1) / period;
+        const int64_t count = (stop - p + period - 1) / period;
+        run.repeat = joined ? 1 : count;
         run.from = axis_.step * inner_;
         run.to = period * inner_;
-        cell(run, at_cell(a, p), p * inner_, inner_);
+        cell(run, at_cell(a, p), p * inner_, joined ? count * inner_ : inner_);
         run.repeat = 1;
       }
   }

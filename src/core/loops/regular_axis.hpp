@@ -15,7 +15,7 @@ namespace poolgrad::PG_ISA {
 ///                         window 2           [3 4 5]
 struct RegularAxis {
   /// Check every window.
-  RegularAxis(const Axis& a, int lanes)
+  explicit RegularAxis(const Axis& a)
       : axis(a), stride(a.step), period(a.period), cells_per_phase((a.m + period - 1) / period) {
     if (axis.hi - axis.lo <= period || stride > 3) return;
     const auto inside = [&](int64_t c) { return c < 0 ? 0 : c > axis.n ? axis.n : c; };
@@ -28,7 +28,6 @@ struct RegularAxis {
           if (axis.start[j] != inside(at) || axis.stop[j] != inside(end)) return false;
           cuts |= is_cut(j);
           cuts_elsewhere |= is_cut(j) != (at < 0 || end > axis.n);
-          pad_left = -at > pad_left ? -at : pad_left;
         }
         return true;
       };
@@ -36,23 +35,13 @@ struct RegularAxis {
       const int64_t after = sample(p) + (axis.hi - sample(p) + period - 1) / period * period;
       if (!fits_pattern(p, sample(p) + 1) || !fits_pattern(after, axis.m)) return;
     }
-    pad_left = (pad_left + lanes * stride - 1) / (lanes * stride) *
-               (lanes * stride);  // align rows with vectors
     fits = true;
   }
   int64_t first(int64_t p) const { return axis.start[sample(p)] - sample(p) / period * stride; }
   int64_t width(int64_t p) const { return axis.length(sample(p)); }
-  /// Return how far behind its own position the last cell of a phase reads.
-  int64_t overhang() const {
-    int64_t most = 0;
-    for (int64_t p = 0; p < period; ++p)
-      most = first(p) + pad_left + width(p) > most ? first(p) + pad_left + width(p) : most;
-    return most / stride + 1;
-  }
 
   const Axis& axis;
   const int64_t stride, period, cells_per_phase;
-  int64_t pad_left = 0;
   bool fits = false, cuts = false, cuts_elsewhere = false;
 
  private:

@@ -1,14 +1,14 @@
 // When a schedule pays, and how large its tiles are. verbs/schedules.hpp puts these conditions into
-// order. The geometry classes (PaddedLayout, PaddedRow, RowRingPlan, RouteAxes, RegularAxis) tell
-// if they can run a plan at all.
+// order. runtime/caches.hpp has the limits in bytes. The geometry classes (PaddedRow, RouteAxes,
+// RegularAxis) tell if they can run a plan at all.
 #pragma once
 #include "loops/taps.hpp"
-#include "runtime/memory.hpp"
+#include "runtime/caches.hpp"
 
 namespace poolgrad::PG_ISA {
 
-/// True for types that have the row schedules (row_band, global, padded_band, row_ring). They are
-/// not worth their code size with 16-byte vectors: x86-64-v2 and arm64.
+/// True for types that have the row schedules (row_band, global). They are not worth their code
+/// size with 16-byte vectors: x86-64-v2 and arm64.
 template <class T>
 constexpr bool has_row_schedules = is_real<T> && (kBytes > 16);
 
@@ -87,9 +87,6 @@ template <class T>
 
 // ---- transposed tiles
 
-/// The most bytes of a tile, so that it stays in cache.
-constexpr int64_t kTileBytes = 192 << 10;
-
 /// Return the number of images per tile; 1 if inner elements fill vectors, or images are too few.
 template <class T>
 int64_t images_per_tile(const Plan& plan, int64_t items) {
@@ -114,16 +111,14 @@ int64_t rows_per_tile(const Plan& plan, int64_t group, int arrays) {
 
 // ---- sliding
 
-/// One sliding step costs as much as this many visits to a cell: for sums, and for maxima.
+/// One sliding step costs as much as this many visits to a cell: for sums, and for maxima. The one
+/// for sums settles their order, so it is the same on every machine.
 constexpr double kSlidingSum = 16, kSlidingMax = 12;
 
 /// The same for plans with one inner element, where the other schedules fill vectors with cells of
 /// a row or of several images: for keys of maxima and positions, and for gradients to cells near a
 /// maximum, which slide first and then look at cells one by one.
 constexpr double kSlidingKeys = 24, kSlidingNear = 96;
-
-/// The most bytes of scratch memory for sliding.
-constexpr int64_t kSlideBytes = 448 << 10;
 
 /// Return true if sliding is possible and saves work: one step of it costs as much as `step` visits
 /// to a cell. Sums depend on this: all instruction sets, every batch and all parts of an array
@@ -255,17 +250,15 @@ PG_INLINE bool fills_vector(const Axis& last, int lanes) {
 
 // ---- row bands
 
-/// The most bytes of the padded rows of a band, so that they stay in the first cache, and of one
-/// row.
-constexpr int64_t kBandBytes = 16 << 10, kPaddedRowBytes = 512 << 10;
-
-/// Return true if row bands may fit: rows are complete, not too long, and windows read some.
+/// Return true if row bands may fit: rows are complete, not too long, and windows read some. Cells
+/// of a gradient may be under no window.
 [[gnu::noinline]] inline bool may_band(const Plan& plan, Piece p) {
   const bool entire = plan.rank > 1 || (p.h0 == 0 && p.h1 == plan.axis[0].m);
-  return entire && !plan.plain && plan.inner == 1 && plan.last().step <= 3 &&
-         plan.last().n <= kPaddedRowBytes / 4 && SourceRows::capacity(plan) > 0 &&
+  const Axis& last = plan.last();
+  return entire && !plan.plain && plan.inner == 1 && last.step <= 3 && last.period <= 3 &&
+         last.n <= kPaddedRowBytes / 4 && SourceRows::capacity(plan) > 0 &&
          plan.rows_per_slab() * SourceRows::capacity(plan) <= 1 << 15 &&
-         !some_window_has_no_rows(plan);
+         (last.count || !some_window_has_no_rows(plan));
 }
 
 /// Return true if joining source rows and running along them costs less than sliding. Rows take
@@ -320,54 +313,41 @@ template <class T>
   return band <= tile * filled;
 }
 
-// ---- row rings
-
-/// Return true if a row ring, which splits rows into phases once, costs less than bands, which do
-/// it for each tap: windows overlap along long rows of few images. Else tiles cost less.
+/// Return true if row bands pay for means and their gradients. The direct loop also runs along the
+/// rows of one-axis plans, without a list of divisors or weights of all columns. There bands pay if
+/// cells have several phases, which it visits one by one, and rows share the list.
 template <class T>
-bool rings_rather_than_bands(const Plan& plan, int64_t items) {
-  const Axis& last = plan.last();
-  return plan.rank <= 2 && last.step > 1 && last.widest > last.step &&
-         images_per_tile<T>(plan, items) == 1;
+bool means_pay(const Plan& plan, int64_t items) {
+  constexpr int64_t kFew = 4;
+  return plan.rank > 1 ? bands_rather_than_tiles<T>(plan, items, 1, 1)
+                       : plan.axis[0].period > 1 && items >= kFew;
 }
 
-/// The most bytes of a ring, so that it stays in cache.
-constexpr int64_t kRingBytes = 512 << 10;
-
-/// Return true if a row ring may fit: rows are complete and stay in cache, and, if each is an item
-/// of its own, there are enough of them to pay for checking the windows.
-[[gnu::noinline]] inline bool may_ring(const Plan& plan, Piece p, int lanes) {
-  constexpr int64_t kFewRows = 8, kLongRow = 1 << 14;
-  const bool entire = plan.rank > 1 || (p.h0 == 0 && p.h1 == plan.axis[0].m &&
-                                        p.i1 - p.i0 >= kFewRows && plan.last().n <= kLongRow);
-  return entire && !plan.plain && plan.inner == 1 && plan.last().n <= kRingBytes / 4 &&
-         fills_vector(plan.last(), lanes);
+/// Return true if windows are so many, compared with cells, that gathering is as fast as
+/// scattering.
+inline bool windows_are_dense(const Plan& plan) {
+  return 2 * plan.axis[0].m * plan.dest_slab() > plan.axis[0].n * plan.source_slab();
 }
 
-// ---- padded bands
-
-/// The bands of a piece: their number, 0 if padded bands do not fit, and the cells of each.
-struct BandCut {
-  int64_t bands = 0, height = 0;
-};
-
-/// Cut a piece into bands that stay in cache. `buffers`: arrays that are packed like the source.
-/// Long rows pay for loops of their own.
+/// Return true if scattering costs less than gathering in tiles. Halves convert the sum at every
+/// addition: that takes as long as 16 visits of gathering to a tap, and a tile as long as 1.5 per
+/// cell.
 template <class T>
-[[gnu::noinline]] BandCut cut_bands(const Plan& plan, Piece p, int buffers) {
-  constexpr int64_t kBandBytes = 128 << 10, kLongRow = 256;
-  const Axis& top = plan.axis[0];
-  const int64_t cells = p.h1 - p.h0;
-  if (plan.plain || plan.inner != 1 || cells == 0 || plan.last().m > kLongRow ||
-      top.period > kLongRow || (plan.rank == 1 && cells < top.m) ||
-      !fills_vector(plan.last(), kLanes<T>))
-    return {};
-  const int64_t bytes = (top.n * plan.source_slab() / top.m * buffers + plan.dest_slab()) *
-                            static_cast<int64_t>(sizeof(Wide<T>)) +
-                        1;
-  const int64_t most = plan.rank == 1 ? cells : kBandBytes / bytes + top.period,
-                bands = (cells + most - 1) / most;
-  return {bands, ((cells + bands - 1) / bands + top.period - 1) / top.period * top.period};
+bool scattering_pays(const Plan& plan) {
+  const int64_t windows = plan.axis[0].m * plan.dest_slab(),
+                cells = plan.axis[0].n * plan.source_slab();
+  return !windows_are_dense(plan) &&
+         (!is_half<T> || 2 * windows * (16 - most_taps(plan)) <= 3 * cells);
+}
+
+/// Return true if gradients of maxima run along rows rather than in tiles of images: windows are
+/// dense, and a tile of complete images exceeds its bytes. Half types pay for converting each
+/// gradient.
+template <class T>
+bool rows_rather_than_tiles(const Plan& plan) {
+  return !is_half<T> && windows_are_dense(plan) &&
+         plan.axis[0].n * plan.source_slab() * kLanes<T> * static_cast<int64_t>(sizeof(T)) >
+             kTileBytes;
 }
 
 // ---- weighed gradients
@@ -408,12 +388,6 @@ inline bool can_gather_given(const Plan& plan, const Plan& transposed) {
   return can_gather(plan, transposed) && !follows_single_taps(plan);
 }
 
-/// Return true if windows are so many, compared with cells, that gathering is as fast as
-/// scattering.
-inline bool windows_are_dense(const Plan& plan) {
-  return 2 * plan.axis[0].m * plan.dest_slab() > plan.axis[0].n * plan.source_slab();
-}
-
 /// Return true for half types if more than two windows may share a cell: then it matters when sums
 /// are rounded.
 template <class T>
@@ -421,13 +395,14 @@ bool may_share_cells(const Plan& transposed) {
   return is_half<T> && most_taps(transposed) > 2;
 }
 
-/// Return how many images to search for taps before scattering: a multiple of the vector length, 0
-/// if taps are none or too many.
+/// Return how many images to search for taps before following these: a multiple of the vector
+/// length, 0 if taps are none or too many.
 template <class T>
-int64_t images_per_scatter(const Plan& plan) {
-  constexpr int64_t kTapBytes = 192 << 10, kMost = 4096;
-  const int64_t taps = plan.axis[0].m * plan.dest_slab(), some = kTapBytes / (taps + 1);
-  return taps && follows_single_taps(plan) && !plan.plain
+int64_t images_per_search(const Plan& plan) {
+  constexpr int64_t kMost = 4096;
+  const int64_t taps = plan.axis[0].m * plan.dest_slab(),
+                some = kFoundTapBytes / (taps * (needs_wide_taps(plan) ? 4 : 1) + 1);
+  return taps && plan.inner < kLanes<T> && !plan.plain
              ? (some < kMost ? some : kMost) / kLanes<T> * kLanes<T>
              : 0;
 }

@@ -18,16 +18,22 @@ constexpr int64_t kLongSum = 64;
 
 /// The rule by which fold turns a sum into a result.
 enum class Mean : int {
-  counted,  ///< divide by the count, capped at the largest integer that T counts up to
-  exact,    ///< divide by the count, rounded to T
-  wide,     ///< sum in 64-bit integers, divide toward zero
-  strict,   ///< like `exact`, and add tap after tap however long the window is
-  total,    ///< do not divide; sum half types in float64 and round once
-  once,     ///< like `exact`; sum half types in float64 and round once
-  spanned,  ///< like `once`, and divide by the cells before an edge cut the window
-  short_spanned,  ///< like `spanned`, in float32: for half types and windows of up to kLongSum cells.
-                  ///< No caller can name it
+  counted,        ///< divide by the count, capped at the largest integer that T counts up to
+  exact,          ///< divide by the count, rounded to T
+  wide,           ///< sum in 64-bit integers, divide toward zero
+  strict,         ///< like `exact`, and add tap after tap however long the window is
+  total,          ///< do not divide; sum half types in float64 and round once
+  once,           ///< like `exact`; sum half types in float64 and round once
+  spanned,        ///< like `once`, and divide by the cells before an edge cut the window
+  short_spanned,  ///< `spanned` in float32, for halves and short windows; no caller can name it
 };
+
+/// Return true if a rule has a meaning for a dtype. Integers are not divided, or divided toward
+/// zero by a count that fits: `strict` counts in the dtype itself, where 8 and 16 bits are too few.
+constexpr bool takes_mean(Dtype dtype, Mean mean) {
+  if (dtype <= Dtype::f64) return mean != Mean::wide;
+  return mean == Mean::wide || mean == Mean::total || (mean == Mean::strict && dtype >= Dtype::i32);
+}
 
 /// The rule by which spread weighs a cell of the gradient.
 enum class Share : int {

@@ -85,6 +85,30 @@ class PerCount {
   W value_ = 0;
 };
 
+/// Cache rows of numbers by count.
+template <class W>
+class RowPerCount {
+ public:
+  explicit RowPerCount(int64_t size) : size_(size), rows_(size * kRows) {}
+  template <class F>
+  const W* operator()(int64_t count, F&& f) {
+    for (int i = 0; i < kRows; ++i)
+      if (counts_[i] == count) return rows_.get() + i * size_;
+    W* row = rows_.get() + next_ * size_;
+    counts_[next_] = count;
+    next_ = (next_ + 1) % kRows;
+    for (int64_t c = 0; c < size_; ++c) row[c] = f(c);
+    return row;
+  }
+
+ private:
+  static constexpr int kRows = 8;
+  const int64_t size_;
+  int64_t counts_[kRows] = {-1, -1, -1, -1, -1, -1, -1, -1};
+  int next_ = 0;
+  Scratch<W> rows_;
+};
+
 /// The count that no longer grows when T adds one to it.
 template <class T>
 constexpr int64_t count_limit() {
@@ -174,6 +198,26 @@ PG_INLINE double terms_divisor(int64_t count, int64_t span, Mean mean) {
 /// Return the cells of window j along an axis that a mean divides by.
 PG_INLINE int64_t counted_cells(const Axis& axis, int64_t j, Mean mean) {
   return mean == Mean::spanned && axis.span ? axis.span[j] : axis.length(j);
+}
+
+/// Return number k of a row of divisors, followed by a row of their reciprocals.
+template <class T>
+Wide<T> divisor_or_over(int64_t k, int64_t lanes, int64_t m, int64_t upper, const Axis& last,
+                        Mean mean) {
+  const int64_t j = k % lanes;
+  const Wide<T> by = divisor<T>(j < m ? upper * counted_cells(last, j, mean) : 1, mean);
+  return k < lanes ? by : 1 / by;
+}
+
+/// Return the cells of the windows of a destination row along all axes but the last, before edges
+/// cut them. `row` counts over all items.
+inline int64_t span_of_row(const Plan& plan, int64_t row) {
+  int64_t span = 1;
+  for (int a = plan.rank - 2; a >= 0; row /= plan.axis[a--].m) {
+    const Axis& axis = plan.axis[a];
+    span *= counted_cells(axis, row % axis.m, Mean::spanned);
+  }
+  return span;
 }
 
 /// Sum a long window in float64. Column c, along the last axis, belongs to partial sum c %

@@ -52,14 +52,6 @@ void drop_all() {
 
 }  // namespace
 
-int64_t default_stream_threshold() {
-  constexpr int64_t kMost = int64_t{64} << 20;
-  const int64_t half = last_cache() / 2;
-  return half > 0 && half < kMost ? half : kMost;
-}
-
-std::atomic<int64_t> stream_threshold{default_stream_threshold()};
-
 void* take_block(size_t bytes) {
   const size_t size = rounded(bytes);
   if (size < bytes || size + kHugePage < size) throw std::bad_alloc();

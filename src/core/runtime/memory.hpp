@@ -28,10 +28,4 @@ inline void free_bytes(void* memory, size_t bytes) {
 /// Set the limit of the cache in bytes; 0 caches nothing.
 void set_cache_limit(size_t bytes);
 
-/// Stream results of this many bytes or more. Smaller ones are still in a cache when the caller
-/// reads them. Tests set it to 0.
-extern std::atomic<int64_t> stream_threshold;
-/// Return the default: half of the last cache, at most 64 MiB.
-int64_t default_stream_threshold();
-
 }  // namespace poolgrad

@@ -4,6 +4,8 @@
 #include <new>
 #include <thread>
 
+#include "runtime/caches.hpp"
+
 #if defined(_WIN32)
 #include <malloc.h>
 #else
@@ -72,12 +74,37 @@ unsigned usable_processors() {
   return std::thread::hardware_concurrency();
 }
 
-int64_t last_cache() {
+int64_t cache_size([[maybe_unused]] int level) {
 #if defined(_SC_LEVEL3_CACHE_SIZE)
-  return sysconf(_SC_LEVEL3_CACHE_SIZE);
+  const int names[] = {_SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE};
+  return sysconf(names[level - 1]);
 #else
   return 0;
 #endif
 }
+
+namespace {
+
+/// Return the size of a cache between two limits, or what is usual if the machine does not tell.
+int64_t cache_between(int level, int64_t least, int64_t usual, int64_t most) {
+  const int64_t size = cache_size(level);
+  return size <= 0 ? usual : size < least ? least : size < most ? size : most;
+}
+
+}  // namespace
+
+std::atomic<int64_t> first_cache, second_cache;
+
+void read_caches() {
+  first_cache = cache_between(1, 16 << 10, 32 << 10, 64 << 10);
+  second_cache = cache_between(2, 256 << 10, 1 << 20, 1 << 20);
+}
+
+int64_t default_stream_threshold() {
+  constexpr int64_t kMost = int64_t{64} << 20;
+  return cache_between(3, 0, 2 * kMost, 2 * kMost) / 2;
+}
+
+std::atomic<int64_t> stream_threshold{(read_caches(), default_stream_threshold())};
 
 }  // namespace poolgrad

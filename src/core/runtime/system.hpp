@@ -41,13 +41,14 @@ class NoSignals {
 #endif
 };
 
-/// Return the address of a function of a library that the process has loaded; null if there is none.
+/// Return the address of a function of a library that the process has loaded; null if there is
+/// none.
 void* loaded_function(const char* library, const char* name);
 
 /// Count the processors that this process may use; 0 if unknown.
 unsigned usable_processors();
 
-/// Return the size of the last-level cache in bytes; 0 if unknown.
-int64_t last_cache();
+/// Return the size of a processor's first, second or third cache in bytes; 0 if unknown.
+int64_t cache_size(int level);
 
 }  // namespace poolgrad

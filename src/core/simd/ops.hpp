@@ -47,7 +47,7 @@ class NanSeen {
   PG_INLINE bool some() const { return mask_ != 0 || any<sizeof(Bits)>(lanes_); }
 
  private:
-  using Bits = Vec<uint64_t, L * static_cast<int>(sizeof(W)) / 8>;
+  using Bits = Vec<uint64_t, L* static_cast<int>(sizeof(W)) / 8>;
   Bits lanes_{};
   uint32_t mask_ = 0;
 };
@@ -119,6 +119,36 @@ PG_INLINE void store(T* p, Vec<Wide<T>, L> v) {
   } else {
     std::memcpy(p, &v, sizeof v);
   }
+}
+
+/// Write a part of a vector; kept out of the hot code.
+template <class T>
+[[gnu::noinline, gnu::cold]] void store_part(T* to, const T* from, int64_t count) {
+  if (count > 0) std::memcpy(static_cast<void*>(to), from, static_cast<size_t>(count) * sizeof(T));
+}
+
+/// Write a vector to a row that ends after `room` cells. It may overwrite memory behind the row, up
+/// to `limit`, which is written later.
+template <class T>
+PG_INLINE void store_within(T* to, Vec<Wide<T>, kLanes<T>> v, int64_t room, const T* limit) {
+  constexpr int V = kLanes<T>;
+  if (limit - to >= V) return store<V>(to, v);
+  T rest[V];
+  store<V>(rest, v);
+  store_part<T>(to, rest, room < V ? room : V);
+}
+
+/// Write the last `rest` cells of a row, less than a vector, in the same way. A shorter store
+/// crosses fewer cache lines.
+template <class T>
+PG_INLINE void store_rest(T* to, Vec<Wide<T>, kLanes<T>> v, int64_t rest, const T* limit) {
+  constexpr int V = kLanes<T>;
+  if (limit - to < V) return store_within<T>(to, v, rest, limit);
+  if constexpr (V >= 4) {
+    if (rest <= V / 4) return store<V / 4>(to, first_bytes<Vec<Wide<T>, V / 4>>(v));
+    if (rest <= V / 2) return store<V / 2>(to, first_bytes<Vec<Wide<T>, V / 2>>(v));
+  }
+  store<V>(to, v);
 }
 
 /// Call f for vectors of L lanes from lane c on. If `Twice`, the last vector reaches back and

@@ -79,6 +79,11 @@ class StreamWriter {
   PG_INLINE T* open(int64_t at, int64_t count) {
     return buffered_ ? open_buffered(at, count) : out_ + at;
   }
+  /// The same for a row that is written in parts, one after the other: `left` elements of it, from
+  /// out + at on, are not written yet.
+  PG_INLINE T* open_part(int64_t at, int64_t left) {
+    return buffered_ ? open_part_buffered(at, left) : out_ + at;
+  }
   /// Flush the buffer.
   void close() {
     if (!buffered_) return;
@@ -117,6 +122,12 @@ class StreamWriter {
     return buffer_.get() + (at - base_);
   }
 
+  [[gnu::noinline]] T* open_part_buffered(int64_t at, int64_t left) {
+    const int64_t row = size_ - kRoom;
+    if (left == row) part_of_ = open_buffered(at, row);
+    return part_of_ + (row - left);
+  }
+
   /// Stream whole lines. Keep the rest of the last line if `more` of it follows, else copy it.
   [[gnu::noinline]] void flush(bool more) {
     if (from_ == to_) return;
@@ -144,6 +155,7 @@ class StreamWriter {
   const bool buffered_;
   int64_t base_ = 0, from_ = -1,
           to_ = -1;  ///< the element at buffer_[0]; the first and the last in the buffer
+  T* part_of_ = nullptr;  ///< the row that is written in parts
   Scratch<T> buffer_;
 };
 

@@ -1,7 +1,7 @@
-// select, fold, choose and recall over row bands, for plans with inner == 1.
+// fold, spread, near, select, choose and recall over row bands, for plans with inner == 1.
 #pragma once
 #include "loops/row_band.hpp"
-#include "verbs/by_row_ring.hpp"
+#include "reducers/near.hpp"
 #include "verbs/max.hpp"
 #include "verbs/mean.hpp"
 
@@ -28,7 +28,7 @@ template <class T>
 class SelectRows : RowBand<T> {
   using Base = RowBand<T>;
   using Base::V, Base::row_, Base::plan_, Base::x_, Base::runs_, Base::places_, Base::most_,
-      Base::neutral_;
+      Base::neutral_, Base::far_, Base::kAhead;
   using typename Base::Cells;
   using typename Base::W;
 
@@ -37,8 +37,7 @@ class SelectRows : RowBand<T> {
       : Base(row, a.source[0], start_value<T>(start, row.regular.cuts), rows_per_band<T>(row)),
         a_(a),
         y_(a.out),
-        start_(start),
-        far_(this->is_far()) {}
+        start_(start) {}
 
   void run() {
     this->each_band(rows_per_band<T>(row_), [&](int64_t s, int64_t slabs, int64_t r0, int64_t r1) {
@@ -127,7 +126,7 @@ class SelectRows : RowBand<T> {
     int64_t own[K ? K : 1];
     for (int r = 0; r < K; ++r) own[r] = at[r];
     Vec<Bits, V> lowest{};
-    this->fill_rows(g, x, to, to_item, neutral_, [&](const T* from) PG_LAMBDA {
+    this->template fill_rows<1>(g, x, to, to_item, neutral_, [&](const T* from, int64_t) PG_LAMBDA {
       Cells best = least;
 #pragma GCC unroll 4
       for (int64_t r = 0; r < (K ? K : nrows); ++r)
@@ -180,81 +179,282 @@ class SelectRows : RowBand<T> {
         {i, i + slabs, (row_.rows_from + r0) / cell, (row_.rows_from + r1 + cell - 1) / cell});
   }
 
-  static constexpr int64_t kAhead = 4096 / static_cast<int64_t>(sizeof(T));
-
   const RowArrays<T, 1, 0>& a_;
   T* const y_;
   const Start start_;
-  const bool far_;
   bool negative_zero_ = false;
 };
 
+/// True for the type whose loops know short windows at compile time.
+template <class T>
+constexpr bool kKnowsWidths = std::is_same_v<T, float>&& kBytes == 64;
+
 /// Means by row bands, tap after tap in row-major order; neutral cells are zeros.
-/// Not for half types, which pay for the conversion of each tap.
 template <class T>
 class FoldRows : CopiedRows<T, 1> {
-  static_assert(std::is_same_v<T, Wide<T>>);
   using Base = CopiedRows<T, 1>;
-  using Base::V, Base::row_, Base::plan_, Base::lanes_;
-  using typename Base::W, typename Base::Group;
-  using Cells = Vec<W, V>;
+  using Base::V, Base::row_, Base::plan_, Base::lanes_, Base::far_, Base::kAhead;
+  using typename Base::Cells, typename Base::W, typename Base::Group, typename Base::Spot;
 
  public:
   FoldRows(const PaddedRow& row, const RowArrays<T, 1, 0>& a, Mean mean)
-      : Base(row, {a.source[0]}, {W{0}}), y_(a.out), mean_(mean), divisors_(2 * lanes_) {}
+      : Base(row, {a.source[0]}, {W{0}}, {Order::rows, can_read_in_place(row)}),
+        y_(a.out),
+        mean_(mean),
+        divisors_(2 * lanes_),
+        writer_(a.out, a.stream, plan_.last().m) {}
 
   void run() {
     this->run_groups(
         [&](int64_t row, int64_t nrows) {
           return mean_ == Mean::spanned ? span_of_row(plan_, row) : nrows;
         },
-        [&](const Group& g) { reduce(g); });
+        [&](const Group& g) {
+          if constexpr (kKnowsWidths<T>)
+            if (row_.regular.stride == 1 && has_short_windows(row_)) return reduce_short(g);
+          if constexpr (std::is_same_v<T, W>)
+            if (row_.regular.stride > 1 && g.in_place) return reduce_short(g);
+          reduce(g);
+        });
+    writer_.close();
   }
 
  private:
+  /// Return true for windows whose loops know their cells per row at compile time.
+  static bool has_short_windows(const PaddedRow& row) {
+    const int64_t w = row.regular.width(0);
+    return w == 2 || w == 3;
+  }
+  static bool can_read_in_place(const PaddedRow& row) {
+    return row.regular.stride == 1 || has_short_windows(row);
+  }
   const W* divisors_of(int64_t upper) {
     return divisors_(upper, [&](int64_t k) {
       return divisor_or_over<T>(k, lanes_, plan_.last().m, upper, plan_.last(), mean_);
     });
   }
+  PG_INLINE void write(Cells sum, const W* by, T* to, int64_t left, const T* limit) const {
+    const Cells mean = divided<T, V>(sum, load<V>(by), load<V>(by + lanes_));
+    left >= V ? store<V>(to, mean) : store_rest<T>(to, mean, left, limit);
+  }
 
   [[gnu::noinline]] void reduce(const Group& g) {
-    const int64_t m = plan_.last().m, w = row_.regular.width(0), lanes = lanes_,
-                  per_item = this->item_rows() * m;
+    const int64_t m = plan_.last().m;
+    const W* const from = g.source[0];
     const T* const limit = y_ + g.limit * m;
-    with_short_window(row_.regular.stride, w, [&](auto stride, auto width) PG_LAMBDA {
+    int64_t upper = -1;
+    const W* by = nullptr;
+    this->template reduce_rows<1>(
+        g, [](const Spot&) PG_LAMBDA { return Neighbours<Cells, 1>{}; },
+        [=](Cells& sum, int64_t at)
+            PG_LAMBDA { sum = plus_rounded<T, V>(sum, load<V>(from + at)); },
+        [&](auto& s, const Spot& spot, int64_t label) PG_LAMBDA {
+          if (label != upper) by = divisors_of(upper = label);
+          T* const to = writer_.open_part(spot.at, spot.left);
+          write(total<T, V>(s.of[0]), by + (m - spot.left), to, spot.left, writer_.limit(limit));
+        });
+  }
+  /// Visit the taps one row after the other; split vectors into phases in registers.
+  [[gnu::noinline]] void reduce_short(const Group& g) {
+    const int64_t m = plan_.last().m, w = row_.regular.width(0),
+                  next = plan_.axis[plan_.rank - 2].step * plan_.last().n,
+                  ahead = next > 0 ? (kAhead / 4 + next - 1) / next * next : 0;
+    int64_t upper = -1;
+    const W* by = nullptr;
+    const auto by_stride = [&](auto stride, auto width) PG_LAMBDA {
       constexpr int S = decltype(stride)::count, K = decltype(width)::count;
-      int64_t upper = -1;
-      const W* by = nullptr;
-      for (int64_t i = 0; i < g.items; ++i) {
-        T* to = y_ + g.to * m + i * per_item;
-        const BandRow* task = this->tasks();
-        for (int64_t r = 0; r < g.rows; ++r, ++task, to += m) {
-          if (task->label != upper) by = divisors_of(upper = task->label);
-          const W* const from = g.source[0] + i * g.item + task->shift;
-          const int64_t* const at = this->list(*task);
-          const int64_t nrows = task->nrows;
-          for (int64_t c = 0; c < m; c += V) {
-            Cells sum{};
-            for (int64_t t = 0; t < nrows; ++t)
-              each_column<S, K, V>(from + at[t] + S * c, w,
-                                   [&](Cells v) PG_LAMBDA { sum = rounded<T, V>(sum + v); });
-            const Cells mean = divided<T, V>(sum, load<V>(by + c), load<V>(by + lanes + c));
-            m - c >= V ? store<V>(to + c, mean) : store_rest<T>(to + c, mean, m - c, limit);
-          }
+      this->each_row(g, [&](int64_t row, int64_t shift, const BandRow& task) PG_LAMBDA {
+        if (task.label != upper) by = divisors_of(upper = task.label);
+        T* const to = writer_.open(row * m, m);
+        const T* const limit = writer_.limit(y_ + g.limit * m);
+        const W* const from = g.source[0] + shift + row_.window;
+        const int64_t *const at = this->list(task), nrows = task.nrows;
+        if (far_) fetch(from + ahead, at, nrows);
+        for (int64_t c = 0; c < m; c += V) {
+          Cells sum{};
+          for (int64_t t = 0; t < nrows; ++t)
+            each_column<S, K, V>(from + at[t] + S * c, w,
+                                 [&](Cells v) PG_LAMBDA { sum = rounded<T, V>(sum + v); });
+          write(sum, by + c, to + c, m - c, limit);
         }
-      }
-    });
+      });
+    };
+    if constexpr (kKnowsWidths<T>) return with_short_window(row_.regular.stride, w, by_stride);
+    row_.regular.stride == 2 ? by_stride(Lane<2>{}, Lane<0>{}) : by_stride(Lane<3>{}, Lane<0>{});
+  }
+
+  /// Fetch the rows of a later window, one after the other: memory is read best in this order.
+  [[gnu::noinline]] void fetch(const W* from, const int64_t* at, int64_t nrows) const {
+    constexpr int64_t kLine = kCacheLine / static_cast<int64_t>(sizeof(W));
+    for (int64_t t = 0; t < nrows; ++t)
+      for (int64_t c = 0; c < row_.cells; c += kLine) __builtin_prefetch(from + at[t] + c);
   }
 
   T* const y_;
   const Mean mean_;
   RowPerCount<W> divisors_;
+  StreamWriter<T> writer_;
 };
 
-/// True for the type whose loops know short windows at compile time.
+/// The base of verbs that sum, for each cell, what the windows that cover it give. With a stride,
+/// P neighbouring cells differ in these windows. The sums of each of them fill a vector; merging
+/// the P vectors gives a row.
+template <class T, int Sources>
+class GatheredRows : protected CopiedRows<T, Sources> {
+ protected:
+  using Base = CopiedRows<T, Sources>;
+  using Base::V, Base::row_, Base::plan_;
+  using typename Base::Cells, typename Base::W, typename Base::Group, typename Base::Spot;
+
+  GatheredRows(const PaddedRow& row, const T* const (&x)[Sources], const W (&neutral)[Sources],
+               bool reversed, bool in_place, T* dx, bool stream)
+      : Base(row, x, neutral, {reversed ? Order::columns : Order::rows, in_place}),
+        dx_(dx),
+        writer_(dx, stream, plan_.last().m) {}
+
+  /// Sum the rows of a group: begin(cell of dx) returns P states with a `sum`, step(state, place)
+  /// visits a tap.
+  template <int P, class Begin, class Step>
+  PG_INLINE void sum_rows(const Group& g, Begin&& begin, Step&& step) {
+    const T* const limit = dx_ + g.limit * plan_.last().m;
+    this->template reduce_rows<P>(
+        g, [&](const Spot& spot) PG_LAMBDA { return begin(spot.at); }, step,
+        [&](auto& s, const Spot& spot, int64_t) PG_LAMBDA {
+          Cells sums[P];
+          for (int p = 0; p < P; ++p) sums[p] = total<T, V>(s.of[p].sum);
+          T* const to = writer_.open_part(spot.at, spot.left);
+          store_neighbours<T>(to, sums, spot.left, writer_.limit(limit));
+        });
+  }
+
+  T* const dx_;
+  StreamWriter<T> writer_;
+};
+
+/// Call f(Lane<P>) for a period of 1 to 3.
+template <class F>
+PG_INLINE void with_period(int64_t period, F&& f) {
+  period == 1 ? f(Lane<1>{}) : period == 2 ? f(Lane<2>{}) : f(Lane<3>{});
+}
+
+/// Spread by row bands: weigh the rows of the gradient while copying them, then add tap after tap.
 template <class T>
-constexpr bool kKnowsWidths = std::is_same_v<T, float>&& kBytes == 64;
+class SpreadRows : GatheredRows<T, 1> {
+  using Base = GatheredRows<T, 1>;
+  using Base::V, Base::row_, Base::plan_;
+  using typename Base::Cells, typename Base::W, typename Base::Group, typename Base::Spot;
+
+ public:
+  SpreadRows(const PaddedRow& row, const RowArrays<T, 1, 0>& a, Share share, bool reversed)
+      : Base(row, {a.source[0]}, {W{0}}, reversed, false, a.out, a.stream),
+        share_(share),
+        counts_(plan_.source_slab() / plan_.last().n),
+        weights_(row.vectors * V) {
+    for (int64_t r = 0; r < plan_.source_slab() / plan_.last().n; ++r) {
+      counts_[r] = 1;
+      for (int64_t a1 = plan_.rank - 2, rest = r; a1 >= 1; rest /= plan_.axis[a1--].n)
+        counts_[r] *= plan_.axis[a1].count[rest % plan_.axis[a1].n];
+    }
+  }
+
+  void run() {
+    this->run_groups([](int64_t, int64_t) { return 0; },
+                     [&](const Group& g) {
+                       with_period(row_.regular.period,
+                                   [&](auto period) PG_LAMBDA { sum<decltype(period)::count>(g); });
+                     },
+                     this);
+    this->writer_.close();
+  }
+
+  /// Return the cells of the windows of source row r, of cell h of the first axis, along all axes
+  /// but the last.
+  int64_t count(int64_t h, int64_t r) { return plan_.axis[0].count[h] * counts_[r]; }
+  /// Return the weights of a row of such windows.
+  const W* row(int64_t count) {
+    return weights_(count, [&](int64_t c) {
+      return reciprocal<T>(c < row_.cells ? count * plan_.last().count[row_.skip + c] : 1, share_);
+    });
+  }
+
+ private:
+  struct Sum {
+    Cells sum;
+  };
+  template <int P>
+  [[gnu::noinline]] void sum(const Group& g) {
+    const W* const from = g.source[0];
+    this->template sum_rows<P>(
+        g, [](int64_t) PG_LAMBDA { return Neighbours<Sum, P>{}; },
+        [=](Sum& s, int64_t at)
+            PG_LAMBDA { s.sum = plus_rounded<T, V>(s.sum, load<V>(from + at)); });
+  }
+
+  const Share share_;
+  Scratch<int64_t> counts_;
+  RowPerCount<W> weights_;
+};
+
+/// Near by row bands; neutral cells are NaN, which nothing is near to.
+template <class T>
+class NearRows : GatheredRows<T, 2> {
+  using Base = GatheredRows<T, 2>;
+  using Base::V, Base::row_, Base::plan_;
+  using typename Base::Cells, typename Base::W, typename Base::Group, typename Base::Spot;
+
+ public:
+  NearRows(const PaddedRow& row, const RowArrays<T, 2, 1>& a, double eps)
+      : Base(row, {a.source[0], a.source[1]}, {std::numeric_limits<W>::quiet_NaN(), W{0}}, true,
+             true, a.out, a.stream),
+        near_(smallest_rounding_to<T>(as<T>(eps))),
+        x_(a.partner[0]),
+        x_end_(x_ + plan_.outer * this->item_rows() * plan_.last().m) {}
+
+  void run() {
+    this->run_groups([](int64_t, int64_t) { return 0; },
+                     [&](const Group& g) {
+                       with_period(row_.regular.period,
+                                   [&](auto period) PG_LAMBDA { sum<decltype(period)::count>(g); });
+                     });
+    this->writer_.close();
+  }
+
+ private:
+  template <int P>
+  [[gnu::noinline]] void sum(const Group& g) {
+    using Order = std::make_integer_sequence<int, V>;
+    const W *const y = g.source[0], *const gradient = g.source[1];
+    this->template sum_rows<P>(
+        g,
+        [&](int64_t at) PG_LAMBDA {
+          T last[P * V];
+          const T* const x = x_end_ - (x_ + at) >= P * V ? x_ + at : last_cells(at, last);
+          Cells v[P];
+          for (int p = 0; p < P; ++p) v[p] = load<V>(x + p * V);
+          if constexpr (P == 1) return Neighbours<NearSum<T, V>, 1>{{{v[0], Cells{}}}};
+          else if constexpr (P == 2)
+            return Neighbours<NearSum<T, V>, 2>{{{deinterleave<0, 2>(v, Order{}), Cells{}},
+                                                 {deinterleave<1, 2>(v, Order{}), Cells{}}}};
+          else
+            return Neighbours<NearSum<T, V>, 3>{{{deinterleave<0, 3>(v, Order{}), Cells{}},
+                                                 {deinterleave<1, 3>(v, Order{}), Cells{}},
+                                                 {deinterleave<2, 3>(v, Order{}), Cells{}}}};
+        },
+        [&, near = near_](NearSum<T, V>& s, int64_t at) PG_LAMBDA {
+          s.sum = plus_rounded<T, V>(s.sum,
+                                     s.where_near(load<V>(y + at), load<V>(gradient + at), near));
+        });
+  }
+  /// Copy the last cells of x.
+  [[gnu::noinline, gnu::cold]] const T* last_cells(int64_t at, T* to) const {
+    std::memcpy(static_cast<void*>(to), x_ + at,
+                static_cast<size_t>(x_end_ - (x_ + at)) * sizeof(T));
+    return to;
+  }
+
+  const W near_;
+  const T *const x_, *const x_end_;
+};
 
 /// The place of the taps: row r of the result is at taps + r * pitch. Taps are numbered over the
 /// cells that a window has, or, if `whole`, over the cells that it had before an edge cut it along
@@ -284,7 +484,10 @@ class ChooseRows : CopiedRows<T, 1> {
  public:
   [[gnu::noinline, gnu::cold]] ChooseRows(const PaddedRow& row, const T* x, T* y,
                                           const TapRowsOut& out)
-      : Base(row, {x}, {minus_infinity<T>()}), y_(y), out_(out), lanes_of_(4 * lanes_) {
+      : Base(row, {x}, {minus_infinity<T>()}, {Order::rows, true}),
+        y_(y),
+        out_(out),
+        lanes_of_(4 * lanes_) {
     const Axis& axis = plan_.last();
     for (int64_t j = 0; j < lanes_; ++j) {
       const int64_t at = row.regular.first(0) + j * row.regular.stride,
@@ -309,53 +512,49 @@ class ChooseRows : CopiedRows<T, 1> {
   enum { kFirst, kNumber, kSkip, kOutside };
 
   [[gnu::noinline]] void reduce(const Group& g) {
-    const int64_t m = plan_.last().m, w = row_.regular.width(0), per_item = this->item_rows(),
-                  left_cut = left_cut_, edge = row_.window < 0 ? -row_.window : 0, lanes = lanes_;
+    const int64_t m = plan_.last().m, w = row_.regular.width(0), left_cut = left_cut_,
+                  edge = row_.window < 0 ? -row_.window : 0, lanes = lanes_;
     const int64_t y_pitch = out_.whole ? 0 : m;
     const T* const limit = out_.whole ? y_ + lanes : y_ + g.limit * m;
     const uint8_t* const taps_limit = out_.taps + g.limit * out_.pitch;
     with_window<kKnowsWidths<T>>(row_.regular.stride, w, [&](auto stride, auto width) PG_LAMBDA {
       constexpr int S = decltype(stride)::count, K = decltype(width)::count;
-      for (int64_t i = 0; i < g.items; ++i) {
-        int64_t to = g.to + i * per_item;
-        const BandRow* task = this->tasks();
-        for (int64_t r = 0; r < g.rows; ++r, ++task, ++to) {
-          const W* const from = g.source[0] + i * g.item + task->shift;
-          const int64_t *const rows = this->list(*task), nrows = task->nrows;
-          T* const y = y_ + to * y_pitch;
-          uint8_t* const taps = out_.taps + to * out_.pitch;
-          for (int64_t c = 0; c < m; c += V) {
-            const Number* const lane = lanes_of_.get() + c;
-            BestTap<T, Number, V> best{};
-            each_column<S, 1, V>(from + rows[0] + S * c, 1,
-                                 [&](Cells v) PG_LAMBDA { best.value = v; });
-            if (c < left_cut) {
-              best.tap = load<V>(lane + kFirst * lanes);
-              best.value = lane_numbers() < static_cast<std::make_signed_t<Number>>(left_cut - c)
-                               ? all<W, V>(from[rows[0] + edge])
-                               : best.value;
-            }
-            Numbers number = load<V>(lane + kNumber * lanes);
-            const Numbers skip = load<V>(lane + kSkip * lanes);
-            for (int64_t t = 0; t < nrows; ++t) {
-              each_column<S, K, V>(from + rows[t] + S * c, w,
-                                   [&](Cells v) PG_LAMBDA { best.step(v, number), ++number; });
-              number -= skip;
-            }
-            const bool whole = m - c >= V;
-            if (!whole) best.tap |= load<V>(lane + kOutside * lanes);
-            const Vec<uint8_t, V> kept = convert<uint8_t, V, Number>(best.tap);
-            if (whole) {
-              store<V>(y + c, best.value);
-              std::memcpy(taps + c, &kept, sizeof kept);
-            } else {
-              store_rest<T>(y + c, best.value, m - c, limit);
-              if (taps_limit - (taps + c) >= V) std::memcpy(taps + c, &kept, sizeof kept);
-              else store_part<uint8_t>(taps + c, reinterpret_cast<const uint8_t*>(&kept), m - c);
-            }
+      this->each_row(g, [&](int64_t to, int64_t shift, const BandRow& task) PG_LAMBDA {
+        const W* const from = g.source[0] + shift + row_.window;
+        const int64_t *const rows = this->list(task), nrows = task.nrows;
+        T* const y = y_ + to * y_pitch;
+        uint8_t* const taps = out_.taps + to * out_.pitch;
+        for (int64_t c = 0; c < m; c += V) {
+          const Number* const lane = lanes_of_.get() + c;
+          BestTap<T, Number, V> best{};
+          each_column<S, 1, V>(from + rows[0] + S * c, 1,
+                               [&](Cells v) PG_LAMBDA { best.value = v; });
+          if (c < left_cut) {
+            best.tap = load<V>(lane + kFirst * lanes);
+            best.value = lane_numbers() < static_cast<std::make_signed_t<Number>>(left_cut - c)
+                             ? all<W, V>(from[rows[0] + edge])
+                             : best.value;
+          }
+          Numbers number = load<V>(lane + kNumber * lanes);
+          const Numbers skip = load<V>(lane + kSkip * lanes);
+          for (int64_t t = 0; t < nrows; ++t) {
+            each_column<S, K, V>(from + rows[t] + S * c, w,
+                                 [&](Cells v) PG_LAMBDA { best.step(v, number), ++number; });
+            number -= skip;
+          }
+          const bool whole = m - c >= V;
+          if (!whole) best.tap |= load<V>(lane + kOutside * lanes);
+          const Vec<uint8_t, V> kept = convert<uint8_t, V, Number>(best.tap);
+          if (whole) {
+            store<V>(y + c, best.value);
+            std::memcpy(taps + c, &kept, sizeof kept);
+          } else {
+            store_rest<T>(y + c, best.value, m - c, limit);
+            if (taps_limit - (taps + c) >= V) std::memcpy(taps + c, &kept, sizeof kept);
+            else store_part<uint8_t>(taps + c, reinterpret_cast<const uint8_t*>(&kept), m - c);
           }
         }
-      }
+      });
     });
   }
   PG_INLINE static Vec<std::make_signed_t<Number>, V> lane_numbers() {
@@ -376,46 +575,67 @@ template <class T>
 class RecallRows : CopiedRows<T, 2> {
   using Base = CopiedRows<T, 2>;
   using Base::V, Base::row_, Base::plan_;
-  using typename Base::W, typename Base::Group;
-  using Cells = Vec<W, V>;
+  using typename Base::Cells, typename Base::W, typename Base::Group, typename Base::Spot;
 
  public:
+  /// Windows that overlap read rows that are split once.
   RecallRows(const PaddedRow& row, const RowArrays<T, 2, 1>& a)
-      : Base(row, {a.source[0], a.source[1]}, {std::numeric_limits<W>::quiet_NaN(), W{0}}),
+      : Base(row, {a.source[0], a.source[1]}, {std::numeric_limits<W>::quiet_NaN(), W{0}},
+             {Order::backwards,
+              row.regular.stride == 1 || row.regular.width(0) <= row.regular.stride}),
         y_(a.partner[0]),
         y_end_(y_ + plan_.outer * this->item_rows() * plan_.last().m),
         out_(a.out) {}
 
   void run() {
-    this->run_groups([](int64_t, int64_t) { return 0; }, [&](const Group& g) { reduce(g); });
+    this->run_groups([](int64_t, int64_t) { return 0; },
+                     [&](const Group& g) {
+                       if constexpr (std::is_same_v<T, W>)
+                         if (g.in_place && row_.regular.stride > 1) return reduce_in_place(g);
+                       reduce(g);
+                     });
   }
 
  private:
+  using Match = MatchState<T, V>;
+
+  PG_INLINE Match begin(int64_t at) const {
+    const T* const y = y_ + at;
+    return {y_end_ - y >= V ? load<V>(y) : last_cells(y), Cells{}};
+  }
   [[gnu::noinline]] void reduce(const Group& g) {
-    const int64_t m = plan_.last().m, w = row_.regular.width(0), per_item = this->item_rows() * m;
+    const int64_t m = plan_.last().m;
     const T* const limit = out_ + g.limit * m;
-    with_window<kKnowsWidths<T>>(row_.regular.stride, w, [&](auto stride, auto width) PG_LAMBDA {
-      constexpr int S = decltype(stride)::count, K = decltype(width)::count;
-      for (int64_t i = 0; i < g.items; ++i) {
-        int64_t at = g.to * m + i * per_item;
-        const BandRow* task = this->tasks();
-        for (int64_t r = 0; r < g.rows; ++r, ++task, at += m) {
-          const int64_t shift = i * g.item + task->shift;
-          const W *const x = g.source[0] + shift, *const v = g.source[1] + shift;
-          const int64_t *const rows = this->list(*task), nrows = task->nrows;
-          for (int64_t c = 0; c < m; c += V) {
-            const T* const y = y_ + at + c;
-            MatchState<T, V> s{y_end_ - y >= V ? load<V>(y) : last_cells(y), Cells{}};
-            for (int64_t t = nrows; t-- > 0;)
-              each_column_backwards<S, K, V>(x + rows[t] + S * c, v + rows[t] + S * c, w,
-                                             [&](Cells cell, Cells value)
-                                                 PG_LAMBDA { s.step(cell, value); });
-            m - c >= V ? store<V>(out_ + at + c, s.found)
-                       : store_rest<T>(out_ + at + c, s.found, m - c, limit);
-          }
+    const W *const x = g.source[0], *const v = g.source[1];
+    this->template reduce_rows<1>(
+        g, [&](const Spot& spot) PG_LAMBDA { return Neighbours<Match, 1>{{begin(spot.at)}}; },
+        [=](Match& s, int64_t at) PG_LAMBDA { s.step(load<V>(x + at), load<V>(v + at)); },
+        [&](auto& s, const Spot& spot, int64_t) PG_LAMBDA {
+          const Cells found[1] = {s.of[0].found};
+          store_neighbours<T>(out_ + spot.at, found, spot.left, limit);
+        });
+  }
+  /// Split vectors into phases in registers.
+  [[gnu::noinline]] void reduce_in_place(const Group& g) {
+    const int64_t m = plan_.last().m, w = row_.regular.width(0);
+    const T* const limit = out_ + g.limit * m;
+    const auto by_stride = [&](auto stride) PG_LAMBDA {
+      constexpr int S = decltype(stride)::count;
+      this->each_row(g, [&](int64_t row, int64_t shift, const BandRow& task) PG_LAMBDA {
+        const W *const x = g.source[0] + shift, *const v = g.source[1] + shift;
+        const int64_t *const rows = this->list(task), nrows = task.nrows;
+        for (int64_t c = 0; c < m; c += V) {
+          Match s = begin(row * m + c);
+          for (int64_t t = nrows; t-- > 0;)
+            each_column_backwards<S, V>(x + rows[t] + S * c, v + rows[t] + S * c, w,
+                                        [&](Cells cell, Cells value)
+                                            PG_LAMBDA { s.step(cell, value); });
+          const Cells found[1] = {s.found};
+          store_neighbours<T>(out_ + row * m + c, found, m - c, limit);
         }
-      }
-    });
+      });
+    };
+    row_.regular.stride == 2 ? by_stride(Lane<2>{}) : by_stride(Lane<3>{});
   }
   /// Return the last cells of y.
   [[gnu::noinline, gnu::cold]] Cells last_cells(const T* y) const {

@@ -273,22 +273,50 @@ void add_rows(const void* const* rows, int plus, int minus, void* to, int64_t n,
   add_integer_rows<Sum, T>(rows, plus, minus, to, n, more);
 }
 
-// ---- sums of columns
+// ---- rows of windows
 
-template <class S>
+/// Join two cells; `none` changes no cell.
+struct Sum {
+  template <class S>
+  static constexpr S none = 0;
+  template <class V>
+  PG_INLINE static V join(V a, V b) {
+    return static_cast<V>(a + b);
+  }
+};
+struct Largest {
+  template <class S>
+  static constexpr S none = std::numeric_limits<S>::lowest();
+  template <class V>
+  PG_INLINE static V join(V a, V b) {
+    return b > a ? b : a;
+  }
+};
+struct Least {
+  template <class S>
+  static constexpr S none = std::numeric_limits<S>::max();
+  template <class V>
+  PG_INLINE static V join(V a, V b) {
+    return b < a ? b : a;
+  }
+};
+
+template <class Op, class S>
 void join(const void* const* from, int count, void* to, int64_t n) {
-  each_block_twice<kPacked<S>, 4>(n, [&](auto lane, auto many, int64_t c) PG_LAMBDA {
+  each_block_twice<kPacked<S>, std::is_same_v<Op, Sum> ? 4 : 2>(n, [&](auto lane, auto many, int64_t c) PG_LAMBDA {
     constexpr int L = decltype(lane)::count, N = decltype(many)::count;
-    Vec<S, L> sum[N] = {};
+    Vec<S, L> found[N];
+#pragma GCC unroll 4
+    for (int i = 0; i < N; ++i) found[i] = Vec<S, L>{} + Op::template none<S>;
     for (int k = 0; k < count; ++k)
 #pragma GCC unroll 4
-      for (int i = 0; i < N; ++i) sum[i] += read<L, S>(from[k], c + i * L);
+      for (int i = 0; i < N; ++i) found[i] = Op::join(found[i], read<L, S>(from[k], c + i * L));
 #pragma GCC unroll 4
-    for (int i = 0; i < N; ++i) write<L, S>(to, c + i * L, sum[i]);
+    for (int i = 0; i < N; ++i) write<L, S>(to, c + i * L, found[i]);
   });
 }
 
-/// Return the even and the odd ones of 2 L sums: a pair of integers is a wider integer.
+/// Return the even and the odd ones of 2 L cells: a pair of integers is a wider integer.
 template <class S, int L>
 PG_INLINE std::pair<Vec<S, L>, Vec<S, L>> pairs(const void* from, int64_t c) {
   if constexpr (std::is_same_v<S, double>) {
@@ -303,41 +331,47 @@ PG_INLINE std::pair<Vec<S, L>, Vec<S, L>> pairs(const void* from, int64_t c) {
   }
 }
 
-template <class S>
-void add_pairs(const void* from, void* to, int64_t n) {
+template <class Op, class S>
+void join_pairs(const void* from, void* to, int64_t n) {
   constexpr int V = std::is_same_v<S, double> ? kPacked<S> : kPacked<S> / 2;
   each_vector_twice<V>(n, [&](auto lane, int64_t c) PG_LAMBDA {
     constexpr int L = decltype(lane)::count;
     if constexpr (L == 1) {
       const auto* const two = static_cast<const S*>(from) + 2 * c;
-      static_cast<S*>(to)[c] = static_cast<S>(two[0] + two[1]);
+      static_cast<S*>(to)[c] = Op::template join<S>(two[0], two[1]);
     } else {
       const auto [even, odd] = pairs<S, L>(from, 2 * c);
-      write<L, S>(to, c, even + odd);
+      write<L, S>(to, c, Op::join(even, odd));
     }
   });
 }
 
-template <class S>
-void add_cells(const void* from, int64_t cells, int64_t inner, void* to) {
-  if (inner > 1)
-    return each_vector<kPacked<S>>(inner, [&](auto lane, int64_t e) PG_LAMBDA {
+template <class Op, class S>
+void join_cells(const void* from, int64_t cells, [[maybe_unused]] int64_t inner, void* to) {
+  if constexpr (std::is_same_v<Op, Sum>)
+    if (inner > 1)
+      return each_vector<kPacked<S>>(inner, [&](auto lane, int64_t e) PG_LAMBDA {
+        constexpr int L = decltype(lane)::count;
+        Vec<S, L> found{};
+        for (int64_t c = 0; c < cells; ++c) found += read<L, S>(from, c * inner + e);
+        write<L, S>(to, e, found);
+      });
+  S found = Op::template none<S>;
+  if constexpr (!std::is_same_v<Op, Sum>) {  // few windows: those that an edge cut
+    for (int64_t c = 0; c < cells; ++c)
+      found = Op::template join<S>(found, static_cast<const S*>(from)[c]);
+  } else {
+    constexpr int V = kPacked<S>;
+    Vec<S, V> many{};
+    each_vector<V>(cells, [&](auto lane, int64_t c) PG_LAMBDA {
       constexpr int L = decltype(lane)::count;
-      Vec<S, L> sum{};
-      for (int64_t c = 0; c < cells; ++c) sum += read<L, S>(from, c * inner + e);
-      write<L, S>(to, e, sum);
+      if constexpr (L == V) many += read<L, S>(from, c);
+      else found = static_cast<S>(found + static_cast<const S*>(from)[c]);
     });
-  constexpr int V = kPacked<S>;
-  Vec<S, V> many{};
-  S sum{};
-  each_vector<V>(cells, [&](auto lane, int64_t c) PG_LAMBDA {
-    constexpr int L = decltype(lane)::count;
-    if constexpr (L == V) many += read<L, S>(from, c);
-    else sum = static_cast<S>(sum + static_cast<const S*>(from)[c]);
-  });
-  if (cells >= V)
-    for (int k = 0; k < V; ++k) sum = static_cast<S>(sum + many[k]);
-  *static_cast<S*>(to) = sum;
+    if (cells >= V)
+      for (int k = 0; k < V; ++k) found = static_cast<S>(found + many[k]);
+  }
+  *static_cast<S*>(to) = found;
 }
 
 template <class S>
@@ -565,6 +599,11 @@ bool settle(const void* sums, bool wide, void* y, int64_t n, double by, Rounding
   return settle_sums<T, float, double>(sums, y, n, by, rounding);
 }
 
+template <class Op, class S>
+constexpr RowLoops row_loops() {
+  return {join<Op, S>, join_pairs<Op, S>, join_cells<Op, S>, pick<S>};
+}
+
 template <class T>
 constexpr CellLoops loops() {
   CellLoops l{};
@@ -578,10 +617,11 @@ constexpr CellLoops loops() {
   if constexpr (!is_real<T> && sizeof(T) == 1) l.settle_bytes = settle_bytes<T>;
   if constexpr (std::is_same_v<T, uint16_t> || std::is_same_v<T, int32_t> ||
                 std::is_same_v<T, double>) {
-    l.join = join<T>;
-    l.add_pairs = add_pairs<T>;
-    l.add_cells = add_cells<T>;
-    l.pick = pick<T>;
+    l.sums = row_loops<Sum, T>();
+  }
+  if constexpr (!is_real<T> && sizeof(T) < 4) {
+    l.largest = row_loops<Largest, T>();
+    l.least = row_loops<Least, T>();
   }
   if constexpr (is_real<T>) {
     l.replace_nan = replace_nan<T>;

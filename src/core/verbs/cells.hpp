@@ -27,6 +27,18 @@ struct Counts {
 /// The most rows that a loop adds at a time.
 constexpr int kRowsTogether = 8;
 
+/// Loops that join cells: by addition, to the largest or to the least of them.
+struct RowLoops {
+  /// Set to = `count` arrays of n cells, joined.
+  void (*join)(const void* const* from, int count, void* to, int64_t n);
+  /// Set to = n pairs of neighbours, joined.
+  void (*join_pairs)(const void* from, void* to, int64_t n);
+  /// Set to = so many cells, of `inner` elements each, joined.
+  void (*join_cells)(const void* from, int64_t cells, int64_t inner, void* to);
+  /// Copy n cells of `inner` elements: every step-th.
+  void (*pick)(const void* from, void* to, int64_t n, int64_t step, int64_t inner);
+};
+
 /// The cells are of type T. Sums are of type S: T for floats; float32 for integers and, if `wide`,
 /// for half types; float64 for integers if `wide`.
 struct CellLoops {
@@ -73,16 +85,10 @@ struct CellLoops {
   /// float32. Return false if T does not hold a result. Null for half types.
   bool (*settle)(const void* sums, bool wide, void* y, int64_t n, double by, Rounding);
 
-  // ---- sums of columns (api/row_sums.hpp): of type u16, i32 and f64
+  // ---- windows of a row (api/row_folds.hpp)
 
-  /// Set to = the sum of `count` arrays of n sums.
-  void (*join)(const void* const* from, int count, void* to, int64_t n);
-  /// Set to = the sums of n pairs of neighbours.
-  void (*add_pairs)(const void* from, void* to, int64_t n);
-  /// Set to = the sum of so many cells, of `inner` elements each.
-  void (*add_cells)(const void* from, int64_t cells, int64_t inner, void* to);
-  /// Copy n cells of `inner` elements: every step-th.
-  void (*pick)(const void* from, void* to, int64_t n, int64_t step, int64_t inner);
+  RowLoops sums;            ///< of type u16, i32 and f64
+  RowLoops largest, least;  ///< integers of 8 and 16 bits; one inner element
 };
 
 using CellTable = const CellLoops* (*)(Dtype);

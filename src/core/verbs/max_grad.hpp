@@ -201,8 +201,6 @@ int64_t gather_given_taps(const Strip<T>& s) {
 /// Scatter with given taps: add each gradient at its tap.
 template <class T, class Tap>
 int64_t scatter_given_taps(const Plan& plan, const Tap* taps, const T* g, T* dx, Piece p) {
-  constexpr int64_t kNear =
-      128 << 10;  // bytes of dx that stay in cache between zero fill and additions
   int64_t first, last;
   windows_touching(plan.axis[0], p.h0, p.h1, first, last);
   const int64_t slab = plan.source_slab(), item = plan.axis[0].n * slab, begin = p.h0 * slab,
@@ -211,7 +209,8 @@ int64_t scatter_given_taps(const Plan& plan, const Tap* taps, const T* g, T* dx,
   TapPlaces<Tap> places(plan, entire && first == 0 && last == plan.axis[0].m,
                         Piece{p.i0, p.i1, first, last});
   const int64_t group = places.items() ? places.items() : 1,
-                many = kNear / (size * static_cast<int64_t>(sizeof(T)) * group + 1) * group + group;
+                many = kSumBytes / (size * static_cast<int64_t>(sizeof(T)) * group + 1) * group +
+                       group;
   int64_t wrong = -1;
   for (int64_t i = p.i0; i < p.i1 && wrong < 0; i += many) {
     const int64_t end = i + many < p.i1 ? i + many : p.i1;
@@ -228,21 +227,21 @@ int64_t scatter_given_taps(const Plan& plan, const Tap* taps, const T* g, T* dx,
 /// Scatter half types with given taps: sum strips in float32, then round.
 template <class T, class Tap>
 int64_t scatter_given_in_float(const Plan& plan, const Tap* taps, const T* g, T* dx, Piece p) {
-  constexpr int64_t kNear = 128 << 10, kWidth = sizeof(float);  // bytes of sums per strip
+  constexpr int64_t kWidth = sizeof(float);
   const Axis& axis = plan.axis[0];
   const int64_t slab = plan.source_slab(), item = axis.n * slab;
-  const bool entire =
-      p.h0 == 0 && p.h1 == axis.n && item * kWidth <= kNear;  // complete items instead of strips
+  const bool entire = p.h0 == 0 && p.h1 == axis.n &&
+                      item * kWidth <= kSumBytes;  // complete items instead of strips
   int64_t first, last;
   windows_touching(axis, p.h0, p.h1, first, last);
   TapPlaces<Tap> places(plan, entire && first == 0 && last == axis.m,
                         Piece{p.i0, p.i1, first, last});
   const int64_t group = places.items() ? places.items() : 1,
-                many = entire ? kNear / (item * kWidth * group + 1) * group + group : 1;
-  const int64_t rows = kNear / (slab * kWidth + 1), cells = entire ? axis.n
-                                                            : rows > 4 * axis.widest
-                                                                ? rows
-                                                                : 4 * axis.widest;
+                many = entire ? kSumBytes / (item * kWidth * group + 1) * group + group : 1;
+  const int64_t rows = kSumBytes / (slab * kWidth + 1), cells = entire ? axis.n
+                                                                : rows > 4 * axis.widest
+                                                                    ? rows
+                                                                    : 4 * axis.widest;
   const auto least = [](int64_t a, int64_t b) { return a < b ? a : b; };
   Scratch<float> sums(entire ? least(many, p.i1 - p.i0) * item : least(cells, p.h1 - p.h0) * slab);
   float* const to = sums.get();
@@ -273,27 +272,30 @@ int64_t scatter_given(const Plan& plan, const Plan& transposed, const Tap* taps,
   return scatter_given_taps(plan, taps, g, dx, p);
 }
 
-/// Scatter complete images, a group at a time: find their taps in transposed tiles, then scatter.
+/// Follow taps, images at a time: find the taps of `many` images in transposed tiles, then scatter.
 template <class T>
-int64_t scatter_images(const Plan& plan, const T* x, const T* g, T* dx, int64_t i0, int64_t i1,
-                       int64_t many) {
+void route_by_images(const Plan& plan, const T* x, const T* g, T* dx, Piece p, int64_t many) {
   const int64_t item = plan.axis[0].n * plan.source_slab(),
                 d_item = plan.axis[0].m * plan.dest_slab();
-  Scratch<uint8_t> taps((many + kLanes<T>)*d_item);
-  for (int64_t i = i0, n; i < i1; i += n) {
-    n = i1 - i < many + kLanes<T> ? i1 - i : many;  // take the last few images together with these
-    choose_direct<T, uint8_t>(plan, x + i * item, nullptr, taps.get(),
-                              Piece{0, n, 0, plan.axis[0].m});
-    scatter_given_taps<T, uint8_t>(plan, taps.get(), g + i * d_item, dx + i * item,
-                                   Piece{0, n, 0, plan.axis[0].n});
-  }
-  return -1;
+  int64_t first, last;
+  windows_touching(plan.axis[0], p.h0, p.h1, first, last);
+  const auto run = [&](auto tag) {
+    using Tap = decltype(tag);
+    Scratch<Tap> taps((many + kLanes<T>)*d_item);
+    for (int64_t i = p.i0, n; i < p.i1; i += n) {
+      n = p.i1 - i < many + kLanes<T> ? p.i1 - i : many;  // take the last few images with these
+      choose_direct<T, Tap>(plan, x + i * item, nullptr, taps.get(), Piece{0, n, first, last});
+      scatter_given_taps<T, Tap>(plan, taps.get(), g + i * d_item, dx + i * item,
+                                 Piece{0, n, p.h0, p.h1});
+    }
+  };
+  needs_wide_taps(plan) ? run(uint32_t{}) : run(uint8_t{});
 }
 
 /// Find the taps row by row, check y if it is given, and scatter. Return the first position where y
 /// is wrong, or -1.
 template <class T>
-int64_t scatter_found_taps(const Strip<T>& s) {
+int64_t follow_found_taps(const Strip<T>& s) {
   int64_t wrong = -1;
   const Plan forward = strip(s.plan, s.first, s.last, s.origin);
   const int64_t slab = s.plan.source_slab(), size = (s.b - s.a) * slab,
@@ -324,7 +326,7 @@ int64_t scatter_found_taps(const Strip<T>& s) {
 
 /// Find the taps by sliding, and scatter: not even the search grows with the window.
 template <class T>
-int64_t scatter_slid_taps(const Strip<T>& s) {
+int64_t follow_slid_taps(const Strip<T>& s) {
   const bool one_axis = s.plan.rank == 1;
   const Plan forward = two_axes(strip(s.plan, s.first, s.last, one_axis ? 0 : s.origin));
   const int64_t slab = s.plan.source_slab(), size = (s.b - s.a) * slab, inner = s.plan.inner;
@@ -366,7 +368,7 @@ int64_t scatter_slid_taps(const Strip<T>& s) {
 }
 
 /// Gather or scatter, with taps that are given, found, or found by sliding.
-enum class StripWay { gather_given, gather_found, scatter_found, scatter_slid };
+enum class StripWay { gather_given, gather_found, follow_found, follow_slid };
 
 /// Compute a piece of the transposed plan strip by strip, in tiles of `group` images: add g at the
 /// maxima of x, or at given taps, which replace x. y, if given, must be the pooled x. Return the
@@ -381,13 +383,13 @@ int64_t route_by_strips(const Plan& plan, const Plan& transposed, const T* x, co
   const auto go = [&](const Strip<T>& s) {
     if (way == StripWay::gather_given) return gather_given_taps(s);
     if constexpr (has_keys<T>)
-      if (way == StripWay::scatter_slid) return scatter_slid_taps(s);
-    return way == StripWay::gather_found ? gather_found_taps(s) : scatter_found_taps(s);
+      if (way == StripWay::follow_slid) return follow_slid_taps(s);
+    return way == StripWay::gather_found ? gather_found_taps(s) : follow_found_taps(s);
   };
-  const bool scatters = way == StripWay::scatter_found || way == StripWay::scatter_slid;
+  const bool follows = way == StripWay::follow_found || way == StripWay::follow_slid;
   const int64_t by_taps = kTileBytes / 2 / (d_slab + 1) * (axis.n / (axis.m ? axis.m : 1) + 1);
   const int64_t cells = group > 1                   ? rows_per_tile<T>(transposed, group, 3)
-                        : scatters                  ? p.h1 - p.h0 + 1
+                        : follows                   ? p.h1 - p.h0 + 1
                         : by_taps > 4 * axis.widest ? by_taps
                                                     : 4 * axis.widest;
   Plan forward = plan, backward = transposed;

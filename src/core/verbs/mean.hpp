@@ -4,8 +4,23 @@
 #include "loops/transposed_tile.hpp"
 #include "reducers/sum.hpp"
 #include "simd/divide.hpp"
+#include "simd/stream.hpp"
 
 namespace poolgrad::PG_ISA {
+
+/// Set n cells = sums / by, toward zero; a window of no cells has by = 0. One loop per type: no
+/// instruction divides a vector of integers.
+template <class T, class W>
+[[gnu::noinline]] void divide_sums(T* to, const W* sums, int n, W by) {
+  for (int k = 0; k < n; ++k) to[k] = static_cast<T>(by == 0 || by == 1 ? sums[k] : sums[k] / by);
+}
+template <class T, class V, class W>
+PG_INLINE void store_quotients(T* to, const V& sums, W by) {
+  constexpr int n = static_cast<int>(sizeof(V) / sizeof(W));
+  W some[n];
+  std::memcpy(some, &sums, sizeof sums);
+  divide_sums(to, some, n, by);
+}
 
 /// Set y[i] = mean of x over window i. Add cells in row-major order: the order fixes the rounding.
 template <class T>
@@ -19,19 +34,16 @@ void fold_direct(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Mean mean, 
         T* y = a.out;
         const int64_t count = w.nrows * w.width;
         if (only_short && count > kLongSum) return;
-        if constexpr (!is_real<T>)
+        if constexpr (std::is_integral_v<T> && sizeof(T) < 8)
           if (mean == Mean::wide)
-            return reduce<T, Order::rows>(
+            return reduce<int64_t, Order::rows>(
                 w, lanes,
                 [](auto lane, int64_t, int64_t) { return Vec<int64_t, decltype(lane)::count>{}; },
                 [x](auto lane, auto& sum, int64_t at, int64_t) {
                   sum += convert<int64_t, decltype(lane)::count, T>(
                       load<decltype(lane)::count>(x + at));
                 },
-                [y, count](auto lane, auto& sum, int64_t c) {
-                  store<decltype(lane)::count>(
-                      y + c, convert<T, decltype(lane)::count, int64_t>(count ? sum / count : sum));
-                });
+                [y, count](auto, auto& sum, int64_t c) { store_quotients(y + c, sum, count); });
         if constexpr (is_half<T>)
           if (mean == Mean::short_spanned) {
             const float by = static_cast<float>(w.span), over = 1 / by;
@@ -75,10 +87,31 @@ void fold_direct(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Mean mean, 
                 store<L>(y + c, by <= kExactCount
                                     ? divided<T, L>(sum, all<Wide<T>, L>(by), all<Wide<T>, L>(over))
                                     : sum / by);
-              else store<L>(y + c, by != 0 && by != 1 ? sum / by : sum);
+              else if (sizeof(T) < 4 || by == 0 || by == 1) store<L>(y + c, sum);
+              else store_quotients(y + c, sum, by);
             });
       },
       only_short);
+}
+
+/// Compute spread of global windows: each cell of an item gets the same share.
+template <class T>
+void spread_global(const Plan& plan, const RowArrays<T, 1, 0>& a, Share share, Piece p) {
+  using W = Wide<T>;
+  constexpr int V = kLanes<T>;
+  const int64_t count = global_window_count(plan);
+  const int64_t slab = plan.dest_slab(), item = plan.axis[0].m * slab, cells = (p.h1 - p.h0) * slab;
+  const Vec<W, V> weight = all<W, V>(reciprocal<T>(count, share)), zero{};
+  StreamWriter<T> writer(a.out, a.stream, cells);
+  for (int64_t i = p.i0; i < p.i1; ++i) {
+    const int64_t at = i * item + p.h0 * slab;
+    T* const dx = writer.open(at, cells);
+    const T* limit = writer.limit(cells == item ? a.out + p.i1 * item : a.out + at + cells);
+    checkpoint(step_budget(), cells);
+    const Vec<W, V> v = zero + rounded<T, V>(all<W, V>(load<1>(a.source[0] + i)[0]) * weight);
+    for (int64_t c = 0; c < cells; c += V) store_within<T>(dx + c, v, cells - c, limit);
+  }
+  writer.close();
 }
 
 /// Return true to weigh the gradient before spreading it.
@@ -121,7 +154,7 @@ void weigh(const Plan& plan, const T* g, int64_t h0, int64_t h1, Share share,
 }
 
 /// Compute spread of half types. Rounding a weighed cell takes as long as rounding a sum, so weigh
-/// each cell of g once, not once per cell that it covers.
+/// each cell of g once, not once per cell that it covers: a gain of 24 % (bfloat16) to 45 %.
 template <class T, bool Reversed>
 void spread_weighed(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays, Share share,
                     Piece piece, bool only_short = false) {
@@ -134,8 +167,7 @@ void spread_weighed(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays, Sha
     if (taps > kLongSum) {
       if (only_short) return;
       return reduce<T, order>(
-          w, lanes,
-          [](auto lane, int64_t, int64_t) { return LongSum<decltype(lane)::count>{}; },
+          w, lanes, [](auto lane, int64_t, int64_t) { return LongSum<decltype(lane)::count>{}; },
           [g](auto lane, auto& sum, int64_t at, int64_t) {
             sum.template add<float>(load<decltype(lane)::count>(g + at));
           },
@@ -257,14 +289,15 @@ void spread_direct(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share sha
       only_short);
 }
 
-/// Compute spread for the cells under at most kLongSum windows, before sliding computes the others.
+/// Compute spread; weigh the gradient first if that pays. With `only_short`, leave out the cells
+/// under more than kLongSum windows, which sliding computes.
 template <class T, bool Reversed>
-void spread_short_windows(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share share,
-                          Piece piece) {
+void spread_taps(const Plan& plan, const RowArrays<T, 1, 0>& arrays, Share share, Piece piece,
+                 bool only_short = false) {
   if constexpr (is_half<T>)
     if (weighs_first<T>(plan, share))
-      return spread_weighed<T, Reversed>(plan, arrays, share, piece, true);
-  spread_direct<T, Reversed>(plan, arrays, share, piece, true);
+      return spread_weighed<T, Reversed>(plan, arrays, share, piece, only_short);
+  spread_direct<T, Reversed>(plan, arrays, share, piece, only_short);
 }
 
 }  // namespace poolgrad::PG_ISA

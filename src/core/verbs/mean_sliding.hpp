@@ -122,7 +122,7 @@ void spread_sliding(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays, Sha
       full_plan, arrays, piece, long_rows_of_sums(full_plan),
       [&](const Plan& plan, const RowArrays<T, 1, 0>& a, Piece p) {
         const int64_t item = plan.axis[0].n * plan.source_slab();
-        if (some_short) spread_short_windows<T, Reversed>(plan, a, share, p);
+        if (some_short) spread_taps<T, Reversed>(plan, a, share, p, true);
         sum_sliding<T>(
             plan, a.out, p,
             [&](const TileRow& row, double* to) PG_LAMBDA {

@@ -12,8 +12,8 @@ struct RouteAxes {
   RouteAxes(const Plan& forward, const Plan& backward)
       : plan(two_axes(forward)),
         transposed(two_axes(backward)),
-        ahead(plan.last(), 1),
-        behind(transposed.last(), 1) {
+        ahead(plan.last()),
+        behind(transposed.last()) {
     fits = ahead.fits && ahead.period == 1 && behind.fits && behind.stride == 1 &&
            behind.period == ahead.stride && behind.period <= 3 && ahead.width(0) > 0 &&
            !has_empty_window(plan.last());
@@ -103,8 +103,6 @@ class RouteRows {
   }
 
  private:
-  static constexpr int64_t kTapBytes = 32 << 10;  ///< taps of a strip, so that they stay in cache
-
   /// A row of windows that covers a row of cells: its number in the strip, and the number of its
   /// tap in the first column.
   struct Covering {
@@ -124,13 +122,13 @@ class RouteRows {
   }
   bool entire() const { return p_.h0 == 0 && p_.h1 == plan_.axis[0].n; }
   int64_t group() const {
-    const int64_t some = kTapBytes / (pitch_ * item_rows_), items = p_.i1 - p_.i0;
+    const int64_t some = kStripTapBytes / (pitch_ * item_rows_), items = p_.i1 - p_.i0;
     return !entire() || some < 1 ? 1 : some < items ? some : items < 1 ? 1 : items;
   }
   int64_t strip_cells() const {
     const Axis& axis = plan_.axis[0];
-    if (entire() && pitch_ * item_rows_ <= kTapBytes) return axis.n;
-    const int64_t cells = kTapBytes / (pitch_ * per_slab_) * axis.n / axis.m;
+    if (entire() && pitch_ * item_rows_ <= kStripTapBytes) return axis.n;
+    const int64_t cells = kStripTapBytes / (pitch_ * per_slab_) * axis.n / axis.m;
     return cells > 4 * axis.widest ? cells : 4 * axis.widest;
   }
   int64_t most_rows() const {
@@ -144,7 +142,7 @@ class RouteRows {
 
   /// Find the taps of windows [first, last) of some items.
   [[gnu::noinline, gnu::cold]] void find(int64_t i, int64_t items, int64_t first, int64_t last) {
-    const PaddedRow row(plan_, Piece{i, i + items, first, last}, V);
+    const PaddedRow row(plan_, Piece{i, i + items, first, last}, V, false);
     uint8_t* const to = taps_.get() + lead_ - (i * item_rows_ + first * per_slab_) * pitch_;
     ChooseRows<T>(row, x_, maxima_.get(), {to, pitch_, true}).run();
   }

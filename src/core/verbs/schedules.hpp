@@ -10,7 +10,6 @@
 
 #include "plan/schedule.hpp"
 #include "verbs/by_along.hpp"
-#include "verbs/by_padded_band.hpp"
 #include "verbs/by_row_band.hpp"
 #include "verbs/indices.hpp"
 #include "verbs/mean_sliding.hpp"
@@ -55,7 +54,7 @@ PG_INLINE KnownRow known_row(const Call& call) {
   return {slot, slot->load(std::memory_order_relaxed)};
 }
 
-/// A table of rows. A row may also be a table of its own (Below).
+/// A table of rows.
 template <class... Rows>
 struct ScheduleTable {
   using Indices = std::index_sequence_for<Rows...>;
@@ -67,13 +66,7 @@ struct ScheduleTable {
   /// that it leaves to the rows below it.
   template <class Call>
   static void run(Call& call) {
-    if constexpr (remembers) run_rows<0>(call, known_row(call), Indices{});
-    else run_rest(call);
-  }
-  /// Run a call, or a part of it that another row leaves to this table, without asking the plan.
-  template <class Call>
-  static void run_rest(Call& call) {
-    run_rows<0>(call, KnownRow{}, Indices{});
+    run_rows(call, remembers ? known_row(call) : KnownRow{}, Indices{});
   }
   /// Return the schedule that runs a call, or the first part of it.
   template <class Call>
@@ -83,13 +76,12 @@ struct ScheduleTable {
   /// The schedules of the rows, a bit for each.
   static constexpr uint32_t names() { return (names_of<Rows>() | ...); }
 
-  template <int Base, class Call, size_t... I>
+ private:
+  template <class Call, size_t... I>
   PG_INLINE static void run_rows(Call& call, const KnownRow& known, std::index_sequence<I...>) {
     static_cast<void>(
-        (run_row<Rows, Base + static_cast<int>(I), I + 1 == sizeof...(I)>(call, known) || ...));
+        (run_row<Rows, static_cast<int>(I), I + 1 == sizeof...(I)>(call, known) || ...));
   }
-
- private:
   template <class Call, size_t... I>
   PG_INLINE static Schedule choose_row(const Call& call, std::index_sequence<I...>) {
     Schedule found = Schedule::direct;
@@ -104,10 +96,7 @@ struct ScheduleTable {
   }
   template <class Row, int Index, bool Last, class Call>
   PG_INLINE static bool run_row(Call& call, const KnownRow& known) {
-    if constexpr (requires { typename Row::Table; }) {
-      Row::Table::template run_rows<Index>(call, known, typename Row::Table::Indices{});
-      return true;
-    } else if constexpr (!Row::exists || Row::runs_below) {
+    if constexpr (!Row::exists || Row::runs_below) {
       return false;
     } else {
       if (Index < known.first || is_barred<Row, Last>(call.plan)) return false;
@@ -131,10 +120,7 @@ struct ScheduleTable {
   }
   template <class Row, bool Last, class Call>
   PG_INLINE static bool takes(const Call& call, Schedule& found) {
-    if constexpr (requires { typename Row::Table; }) {
-      found = Row::Table::choose(call);
-      return true;
-    } else if constexpr (Row::exists) {
+    if constexpr (Row::exists) {
       if (is_barred<Row, Last>(call.plan)) return false;
       found = Row::name;
       Row row;
@@ -145,16 +131,8 @@ struct ScheduleTable {
   }
   template <class Row>
   static constexpr uint32_t names_of() {
-    if constexpr (requires { typename Row::Table; }) return Row::Table::names();
-    else return Row::exists ? uint32_t{1} << static_cast<int>(Row::name) : 0;
+    return Row::exists ? uint32_t{1} << static_cast<int>(Row::name) : 0;
   }
-};
-
-/// The rows of another table.
-template <class T>
-struct Below {
-  using Table = T;
-  static constexpr bool exists = true;
 };
 
 /// The base of a row: its name, true if the row exists for a type, and true if the row below it
@@ -166,37 +144,11 @@ struct PlainRow {
   static constexpr bool exists = Exists, runs_below = RunsBelow, settles_bits = false;
 };
 
-/// A row that packs bands. V says which bands fit its verb, and computes one.
-template <class T, class V>
-struct PaddedBandRow : PlainRow<Schedule::padded_band, has_row_schedules<T>> {
-  template <class Call>
-  bool when(const Call& c) {
-    if (!V::allows(c)) return false;
-    cut = cut_bands<T>(c.plan, c.piece, V::buffers);
-    if (cut.bands == 0 || (V::one_band && cut.bands > 1)) return false;
-    return open(c, c.piece.h0);
-  }
-  template <class Call>
-  int64_t run(const Call& c) {
-    V::run(c, *part);
-    if constexpr (!V::one_band)
-      for (int64_t h = c.piece.h0 + cut.height; h < c.piece.h1; h += cut.height) {
-        if (!open(c, h)) return h;
-        V::run(c, *part);
-      }
-    return c.piece.h1;
-  }
-
- private:
-  template <class Call>
-  [[gnu::noinline]] bool open(const Call& c, int64_t h) {
-    const int64_t end = h + cut.height < c.piece.h1 ? h + cut.height : c.piece.h1;
-    part.emplace(c.plan, c.piece, h, end, V::buffers);
-    return part->band.layout.fits && V::fits(c, part->part.plan, part->band.layout);
-  }
-
-  BandCut cut;
-  std::optional<BandOfPiece<T>> part;
+/// The base of verbs over row bands: true if the verb exists for a type, if it reads copies of rows
+/// by phase, and if its windows are those of a transposed plan.
+template <bool Exists, bool Splits = false, bool Gathers = false>
+struct BandedVerb {
+  static constexpr bool exists = Exists, splits = Splits, gathers = Gathers;
 };
 
 /// A row that fills bands of padded rows. V says which plans fit its verb, and computes it.
@@ -205,8 +157,8 @@ struct RowBandRow : PlainRow<Schedule::row_band, has_row_schedules<T> && V::exis
   template <class Call>
   [[gnu::noinline]] bool when(const Call& c) {
     if (!V::allows(c) || !may_band(c.plan, c.piece)) return false;
-    row.emplace(c.plan, c.piece, kLanes<T>);
-    return row->fits && V::fits(c, *row);
+    row.emplace(c.plan, c.piece, kLanes<T>, V::splits);
+    return row->fits && (V::gathers || row->regular.period == 1) && V::fits(c, *row);
   }
   template <class Call>
   int64_t run(const Call& c) {
@@ -216,26 +168,6 @@ struct RowBandRow : PlainRow<Schedule::row_band, has_row_schedules<T> && V::exis
 
  private:
   std::optional<PaddedRow> row;
-};
-
-/// A row that keeps a ring of packed rows. V says which plans fit its verb, and computes it.
-template <class T, class V>
-struct RowRingRow : PlainRow<Schedule::row_ring, has_row_schedules<T>> {
-  template <class Call>
-  [[gnu::noinline]] bool when(const Call& c) {
-    if (!V::allows(c) || !may_ring(c.plan, c.piece, kLanes<T>)) return false;
-    ring.emplace(c.plan, c.piece, kLanes<T>);
-    return ring->fits && V::fits(c, *ring) &&
-           RowRing<Wide<T>>::fits_cache(ring->plan, V::row_size(*ring));
-  }
-  template <class Call>
-  int64_t run(const Call& c) {
-    V::run(c, *ring);
-    return c.piece.h1;
-  }
-
- private:
-  std::optional<RowRingPlan> ring;
 };
 
 /// A row for calls whose images are computed side by side. The direct row below it runs them: its
@@ -282,40 +214,22 @@ struct FoldAlong : PlainRow<Schedule::along, is_real<T>> {
   }
 };
 
+/// Return true if row bands fold faster than tiles: rows fill vectors, or are read where they are.
 template <class T>
-struct FoldBand {
-  static constexpr int buffers = 1;
-  static constexpr bool one_band = true;
-  static bool allows(const FoldCall<T>& c) { return !rounds_once<T>(c.mean); }
-  static bool fits(const FoldCall<T>&, const Plan&, const PaddedLayout<T>& layout) {
-    return layout.phases == 1 && layout.taps <= kLongSum;
-  }
-  static void run(const FoldCall<T>& c, BandOfPiece<T>& part) {
-    fold_by_padded_band<T>(c.plan, part, c.arrays, c.mean, c.piece);
-  }
-};
+bool fold_bands_pay(const PaddedRow& row) {
+  const Axis& last = row.plan.last();
+  return fills_vector(last, kLanes<T>) ||
+         (kKnowsWidths<T> && row.inside && last.widest <= 3 && row.cells * 4 >= 3 * kLanes<T>);
+}
 
 template <class T>
-struct FoldRing {
-  static bool allows(const FoldCall<T>& c) { return !rounds_once<T>(c.mean); }
-  static bool fits(const FoldCall<T>&, const RowRingPlan& ring) {
-    return ring.regular.period == 1 && ring.taps() <= kLongSum;
-  }
-  static int64_t row_size(const RowRingPlan& ring) { return ring.packed_size<T>(); }
-  static void run(const FoldCall<T>& c, const RowRingPlan& ring) {
-    fold_by_row_ring<T>(ring, c.arrays, c.mean);
-  }
-};
-
-template <class T>
-struct FoldRowBand {
-  static constexpr bool exists = std::is_same_v<T, float> && kBytes == 64;  // for its code size
+struct FoldRowBand : BandedVerb<true, true> {
   static bool allows(const FoldCall<T>& c) {
-    const int64_t width = c.plan.last().widest;
-    return !rounds_once<T>(c.mean) && (width == 2 || width == 3) && most_taps(c.plan) <= kLongSum;
+    return !rounds_once<T>(c.mean) && most_taps(c.plan) <= kLongSum;
   }
   static bool fits(const FoldCall<T>& c, const PaddedRow& row) {
-    return row.regular.width(0) > 1 && (c.plan.only == Schedule::row_band || copies_pay<T>(row));
+    return c.plan.only == Schedule::row_band ||
+           (fold_bands_pay<T>(row) && means_pay<T>(c.plan, c.piece.i1 - c.piece.i0));
   }
   static void run(const FoldCall<T>& c, const PaddedRow& row) {
     FoldRows<T>(row, c.arrays, c.mean).run();
@@ -333,7 +247,6 @@ struct FoldDirect : PlainRow<Schedule::direct> {
 
 template <class T>
 using FoldTable = ScheduleTable<FoldSliding<T>, FoldAlong<T>, RowBandRow<T, FoldRowBand<T>>,
-                                PaddedBandRow<T, FoldBand<T>>, RowRingRow<T, FoldRing<T>>,
                                 ImageTileRow<T>, FoldDirect<T>>;
 
 // ---- spread
@@ -373,36 +286,15 @@ struct SpreadGlobal : PlainRow<Schedule::global, has_row_schedules<T>> {
 };
 
 template <class T, bool Reversed>
-struct SpreadBand {
-  static constexpr int buffers = 1;
-  static constexpr bool one_band = false;
-  static bool allows(const SpreadCall<T>& c) { return !rounds_once<T>(c.share); }
-  static bool fits(const SpreadCall<T>&, const Plan&, const PaddedLayout<T>& layout) {
-    return layout.blocks == 1 && layout.taps <= kLongSum;
+struct SpreadRowBand : BandedVerb<true, false, true> {
+  static bool allows(const SpreadCall<T>& c) {
+    return !rounds_once<T>(c.share) && most_taps(c.plan) <= kLongSum &&
+           (c.plan.only == Schedule::row_band || (fills_vector(c.plan.last(), kLanes<T>) &&
+                                                  means_pay<T>(c.plan, c.piece.i1 - c.piece.i0)));
   }
-  static void run(const SpreadCall<T>& c, BandOfPiece<T>& part) {
-    spread_by_padded_band<T>(c.plan, part, c.arrays, c.share, Reversed, c.piece);
-  }
-};
-
-template <class T, bool Reversed>
-struct SpreadRing {
-  static bool allows(const SpreadCall<T>& c) { return !rounds_once<T>(c.share); }
-  static bool fits(const SpreadCall<T>&, const RowRingPlan& ring) {
-    return ring.regular.stride == 1 && ring.taps() <= kLongSum;
-  }
-  static int64_t row_size(const RowRingPlan& ring) { return ring.packed_size<T>(); }
-  static void run(const SpreadCall<T>& c, const RowRingPlan& ring) {
-    spread_by_row_ring<T, Reversed>(ring, c.arrays, c.share);
-  }
-};
-
-template <class T, bool Reversed>
-struct SpreadWeighed : PlainRow<Schedule::weighed, is_half<T>> {
-  bool when(const SpreadCall<T>& c) { return weighs_first<T>(c.plan, c.share); }
-  int64_t run(const SpreadCall<T>& c) {
-    spread_weighed<T, Reversed>(c.plan, c.arrays, c.share, c.piece);
-    return c.piece.h1;
+  static bool fits(const SpreadCall<T>&, const PaddedRow& row) { return row.regular.stride == 1; }
+  static void run(const SpreadCall<T>& c, const PaddedRow& row) {
+    SpreadRows<T>(row, c.arrays, c.share, Reversed).run();
   }
 };
 
@@ -410,16 +302,15 @@ template <class T, bool Reversed>
 struct SpreadDirect : PlainRow<Schedule::direct> {
   bool when(const SpreadCall<T>&) { return true; }
   int64_t run(const SpreadCall<T>& c) {
-    spread_direct<T, Reversed>(c.plan, c.arrays, c.share, c.piece);
+    spread_taps<T, Reversed>(c.plan, c.arrays, c.share, c.piece);
     return c.piece.h1;
   }
 };
 
 template <class T, bool Reversed>
-using SpreadTable =
-    ScheduleTable<SpreadSliding<T, Reversed>, SpreadGlobal<T>,
-                  PaddedBandRow<T, SpreadBand<T, Reversed>>, RowRingRow<T, SpreadRing<T, Reversed>>,
-                  SpreadWeighed<T, Reversed>, ImageTileRow<T>, SpreadDirect<T, Reversed>>;
+using SpreadTable = ScheduleTable<SpreadSliding<T, Reversed>, SpreadGlobal<T>,
+                                  RowBandRow<T, SpreadRowBand<T, Reversed>>, ImageTileRow<T>,
+                                  SpreadDirect<T, Reversed>>;
 
 // ---- select
 
@@ -472,8 +363,7 @@ struct SelectDirect : PlainRow<Schedule::direct> {
 };
 
 template <class T>
-struct SelectBand {
-  static constexpr bool exists = true;
+struct SelectBand : BandedVerb<true> {
   static bool allows(const SelectCall<T>& c) {
     return c.start != Start::first && joins_rather_than_slides(c.plan, kLanes<T>);
   }
@@ -511,23 +401,7 @@ struct RecallSliding : PlainRow<Schedule::sliding, has_keys<T>> {
 };
 
 template <class T>
-struct RecallRing {
-  static bool allows(const RecallCall<T>& c) {
-    return c.plan.only == Schedule::row_ring ||
-           rings_rather_than_bands<T>(c.plan, c.piece.i1 - c.piece.i0);
-  }
-  static bool fits(const RecallCall<T>&, const RowRingPlan& ring) {
-    return ring.regular.period == 1;
-  }
-  static int64_t row_size(const RowRingPlan& ring) { return 2 * ring.packed_size<T>(); }
-  static void run(const RecallCall<T>& c, const RowRingPlan& ring) {
-    recall_by_row_ring<T>(ring, c.arrays);
-  }
-};
-
-template <class T>
-struct RecallRowBand {
-  static constexpr bool exists = true;
+struct RecallRowBand : BandedVerb<true, true> {
   static bool allows(const RecallCall<T>&) { return true; }
   static bool fits(const RecallCall<T>& c, const PaddedRow&) {
     return bands_rather_than_tiles<T>(c.plan, c.piece.i1 - c.piece.i0, 2, 2);
@@ -547,9 +421,8 @@ struct RecallDirect : PlainRow<Schedule::direct> {
 };
 
 template <class T>
-using RecallTable =
-    ScheduleTable<RecallSliding<T>, RowRingRow<T, RecallRing<T>>, RowBandRow<T, RecallRowBand<T>>,
-                  ImageTileRow<T>, RecallDirect<T>>;
+using RecallTable = ScheduleTable<RecallSliding<T>, RowBandRow<T, RecallRowBand<T>>,
+                                  ImageTileRow<T>, RecallDirect<T>>;
 
 // ---- near
 
@@ -578,15 +451,14 @@ struct NearSliding : PlainRow<Schedule::sliding, is_real<T>> {
 };
 
 template <class T>
-struct NearBand {
-  static constexpr int buffers = 2;
-  static constexpr bool one_band = false;
-  static bool allows(const NearCall<T>&) { return true; }
-  static bool fits(const NearCall<T>&, const Plan&, const PaddedLayout<T>& layout) {
-    return layout.blocks == 1 && layout.period() <= 3 && layout.taps <= kMaxCovering;
+struct NearRowBand : BandedVerb<true, false, true> {
+  static bool allows(const NearCall<T>& c) {
+    return most_taps(c.plan) <= kMaxCovering &&
+           (c.plan.only == Schedule::row_band || fills_vector(c.plan.last(), kLanes<T>));
   }
-  static void run(const NearCall<T>& c, BandOfPiece<T>& part) {
-    near_by_padded_band<T>(c.plan, part, c.arrays, c.eps, c.piece);
+  static bool fits(const NearCall<T>&, const PaddedRow& row) { return row.regular.stride == 1; }
+  static void run(const NearCall<T>& c, const PaddedRow& row) {
+    NearRows<T>(row, c.arrays, c.eps).run();
   }
 };
 
@@ -601,7 +473,7 @@ struct NearDirect : PlainRow<Schedule::direct> {
 
 template <class T>
 using NearTable =
-    ScheduleTable<NearSliding<T>, PaddedBandRow<T, NearBand<T>>, ImageTileRow<T>, NearDirect<T>>;
+    ScheduleTable<NearSliding<T>, RowBandRow<T, NearRowBand<T>>, ImageTileRow<T>, NearDirect<T>>;
 
 // ---- choose
 
@@ -618,8 +490,7 @@ struct ChooseCall {
 };
 
 template <class T>
-struct ChooseRowBand {
-  static constexpr bool exists = has_tap_bands<T>;
+struct ChooseRowBand : BandedVerb<has_tap_bands<T>> {
   static bool allows(const ChooseCall<T, uint8_t>& c) { return most_taps(c.plan) <= 256; }
   static bool fits(const ChooseCall<T, uint8_t>& c, const PaddedRow&) {
     return bands_rather_than_tiles<T>(c.plan, c.piece.i1 - c.piece.i0, 1, 1) &&
@@ -740,20 +611,29 @@ using PlaceTable = ScheduleTable<PlaceTile<T>, PlaceDirect<T>, PlaceFollow<T>>;
 
 // ---- route
 
+/// Find the taps of many images together, then follow them: images have few windows, or too many
+/// windows share a cell to gather. In the second case neighbouring windows often chose one cell;
+/// halves, whose sums are rounded one after the other, then follow the taps of tiles, in which
+/// neighbours are cells of other images.
 template <class T>
-struct RouteImages : PlainRow<Schedule::image_scatter> {
+struct RouteImages : PlainRow<Schedule::follow_taps> {
   bool when(const RouteCall<T>& c) {
-    const Piece p = c.piece;
-    const bool images = p.h0 == 0 && p.h1 == c.plan.axis[0].n && p.i1 - p.i0 >= kLanes<T>;
-    if (c.y || !images || !images_per_scatter<T>(c.plan)) return false;
-    const bool pays = c.plan.only == Schedule::image_scatter ||
-                      !(windows_are_dense(c.plan) || (has_keys<T> && slides_over_keys(c.plan)));
-    return pays && can_gather(c.plan, c.transposed);
+    if (c.y || c.piece.i1 - c.piece.i0 < kLanes<T> || !images_per_search<T>(c.plan)) return false;
+    if (c.plan.only == Schedule::follow_taps) return true;
+    const bool pays = can_gather(c.plan, c.transposed) ? has_planes(c) && scattering_pays<T>(c.plan)
+                                                       : !is_half<T>;
+    return pays && !(has_keys<T> && slides_over_keys(c.plan));
   }
   int64_t run(const RouteCall<T>& c) {
-    c.wrong = scatter_images(c.plan, c.x, c.g, c.dx, c.piece.i0, c.piece.i1,
-                             images_per_scatter<T>(c.plan));
+    route_by_images(c.plan, c.x, c.g, c.dx, c.piece, images_per_search<T>(c.plan));
+    c.wrong = -1;
     return c.piece.h1;
+  }
+
+ private:
+  /// Return true if the piece has complete images of few inner elements.
+  static bool has_planes(const RouteCall<T>& c) {
+    return c.piece.h0 == 0 && c.piece.h1 == c.plan.axis[0].n && follows_single_taps(c.plan);
   }
 };
 
@@ -761,7 +641,7 @@ template <class T>
 struct RouteSliding : PlainRow<Schedule::sliding, has_keys<T>> {
   bool when(const RouteCall<T>& c) { return !c.y && slides_over_keys(c.plan); }
   int64_t run(const RouteCall<T>& c) {
-    return c.by_strips(StripWay::scatter_slid, long_rows(c.plan) ? 1 : c.tile());
+    return c.by_strips(StripWay::follow_slid, long_rows(c.plan) ? 1 : c.tile());
   }
 };
 
@@ -779,58 +659,21 @@ struct RouteDirect : PlainRow<Schedule::direct> {
   int64_t run(const RouteCall<T>& c) { return c.by_strips(StripWay::gather_found, 1); }
 };
 
+/// Find the taps row by row, in tiles if rows are short, and follow them.
 template <class T>
-struct RouteScatterTile : PlainRow<Schedule::scatter_tile> {
-  bool when(const RouteCall<T>& c) { return !c.y && c.tile() > 1; }
-  int64_t run(const RouteCall<T>& c) { return c.by_strips(StripWay::scatter_found, c.tile()); }
-};
-
-template <class T>
-struct RouteScatter : PlainRow<Schedule::scatter> {
+struct RouteFollow : PlainRow<Schedule::follow_taps> {
   bool when(const RouteCall<T>&) { return true; }
-  int64_t run(const RouteCall<T>& c) { return c.by_strips(StripWay::scatter_found, 1); }
-};
-
-/// The rows of route below the bands; they also run the items that a padded band cannot.
-template <class T>
-using RouteStripTable = ScheduleTable<RouteImages<T>, RouteSliding<T>, RouteTile<T>, RouteDirect<T>,
-                                      RouteScatterTile<T>, RouteScatter<T>>;
-
-template <class T>
-struct RouteBand : PlainRow<Schedule::padded_band, has_row_schedules<T>> {
-  [[gnu::noinline]] bool when(const RouteCall<T>& c) {
-    const Piece p = c.piece;
-    if (c.y) return false;
-    if (c.plan.only != Schedule::padded_band &&
-        (!windows_are_dense(c.plan) || slides_over_keys(c.plan)))
-      return false;
-    if (p.h0 != 0 || p.h1 != c.plan.axis[0].n) return false;
-    if (!fills_vector(c.plan.last(), kLanes<T>) || !fills_vector(c.transposed.last(), kLanes<T>))
-      return false;
-    bands.emplace(c.plan, c.transposed, p.i1 - p.i0);
-    const PaddedLayout<T>&ahead = bands->ahead.layout, &behind = bands->behind.layout;
-    return ahead.fits && behind.fits && behind.inverts(ahead) && ahead.taps <= kMostComparedTaps &&
-           behind.taps <= kMaxCovering && bands->align();
-  }
   int64_t run(const RouteCall<T>& c) {
-    c.wrong = -1;
-    route_by_padded_band<T>(c.plan, c.transposed, *bands, c.x, c.g, c.dx, c.piece, [&](Piece p) {
-      RouteCall<T> items = c;
-      items.piece = p;
-      RouteStripTable<T>::run_rest(items);
-    });
-    return c.piece.h1;
+    return c.by_strips(StripWay::follow_found, c.y || long_rows(c.plan) ? 1 : c.tile());
   }
-
- private:
-  std::optional<RouteBands<T>> bands;
 };
 
 template <class T>
 struct RouteRowBand : PlainRow<Schedule::row_band, has_tap_bands<T>> {
   [[gnu::noinline]] bool when(const RouteCall<T>& c) {
     if (c.y || !can_gather(c.plan, c.transposed)) return false;
-    if (c.tile() > 1 && c.plan.only != Schedule::row_band) return false;
+    if (c.tile() > 1 && c.plan.only != Schedule::row_band && !rows_rather_than_tiles<T>(c.plan))
+      return false;
     const bool entire = c.piece.h0 == 0 && c.piece.h1 == c.plan.axis[0].n;
     if (!may_band(c.plan, {0, 1, 0, c.plan.axis[0].m}) || (c.plan.rank == 1 && !entire))
       return false;
@@ -848,7 +691,8 @@ struct RouteRowBand : PlainRow<Schedule::row_band, has_tap_bands<T>> {
 };
 
 template <class T>
-using RouteTable = ScheduleTable<RouteBand<T>, RouteRowBand<T>, Below<RouteStripTable<T>>>;
+using RouteTable = ScheduleTable<RouteRowBand<T>, RouteImages<T>, RouteSliding<T>, RouteTile<T>,
+                                 RouteDirect<T>, RouteFollow<T>>;
 
 // ---- the choice without the call
 

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "few_cells.hpp"
 #include "poolgrad.h"
 
 namespace poolgrad {
@@ -33,6 +34,26 @@ struct Span {
   bool operator==(const std::vector<T>& kept) const { return size == kept.size() && (!size || !std::memcmp(data, kept.data(), bytes())); }
 };
 using Numbers = Span<int64_t>;
+
+/// A bfloat16, for plain loops.
+struct BFloat16 {
+  uint16_t bits;
+
+  BFloat16() = default;
+  explicit BFloat16(float value) {
+    uint32_t wide;
+    std::memcpy(&wide, &value, sizeof wide);
+    bits = value != value ? 0x7fc0 : static_cast<uint16_t>((wide + 0x7fff + (wide >> 16 & 1)) >> 16);
+  }
+  operator float() const {
+    const uint32_t wide = uint32_t{bits} << 16;
+    float value;
+    std::memcpy(&value, &wide, sizeof value);
+    return value;
+  }
+};
+template <>
+inline constexpr bool kIsHalf<BFloat16> = true;
 
 /// An array of a call: `type` is a pg_dtype, or -1.
 struct Array {
@@ -59,6 +80,8 @@ struct Windows {
   std::vector<int64_t> n, m, start, stop, span;
   std::unique_ptr<pg_plan, pg_plan_drop_function*> plan;
   pg_plan_info info{};
+  Few few;                     ///< with spans as divisors; empty if plain loops are not the shortest way
+  bool added_in_turn = false;  ///< whether plain loops add in the order of the core
 
   /// `axes` are triples (dimension, cells, windows); `rows` are three, start, stop and span, with a column per window. Where they
   /// would be too many, dimensions between two pooled ones become one axis.
@@ -85,9 +108,32 @@ struct Windows {
     call(core.plan_new, outer, inner, static_cast<int32_t>(made.size()), made.data(), &drawn);
     plan.reset(drawn);
     call(core.plan_describe, drawn, &info);
+    list();
   }
 
  private:
+  /// List the cells of all windows if they are few, and each window has one.
+  void list() {
+    std::vector<Line> lines;
+    int64_t cells = 1, over = 1;
+    for (size_t a = 0, at = 0; a < n.size(); at += static_cast<size_t>(m[a++])) {
+      const Line line{n[a], m[a], start.data() + at, stop.data() + at, span.data() + at};
+      int64_t widest = 0, deepest = 0;
+      for (int64_t i = 0, j = 0; j < line.windows; ++j) {
+        if (line.length(j) < 1) return;
+        while (line.stop[i] <= line.start[j]) ++i;
+        widest = std::max(widest, line.length(j));
+        deepest = std::max(deepest, j - i + 1);
+      }
+      cells *= widest;
+      over *= deepest;
+      lines.push_back(line);
+    }
+    if (info.taps != PG_U8 || info.source > kFewCells || info.dest > kFewCells || info.dest * cells > kFewSteps) return;
+    few = few_of(outer, inner, lines, [](int64_t, int64_t spans) { return static_cast<double>(spans); });
+    added_in_turn = cells <= kAddedInTurn && over <= kAddedInTurn;
+  }
+
   void read() {
     constexpr size_t kMost = 16;
     const size_t first = static_cast<size_t>(axes[0]), last = static_cast<size_t>(axes[axes.size() - 3]), columns = rows.size() / 3;
@@ -167,15 +213,32 @@ struct Pool {
   void choose(const Array& x, const Array& y, const Array& taps, bool least, bool nan_wins) const {
     const Kept w = windows_of(core, x.dims, axes, rows);
     check_taps(taps, *w);
+    const int32_t type = typed(x, y);
+    if (nan_wins && fits(*w, x, w->info.source, y, w->info.dest) && taps.size == y.size) {
+      const bool done = with_type(type, [&](auto* t) {
+        choose_few(w->few, least, at(t, x), at(t, y), static_cast<uint8_t*>(taps.data));
+        return true;
+      });
+      if (done) return;
+    }
     const int32_t best = nan_wins ? PG_BEST_PROPAGATE_NAN : PG_BEST_IGNORE_NAN;
-    call(core.choose, w->plan.get(), &how, typed(x, y), best, static_cast<int>(least), x.in(), y.out(), taps.out());
+    call(core.choose, w->plan.get(), &how, type, best, static_cast<int>(least), x.in(), y.out(), taps.out());
   }
 
   /// result: v at the taps; if `back`, v added at the taps.
   void follow(const Array& v, const Array& taps, const Array& result, bool back) const {
     const Kept w = windows_of(core, (back ? result : v).dims, axes, rows);
     check_taps(taps, *w);
-    call(back ? core.place : core.pick, w->plan.get(), &how, typed(v, result), v.in(), taps.in(), result.out());
+    const int32_t type = typed(v, result);
+    const int64_t from = back ? w->info.dest : w->info.source, to = back ? w->info.source : w->info.dest;
+    if (fits(*w, v, from, result, to) && taps.size == w->info.dest) {
+      const bool done = with_type(type, [&](auto* t) {
+        const auto* own = static_cast<const uint8_t*>(taps.data);
+        return back ? place_few(w->few, result.size, at(t, v), own, at(t, result)) : pick_few(w->few, at(t, v), own, at(t, result));
+      });
+      if (done) return;
+    }
+    call(back ? core.place : core.pick, w->plan.get(), &how, type, v.in(), taps.in(), result.out());
   }
 
   /// result: sums, or means, or sums divided by a factor or by the spans of their windows; if `back`, the transpose.
@@ -184,6 +247,14 @@ struct Pool {
     const int32_t type = typed(v, result);
     if (type > PG_F64) throw Refused{PG_INVALID, "v: got integers, wanted a floating type"};
     const bool divided = spans || factor != 1;
+    const int64_t from = back ? w->info.dest : w->info.source, to = back ? w->info.source : w->info.dest;
+    if (w->added_in_turn && !(divided && type <= PG_BF16) && fits(*w, v, from, result, to)) {
+      const bool done = with_type(type, [&](auto* t) {
+        fold_plainly(w->few, back, mean && !divided, spans, factor, result.size, at(t, v), at(t, result));
+        return true;
+      });
+      if (done) return;
+    }
     if (!back) {
       call(core.fold, w->plan.get(), &how, type, int32_t{mean ? PG_MEAN_ONCE : PG_MEAN_TOTAL}, v.in(), result.out());
       if (divided) divide(*w, type, result.data, result.data, factor, spans);
@@ -205,6 +276,37 @@ struct Pool {
   static int32_t typed(const Array& in, const Array& out) {
     if (in.type < 0 || in.type != out.type) throw Refused{PG_INVALID, "x: got an element type that cannot be pooled"};
     return in.type;
+  }
+
+  static bool fits(const Windows& w, const Array& in, int64_t from, const Array& out, int64_t to) {
+    return w.few.size() > 0 && in.size == from && out.size == to;
+  }
+
+  /// Call f(a pointer of the type of elements, whose value is null); return false for types that are left to the core.
+  template <class F>
+  static bool with_type(int32_t type, F&& f) {
+    switch (type) {
+      case PG_F32: return f(static_cast<float*>(nullptr));
+      case PG_F64: return f(static_cast<double*>(nullptr));
+      case PG_BF16: return f(static_cast<BFloat16*>(nullptr));
+      default: return false;
+    }
+  }
+
+  template <class T>
+  static T* at(T*, const Array& array) { return static_cast<T*>(array.data); }
+
+  /// As the core: a mean divides by the cells, and shares of floats are multiplied by the reciprocal.
+  template <class T>
+  static void fold_plainly(const Few& few, bool back, bool mean, bool spans, double factor, int64_t cells, const T* from, T* to) {
+    using Sum = std::conditional_t<kIsHalf<T>, double, T>;
+    const bool whole = !mean && !spans && factor == 1, multiply = back && mean && !kIsHalf<T>;
+    const auto share = [=, &few](Sum part, size_t r) {
+      if (whole) return part;
+      const double by = mean ? few.begin[r + 1] - few.begin[r] : spans ? few.by[r] : factor;
+      return multiply ? part * static_cast<Sum>(1.0 / by) : part / static_cast<Sum>(by);
+    };
+    back ? spread_few<Sum>(few, cells, from, to, share) : fold_few<Sum>(few, from, to, share);
   }
 
   static void divide(const Windows& w, int32_t type, const void* from, void* to, double factor, bool spans) {

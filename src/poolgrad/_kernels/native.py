@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from .. import _core
 from .._ops.semantics import Mean, Share, Start
-from .._windows.plan import Plan
+from .._windows.plan import Plan, forward_parts
 
 Array = npt.NDArray[Any]
 
@@ -52,6 +52,24 @@ def native(plan: Plan, plain: bool = False, schedule: str | None = None) -> _cor
     return made
 
 
+def windows(plan: Plan) -> _core.Plan | _core.Parts:
+    """Return the core's plan for the verbs that also take a plan in parts, cached on the plan: long axes then need no long tables."""
+    if plan.axes[0].formula is None or "_native" in plan.__dict__:
+        return native(plan)
+    made: _core.Parts | None = plan.__dict__.get("_parts")
+    if made is not None:
+        return made
+    parts = forward_parts(plan)
+    if parts is None:
+        return native(plan)
+    plans = list(dict.fromkeys(part for _, part in parts))
+    number = {part: i for i, part in enumerate(plans)}
+    places = [(number[part], cell) for cell, part in parts]
+    made = _core.Parts(plan.source, plan.dest, plan.outer, plan.axes[0].length, [native(p) for p in plans], places)
+    object.__setattr__(plan, "_parts", made)
+    return made
+
+
 _USUAL_RULES = {"fold": Mean.EXACT, "spread": Share.RECIPROCAL, "select": Start.LOWEST}
 
 
@@ -76,7 +94,7 @@ def able_schedules(
 
 def fold(plan: Plan, mean: Mean, x: Array, out: Array | None = None) -> Array:
     """y[i] = mean of x over window i."""
-    return _core.fold(native(plan), mean, x, out)
+    return _core.fold(windows(plan), mean, x, out)
 
 
 def spread(plan: Plan, share: Share, reversed: bool, g: Array, out: Array | None = None) -> Array:
@@ -110,7 +128,7 @@ def near(plan: Plan, eps: float, x: Array, y: Array, g: Array, out: Array | None
 
 def select(plan: Plan, start: Start, x: Array, out: Array | None = None, whole: bool = False) -> Array:
     """y[i] = maximum of x over window i; with `whole`, raise NotWhole if x has NaN."""
-    y = _core.select(native(plan), start, x, out, whole)
+    y = _core.select(windows(plan), start, x, out, whole)
     if y is None:
         raise NotWhole
     return y
@@ -131,14 +149,14 @@ def best(plan: Plan, least: bool, nan: str, x: Array) -> Array:
 
 def best_finder(plan: Plan, least: bool, nan: str) -> Callable[[Array], Array]:
     """Return `best` as a function of x alone."""
-    made, rule = native(plan), _best_rule(least, nan)
+    made, rule = windows(plan), _best_rule(least, nan)
     return lambda x: _core.best(made, rule, x, None)
 
 
 def best_taps(plan: Plan, least: bool, nan: str, x: Array) -> tuple[Array, Array]:
     """Return the largest or least cell of each window and its tap: the first of equals."""
     y, taps = _core.empty(plan.dest, x), np.empty(plan.dest, tap_type(plan))
-    _core.best_taps(native(plan), _best_rule(least, nan), x, y, taps)
+    _core.best_taps(windows(plan), _best_rule(least, nan), x, y, taps)
     return y, taps
 
 
@@ -148,7 +166,7 @@ def averager(plan: Plan, by: float | str | None, ignore_nan: bool) -> Callable[[
     `by`: None for the cells of the window, "span" for those before an edge cut it, or a number. With `ignore_nan`, NaN is left out of
     sums and of cells.
     """
-    made = native(plan)
+    made = windows(plan)
     return lambda x: _core.mean(made, x, by, ignore_nan, x)  # type: ignore[return-value]
 
 
@@ -159,7 +177,7 @@ def integer_averager(
 
     `rounding` is one of ROUNDINGS. The function returns None if the dtype does not hold a result.
     """
-    made, like, mode = native(plan), np.empty(0, dtype), ROUNDINGS.index(rounding)
+    made, like, mode = windows(plan), np.empty(0, dtype), ROUNDINGS.index(rounding)
     return lambda x: _core.mean(made, x, by, False, like, mode)
 
 
@@ -168,12 +186,12 @@ def norm(plan: Plan, p: int, small: float, x: Array) -> Array | None:
 
     Return None if a sum of powers overflowed, or is below `small` and may have lost digits.
     """
-    return _core.norm(native(plan), x, p, small)
+    return _core.norm(windows(plan), x, p, small)
 
 
 def folder(plan: Plan, mean: Mean) -> Callable[[Array], Array]:
     """Return `fold` as a function of x alone."""
-    made = native(plan)
+    made = windows(plan)
     return lambda x: _core.fold(made, mean, x, None)
 
 
@@ -193,7 +211,7 @@ def tap_type(plan: Plan) -> npt.DTypeLike:
     """Return the dtype of taps (numbers of cells within their windows): uint8 if no window has more than 256 cells."""
     kept: npt.DTypeLike | None = plan.__dict__.get("_tap_type")
     if kept is None:
-        cells = prod(int(axis.count.max(initial=1)) for axis in plan.axes)
+        cells = prod(max(axis.widest, 1) if len(axis) else 1 for axis in plan.axes)
         kept = np.uint8 if cells <= 256 else np.uint32
         object.__setattr__(plan, "_tap_type", kept)
     return kept

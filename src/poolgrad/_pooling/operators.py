@@ -26,6 +26,7 @@ from .._kernels.native import Astray
 from .._ops.dtypes import HALVES
 from .._ops.semantics import Mean, Share
 from .._windows.axis import Axis
+from .._windows.axis import limits as limits_of
 from .._windows.plan import Plan, phases
 from .._windows.plan_cache import SHORT
 from .types import F, Numbers, S
@@ -332,8 +333,7 @@ def per_window(plan: Plan, what: Literal["count", "span"]) -> Array:
 
 def limits(plan: Plan, what: Literal["count", "span"]) -> tuple[int, int]:
     """Return the least and the largest of `per_window`, without making it."""
-    values = [getattr(axis, what) for axis in plan.axes]
-    least, most = ([int(f(v)) if v.size else 1 for v in values] for f in (np.min, np.max))
+    least, most = zip(*(limits_of(axis, what) for axis in plan.axes), strict=True)
     return prod(least), prod(most)
 
 
@@ -341,7 +341,7 @@ def widest(plan: Plan) -> int:
     """Return the cells of the largest window, cached on the plan."""
     kept: int | None = plan.__dict__.get("_widest")
     if kept is None:
-        kept = prod(1 if a is None else int(a.count.max(initial=0)) for a in plan.by_dimension)
+        kept = prod(1 if a is None else a.widest for a in plan.by_dimension)
         object.__setattr__(plan, "_widest", kept)
     return kept
 

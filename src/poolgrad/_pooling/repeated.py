@@ -47,7 +47,7 @@ def remember(op: str, x: Any, args: tuple[Any, ...], cells: int, run: Callable[.
     if type(x) is not np.ndarray or not x.flags.carray or 8 * cells > _NO_RISK:
         return
     try:
-        if not all(map(_plain, args)):
+        if not (_PLAIN.issuperset(map(type, args)) or all(map(_plain, args))):
             return
         _runs[_key(op, x, args)] = run
     except (TypeError, RecursionError):  # an argument that is no key

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .._common.arrays import afford
 from .._common.errors import ArgumentErrors, short_repr
-from .._windows.axis import Axis
+from .._windows.axis import Axis, limits
 from .._windows.plan import Plan, TooManyAxes
 from .._windows.regular import Regular
 from .._windows.sliding import EmptyWindow, how_many, regular, same_pads, slide
@@ -137,7 +137,7 @@ def afford_windows(problems: ArgumentErrors, name: str, count: int, where: str, 
 def boundaries(problems: ArgumentErrors, n: int, given: Any) -> Axis:
     """Windows that the caller supplies: an `Axis`, or pairs (start, stop)."""
     axis = given if isinstance(given, Axis) else _from_pairs(problems, n, given)
-    if (axis.count == 0).any():
+    if limits(axis, "count")[0] == 0:
         problems.fail("window", f"window {int(np.argmin(axis.count))} without a cell", "windows with at least one cell")
     if axis.length != n:
         problems.fail("window", f"windows over {axis.length} cells", f"windows over {n} cells, as the axis has")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ IntArray = npt.NDArray[np.int64]
 
 _STEP = 1 << 18  # entries of a table that are made at a time
 _MANY = 1 << 23  # entries from which on memory may run out
+_TABLES = ("start", "stop", "span", "count")
 _MOST = 1 << 62  # cells of an axis, and cells from one cell of a window to the next
 
 
@@ -91,6 +92,23 @@ class Phase(NamedTuple):
 _NO_PARENTS: Mapping[int, Parent] = {}
 
 
+class Formula(Protocol):
+    """Windows that need no tables: `regular.Regular`."""
+
+    @property
+    def length(self) -> int: ...
+    def __len__(self) -> int: ...
+    def axis(self) -> Axis: ...
+    def cut(self, i0: int, i1: int) -> tuple[slice, Axis]: ...
+    def counted(self) -> Formula: ...
+    def forward_parts(self) -> list[tuple[int, Axis]] | None: ...
+    def limits(self, what: Literal["count", "span"]) -> tuple[int, int]: ...
+    @property
+    def widest(self) -> int: ...
+    @property
+    def uncut(self) -> bool: ...
+
+
 @dataclass(frozen=True, eq=False)
 class Axis:
     """The windows along one dimension: cell i of the result reads cells start[i]:stop[i]:step of the source.
@@ -145,6 +163,9 @@ class Axis:
     step: int
     count: IntArray = field(init=False)
     parents: Mapping[int, Parent] = field(init=False, repr=False)  # of a part, by the residues of its starts
+    formula: Formula | None = field(
+        init=False, repr=False
+    )  # of a long axis, whose tables are made when someone reads them
 
     def __init__(
         self,
@@ -170,10 +191,39 @@ class Axis:
         axis._take(int(length), step, made)
         return axis
 
+    @staticmethod
+    def by(formula: Formula) -> Axis:
+        """Return the axis of windows that a formula gives side by side; it makes its tables when someone reads them."""
+        axis: Axis = object.__new__(Axis)
+        axis.__dict__.update(
+            length=formula.length,
+            step=1,
+            parents=_NO_PARENTS,
+            formula=formula,
+            _entries=formula.length + len(formula),
+        )
+        return axis
+
+    def __getattr__(self, name: str) -> Any:
+        formula = self.__dict__.get("formula") if name in _TABLES else None
+        if formula is None:
+            raise AttributeError(f"Axis: no attribute {name!r}")
+        made = formula.axis()
+        self.__dict__.update({table: getattr(made, table) for table in _TABLES})
+        return self.__dict__[name]
+
     def _take(self, length: int, step: int, made: tuple[int, IntArray, IntArray, IntArray, IntArray]) -> None:
         fault, start, stop, count, span = made
         self.__dict__.update(
-            length=length, start=start, stop=stop, span=span, step=step, count=count, parents=_NO_PARENTS
+            length=length,
+            start=start,
+            stop=stop,
+            span=span,
+            step=step,
+            count=count,
+            parents=_NO_PARENTS,
+            formula=None,
+            _entries=length + len(start),
         )
         if fault:
             wanted = f"inside 0:{length}" if fault == tables.OUTSIDE else "in ascending order"
@@ -182,7 +232,7 @@ class Axis:
             self.phases()
 
     def __len__(self) -> int:
-        return len(self.start)
+        return len(self.start if self.formula is None else self.formula)
 
     def __repr__(self) -> str:
         step = f", step={self.step}" if self.step > 1 else ""
@@ -223,6 +273,8 @@ class Axis:
         """True if window i is cell i and was not cut: the dimension is not pooled. A part is as pooled as its parent."""
         if self.parents or self.step != 1 or len(self) != self.length:
             return False
+        if self.formula is not None:
+            return self.formula.limits("count") == self.formula.limits("span") == (1, 1)
         if not (self.count == 1).all() or not np.all(self.span == 1):
             return False
         return bool((self.start[1:] > self.start[:-1]).all())  # so many starts that rise are 0, 1, 2, ...
@@ -240,7 +292,12 @@ class Axis:
     @property
     def widest(self) -> int:
         """The cells of the longest window."""
-        return int(self.count.max(initial=0))
+        return int(self.count.max(initial=0)) if self.formula is None else self.formula.widest
+
+    @property
+    def uncut(self) -> bool:
+        """True if the edges cut no window: spans are counts."""
+        return self.span is self.count if self.formula is None else self.formula.uncut
 
     @property
     def tables(self) -> set[Axis]:
@@ -407,6 +464,21 @@ class Axis:
                 kept[source.start or 0] = Phase(first, every, None if axis.identity else parent_of(axis))
             object.__setattr__(self, "_whole", kept)
         return kept
+
+
+def counted(axis: Axis) -> Axis:
+    """Return the same windows, whose spans are their counts."""
+    if axis.formula is not None:
+        return Axis.by(axis.formula.counted())
+    return Axis(axis.length, axis.start, axis.stop, step=axis.step)
+
+
+def limits(axis: Axis, what: Literal["count", "span"]) -> tuple[int, int]:
+    """Return the least and the largest count or span of a window."""
+    if axis.formula is not None:
+        return axis.formula.limits(what)
+    values = getattr(axis, what)
+    return (int(values.min()), int(values.max())) if values.size else (1, 1)
 
 
 def parents_of_part(phases: Mapping[int, Phase], step: int, window: int, cell: int) -> dict[int, Parent]:

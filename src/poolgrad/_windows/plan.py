@@ -8,7 +8,7 @@ from itertools import pairwise
 from math import prod
 from typing import Any
 
-from .axis import Axis
+from .axis import Axis, counted
 from .plan_cache import cache_plan
 from .sliding import itself, whole
 
@@ -85,7 +85,7 @@ class Plan:
                 raise ValueError(
                     f"Plan: source: got length {source[d]} in dimension {d}, wanted {axis.length}, as its windows"
                 )
-            dest[d] = len(axis.start)
+            dest[d] = len(axis)
         dimensions = range(len(source))
         kept = [d for d in sorted(pooled) if not pooled[d].identity] or sorted(pooled)[-1:] or [len(source) - 1]
         self.__dict__.update(
@@ -216,14 +216,31 @@ class Plan:
         return all(len(axis) == 1 and 0 < axis.length == axis.count[0] for axis in self.axes)
 
 
+def forward_parts(plan: Plan) -> list[tuple[int, Plan]] | None:
+    """Return the parts of one item of a plan whose first axis is long: (first cell, plan) each, for calls that compute no gradients.
+
+    Parts with the same windows are the same plan. Return None if the axis is not so long.
+    """
+    first, *others = plan.axes
+    parts = first.formula.forward_parts() if first.formula is not None else None
+    if parts is None:
+        return None
+    made: dict[Axis, Plan] = {}
+    for _, axis in parts:
+        if axis not in made:
+            sizes = [axis.length, *(other.length for other in others), plan.inner]
+            made[axis] = Plan(sizes, dict(enumerate([axis, *others])))
+    return [(cell, made[axis]) for cell, axis in parts]
+
+
 def uncut(plan: Plan) -> Plan:
     """Return the plan without padding, cached on the plan: every window's maximum then starts from minus infinity."""
     pooled = {d: axis for d, axis in enumerate(plan.by_dimension) if axis is not None}
-    if all(axis.span is axis.count for axis in pooled.values()):
+    if all(axis.uncut for axis in pooled.values()):
         return plan
     kept: Plan | None = plan.__dict__.get("_uncut")
     if kept is None:
-        kept = Plan(plan.source, {d: Axis(a.length, a.start, a.stop, step=a.step) for d, a in pooled.items()})
+        kept = Plan(plan.source, {d: counted(axis) for d, axis in pooled.items()})
         object.__setattr__(plan, "_uncut", kept)
     return kept
 

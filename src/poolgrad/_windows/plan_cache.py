@@ -26,7 +26,7 @@ def entries(made: Any) -> int:
 
 
 def _count(axes: set[Any]) -> int:
-    return sum([axis.length + len(axis.start) for axis in axes])
+    return sum([axis._entries for axis in axes])
 
 
 def trim(kept: dict[Any, Any], most: int) -> None:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from math import gcd
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from .axis import Axis, IntArray, Parent, Phase, parents_of_part, table, with_parents
+from . import tables
+from .axis import Axis, IntArray, Parent, Phase, afford_windows, counted, parents_of_part, with_parents
 from .plan_cache import SHORT
+
+FAR = 1 << 62  # cells behind an axis that no window reaches
+LONG = 1 << 19  # windows from which on an axis is a formula, which is cut into parts
+_PART = 1 << 18  # windows of a part, at least
 
 
 class EmptyWindow(ValueError):
@@ -41,12 +47,13 @@ class Regular:
     before: int
     after: int | None  # cells of padding that spans may count; None if each span is k
     windows: int
+    spans: bool = True  # False if spans are counts
 
     def __len__(self) -> int:
         return self.windows
 
     def __reduce__(self) -> tuple[Any, ...]:
-        fields = (self.length, self.k, self.s, self.d, self.before, self.after, self.windows)
+        fields = (self.length, self.k, self.s, self.d, self.before, self.after, self.windows, self.spans)
         return Regular, fields  # tables and facts are made again
 
     @property
@@ -69,17 +76,49 @@ class Regular:
 
     def span(self, a: int, b: int) -> IntArray:
         """Return the cells, padding included, of windows a to b - 1."""
+        if not self.spans:
+            return -((self.start(a, b) - self.stop(a, b)) // self.d)
         if self.after is None:
             return np.full(b - a, self.k, np.int64)
         return -(-np.minimum(self.reach, self.length + self.after - self.first(a, b)) // self.d)
 
+    @property
+    def uncut(self) -> bool:
+        """True if spans are counts."""
+        return not self.spans or not self.windows or self._uncut(0, self.windows)
+
+    def counted(self) -> Regular:
+        """Return the same windows, whose spans are their counts."""
+        return replace(self, spans=False)
+
+    def limits(self, what: Literal["count", "span"]) -> tuple[int, int]:
+        """Return the least and the largest count or span of a window: they rise, stay, and fall."""
+        if not self.windows:
+            return 1, 1
+        spans = what == "span"
+        middle = self._about_middle()
+        some = np.concatenate(
+            [self.span(i, i + 1) if spans else self._count(i) for i in {0, *middle, self.windows - 1}]
+        )
+        return int(some.min()), int(some.max())
+
+    def _count(self, i: int) -> IntArray:
+        return -((self.start(i, i + 1) - self.stop(i, i + 1)) // self.d)
+
+    def _about_middle(self) -> list[int]:
+        """Return windows of which one has the most cells: those beside the first and the last that the edges do not cut."""
+        edges = -(-self.before // self.s), (self.length + self.before - self.reach) // self.s
+        return [min(max(i + more, 0), self.windows - 1) for i in edges for more in (-1, 0, 1)]
+
     def axis(self) -> Axis:
         """Return the windows as tables; refuse a window without a cell."""
-        start, stop = table(self.windows, self.start), table(self.windows, self.stop)
-        empty = np.flatnonzero(start >= stop)
-        if len(empty):
-            raise EmptyWindow(int(empty[0]))
-        return Axis(self.length, start, stop, table(self.windows, self.span), self.d)
+        afford_windows(self.windows)
+        after = FAR if self.after is None else self.after
+        made, empty = tables.slide(self.length, self.k, self.s, self.d, self.before, after, self.windows)
+        if empty >= 0:
+            raise EmptyWindow(empty)
+        axis = Axis.of(self.length, made, self.d)
+        return axis if self.spans else counted(axis)
 
     @cached_property
     def _short(self) -> Axis | None:
@@ -104,6 +143,20 @@ class Regular:
         lo, hi = self._cells(i0, i1) if i1 > i0 else (0, 0)
         return slice(lo, hi), self._part(i0, i1, lo, hi)
 
+    def forward_parts(self) -> list[tuple[int, Axis]] | None:
+        """Cut all windows into parts, for calls that compute no gradients: (first cell, windows) each. Most share their windows.
+
+        Return None if windows are so long that parts would be few.
+        """
+        period = self.widest // gcd(self.s, self.widest)  # parts that begin with a block of long sums are alike
+        alone = -(-(2 * self.widest + max(self.before, 0)) // (self.s * period)) * period  # those near the edge are not
+        step = -(-max(_PART, 4 * self.widest // self.s) // period) * period
+        if self.windows < 2 * step:
+            return None
+        cuts = [0, *range(alone, self.windows - step, step), self.windows]
+        ranges = [(a, b, *self._cells(a, b)) for a, b in pairwise(cuts)]
+        return [(lo, self._part(a, b, lo, hi, True)) for a, b, lo, hi in ranges]
+
     def cut_back(self, j0: int, j1: int) -> tuple[slice, slice, Axis]:
         """Return the part that the gradients of cells j0 to j1 - 1 need, as `Axis.cut_back`."""
         if self._short is not None:
@@ -124,8 +177,10 @@ class Regular:
             return i0 * self.s - self.before, (i1 - 1) * self.s - self.before + self.reach
         return int(self.start(i0, i1).min()), int(self.stop(i0, i1).max())
 
-    def _part(self, i0: int, i1: int, lo: int, hi: int) -> Axis:
+    def _part(self, i0: int, i1: int, lo: int, hi: int, forward: bool = False) -> Axis:
         parents = parents_of_part(self._phases, self.d, i0, lo)
+        if forward:  # the place among windows matters to gradients alone
+            parents = {residue: parent._replace(first=0) for residue, parent in parents.items()}
         if i0 < i1 and self._uncut(i0, i1):
             if hi + self.d <= self.length and i1 + self.d <= self.windows:
                 parents = {residue: parent.near_start() for residue, parent in parents.items()}

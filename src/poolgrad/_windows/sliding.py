@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 import numpy.typing as npt
 
 from . import tables
 from .axis import Axis, IntArray, afford_windows, integers, table
 from .plan_cache import cache_plan
+from .regular import FAR, LONG, Regular
 from .regular import EmptyWindow as EmptyWindow
-from .regular import Regular
-
-_FAR = 1 << 62  # cells behind an axis that no window reaches
 
 
 @cache_plan(1024)
@@ -51,8 +51,13 @@ def sliding_axis(n: int, k: int, s: int, pad: int, m: int) -> Axis:
     >>> sliding_axis(5, k=3, s=2, pad=1, m=3).pairs()
     [(0, 2), (1, 4), (3, 5)]
     """
+    if m >= LONG:
+        windows = Regular(n, k, s, 1, pad, None, m)
+        with suppress(EmptyWindow):  # which the tables know to say better
+            windows.check()
+            return Axis.by(windows)
     afford_windows(m)
-    made, _ = tables.slide(n, k, s, 1, pad, _FAR, m)
+    made, _ = tables.slide(n, k, s, 1, pad, FAR, m)
     return Axis.of(n, made)
 
 
@@ -220,6 +225,10 @@ def slide(n: int, k: int, s: int, d: int, pads: tuple[int, int], ceil_mode: bool
     ([(0, 2), (1, 4), (3, 5)], [(0, 3), (2, 5)])
     """
     step, m = 1 if k == 1 else d, how_many(n, k, s, d, pads, ceil_mode)
+    if step == 1 and m >= LONG:
+        windows = Regular(n, k, s, 1, *pads, m)
+        windows.check()
+        return Axis.by(windows)
     afford_windows(m)
     made, empty = tables.slide(n, k, s, step, *pads, m)
     if empty >= 0:

@@ -35,6 +35,8 @@ if native.library() is not None:
 class _Jax:
     """The JAX backend of the pools."""
 
+    chosen: Any
+
     def describe(self, op: str, x: Any) -> tuple[Any, tuple[int, ...], np.dtype[Any]]:
         problems = ArgumentErrors(op)
         if isinstance(x, jax.Array):
@@ -93,30 +95,11 @@ class _Jax:
     def squeeze(self, x: Any, axes: tuple[int, ...]) -> Any:
         return jnp.squeeze(x, axes)
 
-    def chosen(self, values: Any, windows: Any, rule: PoolSpec) -> Taps:
-        return Taps(values, windows, rule)
-
 
 _BACKEND = _Jax()
 
 
 class Taps(Chosen[jax.Array]):
-    """The cell that each window of a pool chose, as a pytree.
-
-    Pools return taps with ``return_taps=True``.
-
-    Attributes
-    ----------
-    values : array
-        The taps: the number of the chosen cell within its window, in the shape of the pooled array.
-    windows : array
-        The boundaries of the windows.
-
-    See Also
-    --------
-    unpool : Put values back at the taps.
-    """
-
     backend = _BACKEND
 
 

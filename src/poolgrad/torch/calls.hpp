@@ -50,6 +50,7 @@ struct Taught {
     Py_DECREF(pool);
     PyGILState_Release(state);
   }
+  bool euclidean() const { return kind == Kind::norm && power == 2; }
   const Pieces& pieces(bool back) const {
     std::call_once(cut_[back], [&] { pieces_[back] = std::make_unique<Pieces>(*bound.w, back); });
     return *pieces_[back];
@@ -123,9 +124,8 @@ inline Tensor as_taps(const Tensor& taps, at::ScalarType type) { return taps.sca
 
 inline void average(const Taught& call, const Bound& bound, const Tensor& x, Tensor& y) {
   if (bound.few) return fold(*bound.few, call.rules, x, y);
-  if (call.rules.divides_sums() && halves(number_of(x.scalar_type()))) return fold_wide(call.pieces(false), call.rules, x, y);
-  fold(*bound.w, call.rules.mean, x, y);
-  if (call.rules.divides_sums()) divide(*bound.w, divisor_of(call.rules), y, y);
+  if (!call.rules.divides_sums()) return fold(*bound.w, call.rules.mean, x, y);
+  average(*bound.w, call.rules.divide == Divide::spans ? PG_BY_SPAN : PG_BY_NUMBER, call.rules.by, x, y);
 }
 
 /// Share g over the cells of the windows.
@@ -299,7 +299,8 @@ struct TaughtBackward : torch::autograd::Node {
     if (call->kind == Kind::mean) {
       average_back(*call, bound, in, dx);
     } else if (call->kind == Kind::norm) {
-      norms_back(call->pieces(true), call->power, state, x, in, dx);
+      if (call->euclidean()) euclidean_back(call->pieces(true), state, x, in, dx);
+      else norms_back(call->pieces(true), call->power, state, x, in, dx);
     } else {
       const Tensor taps = state.contiguous(layout.format);
       if (bound.few ? !place(*bound.few, in, taps, dx) : !place(w, in, as_taps(taps, tap_type(w)), dx)) return {};
@@ -350,8 +351,9 @@ inline Given run(const std::shared_ptr<Taught>& call, const Asked& asked, const 
     if (call->kind == Kind::mean) {
       average(*call, bound, x, made.y);
     } else if (call->kind == Kind::norm) {
-      const bool half = halves(number_of(x.scalar_type()));
-      state = norms(call->pieces(false), call->power, half ? at::kFloat : x.scalar_type(), x, made.y);
+      const at::ScalarType wide = halves(number_of(x.scalar_type())) ? at::kFloat : x.scalar_type();
+      if (call->euclidean()) state = euclidean(w, wide, x, made.y);
+      else state = norms(call->pieces(false), call->power, wide, x, made.y);
     } else {
       const bool wanted = recorded || call->indices;
       if (bound.few) {
@@ -415,6 +417,9 @@ inline std::vector<Axis> read_axes(const pybind11::handle& rows) {
     const auto words = pybind11::reinterpret_borrow<pybind11::sequence>(row);
     made.push_back({words[0].cast<int64_t>(), words[1].cast<std::vector<int64_t>>(), words[2].cast<std::vector<int64_t>>(),
                     words[3].cast<std::vector<int64_t>>()});
+    const Axis& axis = made.back();
+    TORCH_CHECK_VALUE(axis.stop.size() == axis.start.size() && axis.span.size() == axis.start.size(), "axes: got ",
+                      axis.start.size(), " starts, ", axis.stop.size(), " stops and ", axis.span.size(), " spans, wanted as many of each");
   }
   return made;
 }

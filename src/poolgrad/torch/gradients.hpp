@@ -159,7 +159,7 @@ inline bool add_at(const Planes& p, const Tensor& g, const Tensor& index, Tensor
   const auto* at = index.const_data_ptr<int64_t>();
   with_type(g.scalar_type(), [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    if constexpr (kHalf<T> || std::is_floating_point_v<T>) inside = add_at(p, read<T>(g), at, written<T>(dx));
+    if constexpr (kIsHalf<T> || std::is_floating_point_v<T>) inside = add_at(p, read<T>(g), at, written<T>(dx));
   });
   return inside;
 }

@@ -101,6 +101,20 @@ inline void fold(const Windows& w, pg_mean mean, const Tensor& x, Tensor& y) {
   });
 }
 
+/// Add up the windows, and divide by their spans or by a number.
+inline void average(const Windows& w, pg_divisor divisor, double number, const Tensor& x, Tensor& y) {
+  call([&](const pg_run* run, pg_error* error) {
+    return core->average(w.plan(), run, number_of(x.scalar_type()), divisor, number, in(x), out(y), error);
+  });
+}
+
+/// Add up the squares of the windows; y is a float for halves.
+inline void squares(const Windows& w, const Tensor& x, Tensor& y) {
+  call([&](const pg_run* run, pg_error* error) {
+    return core->squares(w.plan(), run, number_of(x.scalar_type()), in(x), out(y), error);
+  });
+}
+
 inline void spread(const Windows& w, pg_share share, const Tensor& g, Tensor& dx) {
   call([&](const pg_run* run, pg_error* error) {
     return core->spread(w.plan(), run, number_of(g.scalar_type()), share, 0, in(g), out(dx), error);

@@ -688,7 +688,7 @@ inline Way fractional(int rank, const Tensor& x, IntArrayRef k, IntArrayRef m, c
   Way way = kDtype;
   with_type(x.scalar_type(), [&](auto* known) {
     using T = std::remove_pointer_t<decltype(known)>;
-    if constexpr (kHalf<T> || std::is_floating_point_v<T>) way = fractional_planes<T>(planes, in, drawn, values, found);
+    if constexpr (kIsHalf<T> || std::is_floating_point_v<T>) way = fractional_planes<T>(planes, in, drawn, values, found);
   });
   if (way != kOurs) return way;
   y = values;

@@ -5,13 +5,16 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/ne.h>
 #include <ATen/ops/pow.h>
+#include <ATen/ops/rsqrt.h>
 #include <ATen/ops/sgn.h>
+#include <ATen/ops/sqrt.h>
 
 #include "few.hpp"
 
 namespace poolgrad::aten {
 
 constexpr int64_t kPiece = 1 << 16;  // elements of a piece, about
+constexpr int64_t kPlanes = 16;      // planes that fill the core's vectors, if channels do not
 
 /// A part of a call: its windows, and where its elements begin.
 struct Piece {
@@ -45,7 +48,9 @@ class Pieces {
 
  private:
   void by_items(const Windows& w, int64_t item, int64_t result) {
-    const int64_t group = std::min(w.outer(), std::max<int64_t>(1, kPiece / item));
+    int64_t group = std::max<int64_t>(1, kPiece / item);
+    if (w.inner() < kPlanes && group * 4 >= kPlanes) group = (group + kPlanes - 1) / kPlanes * kPlanes;
+    group = std::min(w.outer(), group);
     const auto of = [&](int64_t items) { return std::make_shared<Windows>(w.axes(), items, w.inner()); };
     const Shared usual = of(group);
     for (int64_t i = 0; i < w.outer(); i += group) {
@@ -116,18 +121,7 @@ inline Divisor divisor_of(const MeanRules& rules) {
   return {rules.divide == Divide::spans ? Divisor::spans : Divisor::number, rules.by};
 }
 
-/// Means of halves whose sums are divided by given numbers: sums and quotients in float32.
-inline void fold_wide(const Pieces& pieces, const MeanRules& rules, const Tensor& x, Tensor& y) {
-  pieces.each([&](const Piece& piece) {
-    const Windows& w = *piece.w;
-    const Tensor cells = stretch(x, piece.source, piece.cells).to(at::kFloat);
-    Tensor sums = at::empty({w.dest()}, cells.options());
-    fold(w, PG_MEAN_TOTAL, cells, sums);
-    divide(w, divisor_of(rules), sums, sums);
-    stretch(y, piece.dest, w.dest()).copy_(sums);
-  });
-}
-
+/// The transpose of means of halves whose sums are divided by given numbers: quotients and sums in float32.
 inline void spread_wide(const Pieces& pieces, const MeanRules& rules, const Tensor& g, Tensor& dx) {
   pieces.each([&](const Piece& piece) {
     const Tensor to = stretch(dx, piece.source, piece.cells);
@@ -141,7 +135,7 @@ inline void spread_wide(const Pieces& pieces, const MeanRules& rules, const Tens
   });
 }
 
-// ---- norms: the p-th root of the sum of p-th powers; torch's operators on each piece, so torch's powers
+// ---- norms: the p-th root of the sum of p-th powers, by torch's operators on each piece, so torch's powers; p is not 2
 
 /// Return 1 where the sum is 0, else 0; and 0 where it is 0, else 1.
 inline Tensor none_of(const Tensor& sums) { return at::eq(sums, 0).to(sums.scalar_type()); }
@@ -154,7 +148,7 @@ inline Tensor norms(const Pieces& pieces, double p, at::ScalarType wide, const T
     const Windows& w = *piece.w;
     const Tensor cells = widened(stretch(x, piece.source, piece.cells), wide);
     Tensor sums = stretch(totals, piece.dest, w.dest());
-    fold(w, PG_MEAN_TOTAL, at::pow(p == 2 ? cells : at::abs(cells), p), sums);
+    fold(w, PG_MEAN_TOTAL, at::pow(at::abs(cells), p), sums);
     stretch(y, piece.dest, w.dest()).copy_(sums.add(none_of(sums)).pow_(1 / p).mul_(some_of(sums)));
   });
   return totals;
@@ -173,10 +167,47 @@ inline void norms_back(const Pieces& pieces, double p, const Tensor& totals, con
     const Tensor cells = widened(stretch(x, piece.source, piece.cells), wide);
     Tensor spent = to.scalar_type() == wide ? to : at::empty({piece.cells}, shares.options());
     spread(w, PG_SHARE_WHOLE, shares, spent);
-    const Tensor base = p == 2 ? cells : at::abs(cells);
-    spent.mul_(p == 2 ? base.mul(p) : at::pow(base, p - 1).mul_(p));
-    if (p != 2) spent.mul_(at::sgn(cells));
+    spent.mul_(at::pow(at::abs(cells), p - 1).mul_(p)).mul_(at::sgn(cells));
     put(to, spent);
+  });
+}
+
+// ---- Euclidean norms: the core adds the squares; torch's roots
+
+/// Set infinity to 0: the slope of the root of a sum of 0.
+template <class T>
+void flatten(T* values, int64_t n) {
+  constexpr int64_t kTogether = 16;  // so that the compiler takes vectors
+  const auto flat = [](T& value) { value = value == std::numeric_limits<T>::infinity() ? T{0} : value; };
+  for (; n >= kTogether; n -= kTogether, values += kTogether)
+    for (int64_t i = 0; i < kTogether; ++i) flat(values[i]);
+  for (; n > 0; --n) flat(*values++);
+}
+
+/// Write the norms; return the sums of squares.
+inline Tensor euclidean(const Windows& w, at::ScalarType wide, const Tensor& x, Tensor& y) {
+  Tensor totals = at::empty({w.dest()}, x.options().dtype(wide).requires_grad(false));
+  squares(w, x, totals);
+  Tensor roots = stretch(y, 0, w.dest());
+  if (y.scalar_type() == wide) at::sqrt_out(roots, totals);
+  else roots.copy_(totals.sqrt());
+  return totals;
+}
+
+/// Write the gradient with respect to x: x times the sum of g over the roots.
+inline void euclidean_back(const Pieces& pieces, const Tensor& totals, const Tensor& x, const Tensor& g, Tensor& dx) {
+  const at::ScalarType wide = totals.scalar_type();
+  pieces.each([&](const Piece& piece) {
+    Tensor to = stretch(dx, piece.source, piece.cells);
+    if (!piece.w) return void(to.zero_());
+    const Windows& w = *piece.w;
+    const Tensor shares = stretch(totals, piece.dest, w.dest()).rsqrt();
+    if (wide == at::kFloat) flatten(shares.mutable_data_ptr<float>(), w.dest());
+    else flatten(shares.mutable_data_ptr<double>(), w.dest());
+    shares.mul_(stretch(g, piece.dest, w.dest()));
+    Tensor sums = to.scalar_type() == wide ? to : at::empty({piece.cells}, shares.options());
+    spread(w, PG_SHARE_WHOLE, shares, sums);
+    put(to, sums.mul_(stretch(x, piece.source, piece.cells)));
   });
 }
 

@@ -36,11 +36,11 @@ struct Axis {
     for (size_t j = 0; j < start.size(); ++j) most = std::max(most, stop[j] - start[j]);
     return most;
   }
-  /// The largest number of windows over one cell; boundaries never decrease.
+  /// The largest number of windows over one cell, if boundaries never decrease; others do no harm.
   int64_t deepest() const {
     int64_t most = 0;
     for (size_t i = 0, j = 0; j < start.size(); ++j) {
-      while (stop[i] <= start[j]) ++i;
+      while (i <= j && stop[i] <= start[j]) ++i;
       most = std::max(most, static_cast<int64_t>(j - i + 1));
     }
     return most;

@@ -1,8 +1,9 @@
-// Sums of the windows of a row, from the sums of its columns: integers, which may be added in any
-// order.
+// Sums, maxima or minima of the windows of a row, from those of its columns: of integers, which may
+// be joined in any order.
 //
-//   columns   a b c d e f g h          windows of 3 cells, stride 1: add the row to itself, shifted
-//   sums      a+b+c  b+c+d  ...        by 1, 2, 4, ... cells, and join the powers of two of a length
+//   columns   a b c d e f g h          windows of 3 cells, stride 1: join the row and itself,
+//   shifted results   a+b+c  b+c+d  ...        by 1, 2, 4, ... cells; join the powers of two of a
+//   length
 #pragma once
 #include <bit>
 
@@ -10,14 +11,34 @@
 
 namespace poolgrad {
 
-/// The sums of a range of windows along the last axis; `sum` is their type: u16, i32 or f64.
-class RowSums {
+/// Call f(range) for stretches of the last axis whose rows stay in the first cache. Both sides of a
+/// cut compute the columns that windows share.
+template <class F>
+void in_stretches_of_rows(const Plan& plan, Piece p, F&& f) {
+  constexpr int64_t kTimesShared = 8;
+  const int64_t stretch = box_bytes() / 128;
+  const bool along_piece = plan.rank == 1;
+  const Axis& last = plan.last();
+  const int64_t begin = along_piece ? p.h0 : 0, end = along_piece ? p.h1 : last.m,
+                step = std::max<int64_t>(last.n / std::max<int64_t>(last.m, 1), 1),
+                cells =
+                    std::max(stretch / (step * plan.inner), kTimesShared * last.widest / step) + 1,
+                parts = std::max<int64_t>((end - begin + cells - 1) / cells, 1);
+  for (int64_t k = 0; k < parts; ++k) {
+    const int64_t j0 = begin + (end - begin) * k / parts,
+                  j1 = begin + (end - begin) * (k + 1) / parts;
+    if (j0 < j1) f(BoxRange{j0, j1, last.start[j0], last.stop[j1 - 1]});
+  }
+}
+
+/// The results of a range of windows along the last axis, of cells of so many bytes.
+class RowFolds {
  public:
-  RowSums(const Axis& axis, int64_t inner, BoxRange range, Dtype sum, int64_t bytes)
+  RowFolds(const Axis& axis, int64_t inner, BoxRange range, const RowLoops& loops, int64_t bytes)
       : axis_(axis),
         inner_(inner),
         range_(range),
-        loops_(*chosen_cells(sum)),
+        loops_(loops),
         bytes_(bytes),
         size_((range.s1 - range.s0) * inner * bytes),
         first_(range.j0),
@@ -29,7 +50,7 @@ class RowSums {
     if (last_ - first_ < 2 || axis.length(first_) == 0) first_ = last_ = range.j0;
   }
 
-  /// Set `to` = the sum of the columns of each window; `columns` begins at the first one.
+  /// Set `to` = the joined columns of each window; `columns` begins at the first one.
   void run(const char* columns, char* to) const {
     for (int64_t j = range_.j0; j < range_.j1; ++j) {
       if (j == first_ && j < last_) {
@@ -37,13 +58,13 @@ class RowSums {
         j = last_ - 1;
         continue;
       }
-      loops_.add_cells(columns + place(axis_.start[j] - range_.s0), axis_.length(j), inner_,
-                       to + place(j - range_.j0));
+      loops_.join_cells(columns + place(axis_.start[j] - range_.s0), axis_.length(j), inner_,
+                        to + place(j - range_.j0));
     }
   }
 
  private:
-  static constexpr int kShort = 6;  ///< windows of up to so many cells add them one by one
+  static constexpr int kShort = 6;  ///< windows of up to so many cells join them one by one
   static constexpr int kLevels = 63;
 
   static int64_t levels(int64_t cells) {
@@ -51,20 +72,20 @@ class RowSums {
   }
   int64_t place(int64_t cells) const { return cells * inner_ * bytes_; }
 
-  /// Sum the windows that repeat.
+  /// Join the cells of the windows that repeat.
   void repeated(const char* from, char* to) const {
     char* free = scratch_.get();
     const int64_t windows = last_ - first_;
     int64_t width = axis_.length(first_), step = axis_.step, cells = (windows - 1) * step + width;
     for (; inner_ == 1 && width % 2 == 0 && step % 2 == 0; width /= 2, step /= 2) {
       cells /= 2;
-      loops_.add_pairs(from, free, cells);
+      loops_.join_pairs(from, free, cells);
       from = free;
       free += cells * bytes_;
     }
     const int64_t dense = ((windows - 1) * step + 1) * inner_;
     if (width == 1 && step > 1) return loops_.pick(from, to, windows, step, inner_);
-    char* const sums = step == 1 ? to : free;
+    char* const dense_to = step == 1 ? to : free;
     if (step > 1) free += size_;
     const void* part[kLevels];
     int parts = 0;
@@ -83,14 +104,14 @@ class RowSums {
       for (int64_t b = top, at = 0; b >= 0; --b)
         if (width >> b & 1) part[parts++] = level[b] + place(at), at += int64_t{1} << b;
     }
-    loops_.join(part, parts, sums, dense);
-    if (step > 1) loops_.pick(sums, to, windows, step, inner_);
+    loops_.join(part, parts, dense_to, dense);
+    if (step > 1) loops_.pick(dense_to, to, windows, step, inner_);
   }
 
   const Axis& axis_;
   const int64_t inner_;
   const BoxRange range_;
-  const CellLoops& loops_;
+  const RowLoops& loops_;
   const int64_t bytes_, size_;
   int64_t first_, last_;  ///< the windows that repeat
   const BoxMemory scratch_;
