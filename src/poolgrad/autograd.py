@@ -60,6 +60,8 @@ def _value(x: Any) -> Any:
 class _Autograd:
     """The autograd backend of the pools; every number is known when a pool runs."""
 
+    chosen: Any
+
     def describe(self, op: str, x: Any) -> tuple[Any, tuple[int, ...], np.dtype[Any]]:
         problems = ArgumentErrors(op)
         array = as_array(problems, "x", _value(x))
@@ -105,30 +107,11 @@ class _Autograd:
     def squeeze(self, x: Any, axes: tuple[int, ...]) -> Any:
         return anp.squeeze(x, axis=axes)
 
-    def chosen(self, values: Any, windows: Any, rule: PoolSpec) -> Taps:
-        return Taps(values, windows, rule)
-
 
 _BACKEND = _Autograd()
 
 
 class Taps(Chosen[Numbers]):
-    """The cell that each window of a pool chose.
-
-    Pools return taps with ``return_taps=True``.
-
-    Attributes
-    ----------
-    values : array
-        The taps: the number of the chosen cell within its window, in the shape of the pooled array.
-    windows : array
-        The boundaries of the windows.
-
-    See Also
-    --------
-    unpool : Put values back at the taps.
-    """
-
     backend = _BACKEND
 
 

@@ -55,12 +55,14 @@ class Backend(Protocol):
     def squeeze(self, x: Any, axes: tuple[int, ...]) -> Any:
         """Remove these axes of length 1 from x."""
 
-    def chosen(self, values: Any, windows: Any, rule: PoolSpec) -> Chosen[Any]:
-        """Return the framework's taps."""
+    chosen: Any
+    """The class of the framework's taps, which sets it."""
 
 
 class Chosen(Generic[A]):
-    """The cell that each window of a pool chose, as arrays of the framework.
+    """The cell that each window of a pool chose.
+
+    Pools return taps with ``return_taps=True``.
 
     Attributes
     ----------
@@ -68,9 +70,17 @@ class Chosen(Generic[A]):
         The taps: the number of the chosen cell within its window, in the shape of the pooled array.
     windows : array
         The boundaries of the windows.
+
+    See Also
+    --------
+    unpool : Put values back at the taps.
     """
 
     backend: Backend
+
+    def __init_subclass__(cls) -> None:
+        cls.__doc__ = Chosen.__doc__
+        cls.backend.chosen = cls
 
     def __init__(self, values: A, windows: A, rule: PoolSpec) -> None:
         self.values, self.windows, self.rule = values, windows, rule

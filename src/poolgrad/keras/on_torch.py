@@ -20,6 +20,8 @@ _ARRAY = TorchWindows(0)  # no windows: the axes of an array are those of its te
 class _Torch:
     """The torch backend of the pools. Windows stay in NumPy; taps are tensors, as `poolgrad.torch` has them."""
 
+    chosen: Any
+
     def describe(self, op: str, x: Any) -> tuple[Any, tuple[int, ...], np.dtype[Any]]:
         if isinstance(x, np.ndarray):
             return x, x.shape, x.dtype
@@ -64,9 +66,6 @@ class _Torch:
     def squeeze(self, x: Any, axes: tuple[int, ...]) -> Any:
         return x.squeeze(axes)
 
-    def chosen(self, values: Any, windows: Any, rule: PoolSpec) -> Chosen[Any]:
-        return Taps(values, windows, rule)
-
 
 def _moved(frame: Frame, x: Any, windows: Any) -> tuple[Any, TorchWindows, Any]:
     """Return x with its pooled axes at the end, and the windows along them as `poolgrad.torch` has them."""
@@ -88,8 +87,6 @@ _BACKEND = _Torch()
 
 
 class Taps(Chosen[Any]):
-    """The cells that a pool chose."""
-
     backend = _BACKEND
 
 

@@ -25,6 +25,10 @@ try:  # no public function tells which tensors have tangents
     from tensorflow.python.eager.forwardprop_util import pack_tangents as _tangents
 except ImportError:
     _tangents = None
+try:  # nor whether a tape or an accumulator is active
+    from tensorflow.python.eager.record import could_possibly_record as _recording
+except ImportError:
+    _recording = None
 
 from .._common.arrays import as_array
 from .._common.errors import ArgumentErrors, short_repr
@@ -103,11 +107,18 @@ def _traces_own_ops() -> bool:
     return own_ops.OWN is not None and not tf.executing_eagerly()
 
 
+def _is_watched() -> bool:
+    """Return False if no derivative of an eager call can be asked for: nothing records it."""
+    return _recording is None or not tf.executing_eagerly() or bool(_recording())
+
+
 def _carried(rule: PoolSpec, back: bool, v: Any, windows: Any, *state: Any) -> Any:
     """Apply the operator of the spec to v; its gradient applies the transpose by this same function."""
     if _traces_own_ops():
         return own_ops.linear(rule, back, v, windows, *state)
     shape = rule.source(v.shape) if back else rule.dest(v.shape)
+    if not _is_watched():
+        return _host(partial(carry, rule, back), [v.dtype], [shape], v, windows, *state)[0]
 
     @tf.custom_gradient
     def apply(v: Any) -> tuple[Any, Callable[[Any], Any]]:
@@ -119,6 +130,8 @@ def _carried(rule: PoolSpec, back: bool, v: Any, windows: Any, *state: Any) -> A
 
 class _TensorFlow:
     """The TensorFlow backend of the pools."""
+
+    chosen: Any
 
     def describe(self, op: str, x: Any) -> tuple[Any, tuple[int, ...], np.dtype[Any]]:
         problems = ArgumentErrors(op)
@@ -168,6 +181,9 @@ class _TensorFlow:
             return made[0], made[1] if rule.picks else None
         dest = rule.dest(x.shape)
         kinds = [x.dtype, tf.as_dtype(rule.frame.taps)][: 1 + rule.picks]
+        if not _is_watched():
+            found = _host(partial(chosen, rule), kinds, [dest] * len(kinds), x, windows)
+            return found[0], found[1] if rule.picks else None
         found = _host(partial(chosen, rule), kinds, [dest] * len(kinds), tf.stop_gradient(x), windows)
         state = found[1] if rule.picks else tf.stop_gradient(x)
 
@@ -193,30 +209,11 @@ class _TensorFlow:
     def squeeze(self, x: Any, axes: tuple[int, ...]) -> Any:
         return tf.squeeze(x, axes)
 
-    def chosen(self, values: Any, windows: Any, rule: PoolSpec) -> Taps:
-        return Taps(values, windows, rule)
-
 
 _BACKEND = _TensorFlow()
 
 
 class Taps(Chosen[tf.Tensor]):
-    """The cell that each window of a pool chose.
-
-    Pools return taps with ``return_taps=True``.
-
-    Attributes
-    ----------
-    values : array
-        The taps: the number of the chosen cell within its window, in the shape of the pooled array.
-    windows : array
-        The boundaries of the windows.
-
-    See Also
-    --------
-    unpool : Put values back at the taps.
-    """
-
     backend = _BACKEND
 
 
