@@ -418,6 +418,59 @@ def test_run_without_a_program_says_what_it_wants():
     assert "run script.py" in done.stderr
 
 
+def calls_of(run):
+    """Return the pools of a compiled program that ours computed, and its result."""
+    torch._dynamo.reset()
+    with torch._inductor.config.patch(force_disable_caches=True), pgt.accelerate() as switch, torch.no_grad():
+        compiled = torch.compile(run, fullgraph=True)
+        compiled()  # a run that compiles is watched
+        before = {op: calls.ours for op, calls in switch.status().items()}
+        y = compiled()
+        return {op: calls.ours - before[op] for op, calls in switch.status().items() if calls.ours > before[op]}, y
+
+
+@pytest.mark.parametrize("indices", [False, True])
+def test_compiled_maxima_of_contiguous_maps_are_ours(indices):
+    x = torch.randn(4, 32, 32, 32)
+    run = lambda: F.max_pool2d(torch.relu(x), 3, 2, 1, return_indices=indices)  # noqa: E731
+    calls, y = calls_of(run)
+    assert calls == {"aten::max_pool2d_with_indices" if indices else "aten::max_pool2d": 1}
+    for a, b in zip(y if indices else [y], run() if indices else [run()], strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("first", [False, True], ids=["pool behind", "pool before"])
+def test_compiled_pools_beside_convolutions_stay_the_compilers(first):
+    x, weight = torch.randn(4, 32, 32, 32), torch.randn(32, 32, 1, 1) / 8  # which it lays out channels last
+
+    def run():
+        y = x if first else F.conv2d(x, weight)
+        y = F.max_pool2d(F.avg_pool2d(torch.relu(y), 2), 2)
+        return F.conv2d(y, weight) if first else y
+
+    calls, y = calls_of(run)
+    assert not calls
+    torch.testing.assert_close(y, run())
+
+
+def program(run):
+    """Return the code of a compiled program, without its number."""
+    from torch._inductor.utils import run_and_get_code
+
+    torch._dynamo.reset()
+    with torch._inductor.config.patch(force_disable_caches=True), torch.no_grad():
+        _, codes = run_and_get_code(torch.compile(run, fullgraph=True))
+    return codes[-1].split("\n", 1)[1]
+
+
+def test_the_loops_of_pools_that_stay_the_compilers_are_as_without_us():
+    x, weight = torch.randn(2, 3, 40, 40), torch.randn(16, 3, 3, 3)
+    run = lambda: F.max_pool2d(torch.relu(F.conv2d(x, weight)), 3, 2)  # noqa: E731
+    wanted = program(run)
+    with pgt.accelerate():
+        assert program(run) == wanted
+
+
 def test_compiled_programs_call_the_operators_while_it_is_on():
     def loss(x):
         return F.avg_pool2d(F.max_pool2d(torch.relu(x), 3, 2, 1), 2).square().sum()

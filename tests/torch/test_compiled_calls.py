@@ -28,10 +28,12 @@ CALLS = {
     "avg_pool2d same": (2, (3, 2), {"padding": "same"}),
     "avg_pool3d padded": (3, (3, 2, 1), {}),
     "avg_pool2d divided": (2, (3, 2), {"divisor_override": 7}),
+    "avg_pool2d divided by a fraction": (2, (3, 1), {"divisor_override": 2.5}),
     "avg_pool2d sums": (2, (3, 1), {"divisor_override": 1}),
     "avg_pool1d padded": (1, (5, 1, 2), {"ceil_mode": True}),
     "lp_pool2d": (2, (2, 2), {}),
     "lp_pool3d": (3, (2.0, 3, 2), {"ceil_mode": True}),
+    "lp_pool2d far": (2, (2, 2, 3), {}),
     "lp_pool1d cubes": (1, (3, 3, 1), {}),
     "lp_pool2d of 1": (2, (1, 2), {}),
     "fractional_max_pool2d": (2, (2,), {"output_ratio": 0.7, "return_indices": True}),
@@ -122,6 +124,28 @@ def test_words_of_other_types_are_other_calls():
             pgt.max_pool2d(x, True)
         with pytest.raises(TypeError, match=r"max_pool2d: kernel_size: got 1\.0"):
             pgt.max_pool2d(x, 1.0)
+
+
+@pytest.mark.parametrize(
+    "axes",
+    [
+        [(4, [0, 1, 2], [0, 0, 0], [1, 1, 1])],  # windows without cells, which end before those behind them begin
+        [(4, [9, 9], [0, 0], [1, 1])],
+        [(4, [2, 0], [3, 1], [1, 1])],
+        [(4, [0, 2], [2, 9], [2, 2])],
+        [(4, [0, 2], [2], [2, 2])],
+        [(4, [0, 2], [2, 4], [])],
+    ],
+    ids=str,
+)
+def test_a_lesson_with_wrong_windows_is_refused(axes):
+    x = torch.zeros(1, 1, 4)
+    lesson = _resolved.Lesson(1, 1, axes, _resolved.Kind.MEAN)
+    try:
+        learnt = _compiled.load().teach(99, 1, (x,), {}, None, lesson)
+    except RuntimeError:
+        return
+    assert not learnt or _compiled.load().repeat(99, 1, (x,), {}).isfinite().all()
 
 
 def test_the_names_of_words_count():

@@ -12,11 +12,10 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test installs it where it can")
 
-import numpy as np  # noqa: E402
 import towers  # noqa: E402
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 from torch.func import functional_call, grad, jvp, vjp, vmap  # noqa: E402
-from torch_cases import CASES, NAMES, by_hand, distinct, small, tower  # noqa: E402
+from torch_cases import CASES, FLOATS, NAMES, by_hand, call, cells, distinct, same, small, tower  # noqa: E402
 
 import poolgrad as pg  # noqa: E402
 import poolgrad.torch as pgt  # noqa: E402
@@ -38,65 +37,7 @@ def forced(monkeypatch):
 # ---- the numbers of the core
 
 
-def same(got, wanted, close):
-    """Compare two tensors: bits, or values within rounding; layouts too."""
-    assert (got.dtype, got.shape, got.stride()) == (wanted.dtype, wanted.shape, wanted.stride())
-    if close:
-        wide = torch.float64 if got.dtype.is_floating_point else got.dtype
-        digits = torch.finfo(got.dtype).eps * 64
-        torch.testing.assert_close(got.to(wide), wanted.to(wide), rtol=digits, atol=digits, equal_nan=True)
-        return
-    equal = (got == wanted) | ((got != got) & (wanted != wanted))
-    if got.dtype.is_floating_point:
-        equal &= (got.signbit() == wanted.signbit()) | (got != got)
-    assert equal.all()
-
-
-FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32, torch.uint64]
-
-
-def cells(rng, shape, dtype):
-    """Return a tensor with ties, and with NaN, infinities and zeros of both signs at times; in either layout."""
-    x = torch.from_numpy(np.random.default_rng(rng.randrange(2**32)).normal(size=shape) * 3)
-    x = x.round() if rng.random() < 0.4 else x
-    if dtype.is_floating_point:
-        x = x.to(dtype)
-        for value in (float("nan"), -float("inf"), float("inf"), -0.0, 0.0):
-            if rng.random() < 0.15:
-                x[torch.rand(x.shape) < 0.2] = value
-    else:
-        x = (x * 20).to(torch.int64).to(dtype)
-    return x.movedim(1, -1).contiguous().movedim(-1, 1) if rng.random() < 0.4 else x
-
-
-def call(rng, rank, lengths):
-    """Return the name of a function and its words, drawn at random."""
-    family = rng.choice(["max", "min", "avg", "lp", "adaptive_max", "adaptive_avg", "fractional_max", "fractional_avg"])
-    kernel = [rng.randint(1, min(n, rng.choice([3, 4, 20]))) for n in lengths]
-    words = {}
-    if family in ("max", "min", "avg"):
-        words = {"kernel_size": kernel, "stride": [rng.randint(1, k + 1) for k in kernel]}
-        words |= {"padding": rng.choice([0, [k // 2 for k in kernel], "same"]), "ceil_mode": rng.random() < 0.4}
-    if family in ("max", "min"):
-        words["dilation"] = [
-            rng.choice([1, 1, 2, 3]) if 3 * k - 2 <= n else 1 for k, n in zip(kernel, lengths, strict=True)
-        ]
-    if family == "avg":
-        words["count_include_pad"] = rng.random() < 0.5
-        words |= {"divisor_override": rng.choice([0.3, 3, -4])} if rng.random() < 0.3 else {}
-    if family == "lp":
-        words = {"norm_type": rng.choice([1, 2, 3.5]), "kernel_size": kernel, "ceil_mode": rng.random() < 0.3}
-    if family.startswith("adaptive"):
-        words = {"output_size": [rng.randint(1, n + 2) for n in lengths]}
-    if family.startswith("fractional"):
-        sizes = [rng.randint(max(1, (n + 2) // 3), n) for n in lengths]
-        words = {"output_size": sizes, "seed": rng.randrange(99)}
-        own = {"kernel_size": [rng.randint(1, max(1, n - m + 1)) for n, m in zip(lengths, sizes, strict=True)]}
-        words |= own if rng.random() < 0.3 else {"overlapping": rng.random() < 0.5}
-    if family.removeprefix("adaptive_").removeprefix("fractional_") in ("max", "min"):
-        words["return_indices"] = True
-    return f"{family}_pool{rank}d", words
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -11,6 +11,7 @@ import importlib.machinery
 import sys
 from collections.abc import Callable, Sequence
 from math import prod
+from operator import getitem
 from types import ModuleType
 from typing import Any
 
@@ -18,44 +19,73 @@ import torch
 
 KNOWN = ((2, 13),)
 LOWERING = "torch._inductor.lowering"
-KEPT = ("max_pool2d_with_indices", "max_pool3d_with_indices")  # which the compiler decomposes
-LOWERED = (
-    *KEPT,
-    "max_pool2d_with_indices_backward",
-    "avg_pool2d",
-    "avg_pool3d",
-    "avg_pool2d_backward",
-    "avg_pool3d_backward",
-)
+MAXIMA = ("max_pool2d_with_indices", "max_pool3d_with_indices")
+GRADIENT = "max_pool2d_with_indices_backward"
+KEPT = (*MAXIMA, GRADIENT)  # which the compiler decomposes
+LOWERED = (*KEPT, "avg_pool2d", "avg_pool3d", "avg_pool2d_backward", "avg_pool3d_backward")
+UNROLLED = 25  # cells of a window: the compiler unrolls so many in the operators that it decomposes maxima into
 FEW = 16384  # cells: below, a call costs more than the loop that the compiler generates
 
 _originals: list[tuple[dict[Any, Any], Any, Any]] = []
 
 
-def _worth(x: Any) -> bool:
-    """Return True if a call of the operator is faster than a generated loop: floats on the CPU, not channels last, not few cells."""
-    if x.device.type != "cpu" or x.dtype not in (torch.float32, torch.float64):
-        return False
-    if not x.is_contiguous():
-        return False
+def _many(x: Any) -> bool:
+    """Return True for floats on the CPU, not few."""
     sizes = [n for n in x.shape if type(n) is int]
-    return len(sizes) < x.ndim or prod(sizes) >= FEW
+    wanted = x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
+    return wanted and (len(sizes) < x.ndim or prod(sizes) >= FEW)
 
 
-def _decomposition(original: Callable[..., Any]) -> Callable[..., Any]:
-    def decompose(x: Any, *words: Any, **named: Any) -> Any:
-        return NotImplemented if _worth(x) else original(x, *words, **named)
+def _last(x: Any, graph: Any) -> bool:
+    """Return True if the compiler lays x out channels last: there it generates vectors, which it joins with the loops around.
+
+    It does so with all maps of a graph that has a convolution, whatever their layout before was.
+    """
+    back = torch.ops.aten.convolution_backward.default
+    return (
+        not x.is_contiguous()
+        or graph.layout_opt
+        or bool(graph.module.graph.find_nodes(op="call_function", target=back))
+    )
+
+
+def _decomposition(original: Callable[..., Any], place: int) -> Callable[..., Any]:
+    def decompose(*words: Any, **named: Any) -> Any:
+        return NotImplemented if len(words) > place and _many(words[place]) else original(*words, **named)
 
     return decompose
 
 
-def _lowering(original: Callable[..., Any], call: Callable[..., Any], place: int) -> Callable[..., Any]:
+def _asks_for_indices(node: Any) -> bool:
+    return any(user.target is not getitem or user.args[1] != 0 for user in node.users)
+
+
+def _lowering(name: str, original: Callable[..., Any], lowering: ModuleType) -> Callable[..., Any]:
+    """Wrap the compiler's entry for a pool: call the operator where that is faster.
+
+    The compiler's loops for indices, and its gradients at them, take many times longer than a call, in every layout.
+    """
+    from torch._inductor import config
     from torch._inductor.virtualized import V
+
+    def caller(name: str) -> Callable[..., Any]:
+        made: Callable[..., Any] = lowering.fallback_handler(_operator(name), add_to_fallback_set=False)
+        return made
+
+    call, values = caller(name), caller(name.removesuffix("_with_indices"))
+    place = _place(name)
 
     def lower(*words: Any, **named: Any) -> Any:
         node = V.current_node
         x = node.args[place].meta.get("val") if len(node.args) > place else None
-        return (call if x is not None and _worth(x) else original)(*words, **named)
+        if x is None or not _many(x) or V.graph.cpp_wrapper:  # a program for another process
+            return original(*words, **named)
+        if name == GRADIENT or (name in MAXIMA and _asks_for_indices(node)):
+            return call(*words, **named)
+        if _last(x, V.graph):
+            with config.patch(unroll_reductions_threshold=UNROLLED):
+                return original(*words, **named)
+        return [values(*words, **named), None] if name in MAXIMA else call(*words, **named)
 
     return lower
 
@@ -65,16 +95,23 @@ def _wrap(table: dict[Any, Any], key: Any, made: Callable[..., Any]) -> None:
     table[key] = made
 
 
+def _operator(name: str) -> Any:
+    return getattr(torch.ops.aten, name).default
+
+
+def _place(name: str) -> int:
+    """Return the place of the input among the arguments."""
+    return int("backward" in name)
+
+
 def _take() -> None:
     """Wrap the compiler's entries for pools."""
     lowering, decomposition = sys.modules[LOWERING], sys.modules["torch._inductor.decomposition"]
+    decompositions, lowerings = decomposition.decompositions, lowering.lowerings
     for name in KEPT:
-        op = getattr(torch.ops.aten, name).default
-        _wrap(decomposition.decompositions, op, _decomposition(decomposition.decompositions[op]))
+        _wrap(decompositions, _operator(name), _decomposition(decompositions[_operator(name)], _place(name)))
     for name in LOWERED:
-        op = getattr(torch.ops.aten, name).default
-        call = lowering.fallback_handler(op, add_to_fallback_set=False)
-        _wrap(lowering.lowerings, op, _lowering(lowering.lowerings[op], call, int("backward" in name)))
+        _wrap(lowerings, _operator(name), _lowering(name, lowerings[_operator(name)], lowering))
     decomposition.fast_random_decomps.cache_clear()
 
 

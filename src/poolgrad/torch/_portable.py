@@ -6,6 +6,9 @@ between them; long windows are halved or reduced. None scatters, so each sum has
 
 Maxima, minima, taps, and gradients by taps have the bits of the core. So have sums over up to 64 cells, on a device that has float64;
 longer sums agree within rounding.
+
+If poolgrad has kernels for the device (`_devices`), they do the same in one pass: `choose_along`, `pick`, `place`, `_sums` and `_shared`
+ask them first.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, reduce
 from math import prod
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +25,7 @@ import torch
 
 from .._common.errors import ArgumentErrors
 from .._windows.axis import Axis
-from . import _tensors
+from . import _devices, _tensors
 from ._tensors import Sizes, Tensor, TorchWindows, axes_in_memory, orders, plan
 
 Axes: TypeAlias = Sequence[Axis]
@@ -276,6 +279,9 @@ def _better(v: Tensor, y: Tensor, least: bool) -> Tensor:
 def choose_along(x: Tensor, axes: Axes, first: int, least: bool) -> tuple[Tensor, Tensor]:
     """Return the best cell of each window, the first of equals, and its tap; a NaN is the best."""
     made = tables(axes, x.device)
+    kernels = _devices.kernels(x)
+    if kernels is not None and (found := kernels.choose(x, made, first, least)) is not None:
+        return found[0], found[1]
     cells, back = _comparable(x)
     y, taps = cells, None
     for i in reversed(range(len(made))):  # the first of the best rows, and in it the first of the best cells
@@ -377,6 +383,9 @@ def pick(v: Tensor, taps: Tensor, axes: Axes, first: int) -> Tensor:
     """Return v at the tap of each window."""
     if not taps.numel():
         return v.new_empty(taps.shape)
+    kernels = _devices.kernels(v)
+    if kernels is not None and (found := kernels.pick(v, taps, tables(axes, v.device), first)) is not None:
+        return cast(Tensor, found)
     cells, back = _signed(v)
     last = first + len(axes) - 1
     where = positions_along(taps, axes, first).flatten(first, last)
@@ -398,6 +407,9 @@ def place(g: Tensor, taps: Tensor, axes: Axes, first: int) -> Tensor:
     cells, back = _signed(g)
     several = prod(table.cover for table in made) > 1
     wide = torch.float32 if several and g.dtype in _HALVES else cells.dtype
+    kernels = _devices.kernels(g)
+    if kernels is not None and (found := kernels.gather(g, taps, made, first, wide, g.dtype)) is not None:
+        return cast(Tensor, found)
     total: Any = None
     for v, t, wanted in _over(cells, taps.to(torch.int64), made, first):
         part = torch.where(t == wanted, v, 0).to(wide)
@@ -471,6 +483,9 @@ def _sums(x: Tensor, made: Sequence[Table], first: int) -> Tensor:
     terms = prod(table.k for table in made)
     wide = _wide(x, terms)
     if terms <= _ADDED:
+        kernels = _devices.kernels(x)
+        if kernels is not None and (found := kernels.sums(x, made, first, wide)) is not None:
+            return cast(Tensor, found)
         return _added((v.to(wide), ok) for v, ok in _cells(x, None, made, first))
     total = x.to(wide)
     for i in reversed(range(len(made))):
@@ -532,11 +547,11 @@ def spread(g: Tensor, axes: Axes, first: int, kind: str, divisor: float) -> Tens
     half = g.dtype in _HALVES
     if kind == "mean":
         if half:
-            return _shared(_divided(g.to(_wide(g, 1)), made, first, "count"), made, first).to(g.dtype)
-        return _shared(g * _reciprocals(made, first, g), made, first).to(g.dtype)
+            return _shared(_divided(g.to(_wide(g, 1)), made, first, "count"), made, first, g.dtype)
+        return _shared(g * _reciprocals(made, first, g), made, first, g.dtype)
     wide = g.float() if half and not (kind == "sum" and divisor == 1) else g
     shares = wide / divisor if kind == "sum" else _divided(wide, made, first, "span")
-    return _shared(shares, made, first).to(g.dtype)
+    return _shared(shares, made, first, g.dtype)
 
 
 def _reciprocals(made: Sequence[Table], first: int, g: Tensor) -> Tensor | float:
@@ -552,19 +567,22 @@ def _reciprocals(made: Sequence[Table], first: int, g: Tensor) -> Tensor | float
     return weights.reshape(*weights.shape, *(1,) * (g.ndim - first - len(made)))
 
 
-def _shared(g: Tensor, made: Sequence[Table], first: int) -> Tensor:
-    """Add up, for each cell, what the windows over it hold."""
+def _shared(g: Tensor, made: Sequence[Table], first: int, dtype: torch.dtype) -> Tensor:
+    """Add up, for each cell, what the windows over it hold; round to the dtype."""
     terms = prod(table.cover for table in made)
     long = terms > _ADDED and all(table.interval for table in made)
     wide = _wide(g, terms)
     if not long:
-        return _added((v.to(wide), ok) for v, ok in _holders(g, None, made, first))
+        kernels = _devices.kernels(g)
+        if kernels is not None and (found := kernels.gather(g, None, made, first, wide, dtype)) is not None:
+            return cast(Tensor, found)
+        return _added((v.to(wide), ok) for v, ok in _holders(g, None, made, first)).to(dtype)
     total = g.to(wide)
     for i in reversed(range(len(made))):
         interval = made[i].interval
         assert interval is not None
         total = _blocks(total, made[i], made[i].m, *interval, 1, first + i)
-    return total + 0
+    return (total + 0).to(dtype)
 
 
 def _holders(g: Tensor, inside: Tensor | None, made: Sequence[Table], d: int) -> Any:
