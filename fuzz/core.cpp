@@ -1,6 +1,6 @@
 // The core under libFuzzer: bytes in, every way of calling the verbs, all results alike.
 #include "oracle.hpp"
-#include "runtime/memory.hpp"
+#include "runtime/caches.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const bool once = [] {

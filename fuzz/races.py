@@ -170,6 +170,7 @@ def setting_case(rng: Rng, make: Maker, name: str) -> Case:
         "keep_at_most": lambda: _core.keep_at_most(int(pick(rng, (0, 1 << 20, 1 << 24)))),
         "go_far_from": lambda: _core.go_far_from(-int(rng.integers(2))),
         "box_at_most": lambda: _core.box_at_most(int(pick(rng, (0, 1, 1 << 12)))),
+        "caches_of": lambda: _core.caches_of(0, 0),
         "limit_here": lambda: _core.limit_here(_core.limit_here(int(pick(rng, (0, 1, 2, 5))))),
         "follow_threads": lambda: refuse(_core.follow_threads, "no library", "threads", "busy", 1),
         "use_bfloat16": lambda: _core.use_bfloat16(np.empty(0, ml_dtypes.bfloat16)),
@@ -216,8 +217,23 @@ def planes_case(rng: Rng, make: Maker, name: str) -> Case:
     return make.case(name, lambda: _core.place_planes((n,), (m,), (k,), starts, x, taps, y))
 
 
+def parts_case(rng: Rng, make: Maker) -> Case:
+    """Return a case of a plan in parts, whose places and cells are overwritten."""
+    plan = _core.Plan((8,), (4,), 1, 1, [(8, np.arange(0, 8, 2), np.arange(2, 10, 2), None)])
+    source, dest = make.list((16,)), make.list((8,))
+    x, y = make.data((16,), np.dtype(np.float32)), make.result((8,), np.float32)
+
+    def run() -> None:
+        parts = _core.Parts(source, dest, 1, 16, [plan], [(0, 0), (0, 8)])
+        _core.fold(parts, 4, x, y)
+        _core.select(parts, 1, x, y)
+
+    return make.case("Parts", run)
+
+
 CASES: dict[str, Callable[..., Case]] = {
     "Plan": lambda rng, make, name: plan_case(rng, make),
+    "Parts": lambda rng, make, name: parts_case(rng, make),
     **dict.fromkeys(("fold", "spread", "select"), float_case),
     **dict.fromkeys(("near", "route", "recall"), three_case),
     **dict.fromkeys(("argmax", "choose", "best_taps", "whole"), choice_case),
@@ -227,7 +243,8 @@ CASES: dict[str, Callable[..., Case]] = {
     **dict.fromkeys(("slide", "between", "proper", "share", "placed", "draw"), table_case),
     **dict.fromkeys(("choose_planes", "place_planes"), planes_case),
     "empty": empty_case,
-    **dict.fromkeys(("set_num_threads", "keep_at_most", "go_far_from", "box_at_most", "use_bfloat16"), setting_case),
+    **dict.fromkeys(("set_num_threads", "keep_at_most", "go_far_from", "box_at_most", "caches_of"), setting_case),
+    "use_bfloat16": setting_case,
     **dict.fromkeys(("schedule", "able", "schedules_of", "watch", "limit_here", "follow_threads"), setting_case),
     **dict.fromkeys(map("foreign.{}".format, TABLE), foreign_case),
     "sequences": raced_python.sequence_case,

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "oracle.hpp"
+#include "runtime/caches.hpp"
 #include "runtime/memory.hpp"
 
 namespace {

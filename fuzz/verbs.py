@@ -90,6 +90,13 @@ def empties(axes: tuple[Axis, ...]) -> bool:
     return any((a.count == 0).any() for a in axes)
 
 
+def means_of(dtype: str) -> list[Mean]:
+    """Return the rules of means that the core takes for a dtype."""
+    if dtype not in INTEGERS:
+        return [mean for mean in Mean if mean is not Mean.WIDE]
+    return [Mean.WIDE, Mean.TOTAL, *([Mean.STRICT] if np.dtype(dtype).itemsize >= 4 else [])]
+
+
 def call(rng: Rng, made: Plan, name: str) -> Made | None:
     """Return a verb with arguments, or None if no promise covers the verb on this plan."""
     long = widest(made.axes) > LONG or widest(tuple(a.transpose() for a in made.axes)) > LONG
@@ -102,7 +109,7 @@ def call(rng: Rng, made: Plan, name: str) -> Made | None:
         return None
     match name:
         case "fold":
-            mean = pick(rng, [m for m in Mean if whole or m is not Mean.WIDE])
+            mean = pick(rng, means_of(dtype))
             return (name, (mean, source())) if not empties(made.axes) or mean is Mean.TOTAL else None
         case "spread":
             share = Share.QUOTIENT if whole else pick(rng, list(Share))

@@ -68,6 +68,8 @@ TABLE = {  # in the order of pg_table: the types that each function returns and 
     "near": (*_OVER, _D, Array, Array, Array, Array),
     "gather": (_I, _P, _I, _I, _L, _I, Array, Array, Array),
     "scatter": (_I, _P, _I, _I, _L, _I, _I, Array, Array, Array),
+    "average": (*_OVER, _I, _D, Array, Array),
+    "squares": (*_OVER, Array, Array),
 }
 PLAIN = ("get_abi", "version", "isa", "threads", "plan_drop")  # without an error
 OVER_CELLS = tuple(name for name, types in TABLE.items() if Array in types)
@@ -114,7 +116,7 @@ def foreign_case(rng: Rng, make: Maker, name: str) -> Case:
     """Return a case of the table: a plan from boundaries that are overwritten, or another function with a right plan."""
     name = name.removeprefix("foreign.")
     w = windows(rng)
-    dtype = int(rng.integers(4 if name in ("fold", "spread", "near") else len(DTYPES)))
+    dtype = int(rng.integers(4 if name in ("fold", "spread", "near", "average", "squares") else len(DTYPES)))
     start, stop = (np.concatenate([a[i] for a in w.axes]).astype(np.int64) for i in (1, 2))
     if name not in OVER_CELLS:
         start, stop = make.input(start), make.input(stop)
@@ -153,6 +155,8 @@ def foreign_case(rng: Rng, make: Maker, name: str) -> Case:
         "recall": ((), lambda: (over(n), over(m), over(n), new(m))),
         "near": ((1e-5,), lambda: (over(n), over(m), over(m), new(n))),
         "gather": ((10, 1, 1), lambda: (over(n), index(), new(m))),
+        "average": ((flip, 3.0), lambda: (over(n), new(m))),
+        "squares": ((), lambda: (over(n), make.result(m, kind if kind.itemsize > 2 else np.float32))),  # sums of halves
         "scatter": ((10, 1, 1, flip), lambda: (over(m), index(), new(n))),
     }
     rules, given = arrays[name][0], arrays[name][1]()
