@@ -1,11 +1,12 @@
 """Time whole networks with torch's own pools and with `poolgrad.torch.accelerate()`, in turns; compare losses, gradients and memory.
 
-    python -m benchmarks models --only GoogLeNet --only LeNet -o bench-out
-    python -m benchmarks models --compiled --only LeNet         # torch.compile; run it twice: the first run compiles
-    python -m benchmarks models --render                        # write the tables of docs/torch.md from models.json
+    python -m benchmarks models --only GoogLeNet --only LeNet
+    python -m benchmarks models --compiled --threads 1 --missing    # torch.compile, only cells without figures: goes on after an interruption
+    python -m benchmarks models --compiled --threads 1 --below 0.98 # time doubtful cells again, longer
+    python -m benchmarks models --render                            # write the tables of docs/torch.md from models.json
 
 Each step of each network runs with acceleration off and on, one after the other, in one process. The figure is the best time without
-divided by the best time with it.
+divided by the best time with it: seconds of the processor with one thread, which other programs change least. Figures are stored after each cell.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -40,15 +42,20 @@ def _accelerated(on: bool) -> Iterator[None]:
 
 
 def _compiled(model: Any, on: bool, folder: Path) -> Any:
-    """Return the compiled model; each side has a cache of its own, since the compiler's keys do not know of the kept pools."""
+    """Return the compiled model.
+
+    Both sides share a cache, so that a loop which they have in common is compiled once. The compiler's keys do not know of the kept
+    pools: an option without effect on the CPU keeps the programs of the sides apart.
+    """
     import torch
+    from torch._inductor import config
     from torch._inductor.compile_fx import compile_fx
 
-    cache = str(folder / ("on" if on else "off"))
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder)
+    options = {"compile_threads": 1, "triton.spill_threshold": config.triton.spill_threshold + on}
 
     def backend(graph: Any, inputs: Any) -> Any:  # one per side, so that neither takes the other's program
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache
-        return compile_fx(graph, inputs)
+        return compile_fx(graph, inputs, config_patches=options)
 
     return torch.compile(model, backend=backend)
 
@@ -95,6 +102,8 @@ def _measure(name: str, last: bool, training: bool, compiled: bool, seconds: flo
 
     from .models_torch import MODELS
 
+    if compiled:
+        torch._dynamo.reset()  # which counts the programs of all networks together
     torch.manual_seed(0)
     made = MODELS[name]
     model, x = made.make(), torch.randn(made.shape)
@@ -102,7 +111,7 @@ def _measure(name: str, last: bool, training: bool, compiled: bool, seconds: flo
         kind = torch.channels_last if x.ndim == 4 else torch.channels_last_3d
         model, x = model.to(memory_format=kind), x.contiguous(memory_format=kind)
     model.train(training)
-    steps, results, held = [], [], []
+    steps, results, held, began = [], [], [], time.perf_counter()
     for on in (False, True):
         with _accelerated(on):
             step = _step(_compiled(model, on, folder) if compiled else model, x, training)
@@ -111,20 +120,21 @@ def _measure(name: str, last: bool, training: bool, compiled: bool, seconds: flo
             held.append(_held(model, x) if training and not compiled else 0)
             step()
         steps.append(step)
-    pairs = list(zip(*results, strict=True))
+    spent, pairs = time.perf_counter() - began, list(zip(*results, strict=True))
     times: list[list[float]] = [[], []]
+    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
     end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(times[0]) < 5:
+    while time.perf_counter() < end or len(times[0]) < 8:
         for on in (False, True) if len(times[0]) % 2 else (True, False):
             with _accelerated(on):
                 steps[on]()
-                began = time.perf_counter()
+                start = clock()
                 steps[on]()
-                times[on].append(time.perf_counter() - began)
+                times[on].append(clock() - start)
     off, on_ = (min(side) for side in times)
     return {
         "model": name, "layout": LAYOUTS[last], "way": WAYS[training], "compiled": compiled,
-        "torch": off, "ours": on_, "ratio": off / on_, "turns": len(times[0]),
+        "torch": off, "ours": on_, "ratio": off / on_, "turns": len(times[0]), "made": spent,
         "equal": all(torch.equal(a, b) for a, b in pairs),
         "close": all(torch.allclose(a, b, 1e-4, 1e-6) for a, b in pairs),
         "held": held, "threads": torch.get_num_threads(), "version": torch.__version__,
@@ -167,7 +177,10 @@ def render(records: list[Record]) -> str:
         less = f"{trained['held'][1] / trained['held'][0] - 1:+.0%}" if trained and trained["held"][0] else "–"
         rows.append([name, "x".join(map(str, made.shape)), *(_cell(found, name, *c) for c in columns), less])
     one = records[0] if records else {"date": "–", "version": "–", "threads": "–"}
+    threads = {bool(record["compiled"]): record["threads"] for record in records}
     note = f"torch's time over ours per step, measured {one['date']} with torch {one['version']}, {one['threads']} threads."
+    if True in threads and threads[True] != one["threads"]:
+        note += f" Compiled: {threads[True]}."
     return "\n".join([note, "", *table(head, rows)])
 
 
@@ -185,6 +198,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--compiled", action="store_true", help="through torch.compile")
     parser.add_argument("--layout", action="append", default=[], choices=LAYOUTS)
     parser.add_argument("--way", action="append", default=[], choices=WAYS)
+    parser.add_argument("--missing", action="store_true", help="only cells that have no figure")
+    parser.add_argument("--below", type=float, metavar="RATIO", help="only cells whose figure is below this")
     parser.add_argument("--seconds-per-cell", type=float, default=1.5, metavar="S")
     parser.add_argument("--threads", type=int, default=0, metavar="N", help="torch's threads; default: torch's choice")
     parser.add_argument("--cache", type=Path, default=Path("bench-out/models"), help="where compiled programs go")
@@ -199,27 +214,36 @@ def run(given: argparse.Namespace) -> int:
         return 0
     import torch
 
-    from .models_torch import MODELS
-
     if given.threads:
         torch.set_num_threads(given.threads)
     kept = {_key(record): record for record in _stored(given.results)}
     wrong = 0
-    for name in given.only or MODELS:
-        for last in (False, True):
-            for training in (False, True):
-                if (given.layout and LAYOUTS[last] not in given.layout) or (
-                    given.way and WAYS[training] not in given.way
-                ):
-                    continue
-                record = _measure(name, last, training, given.compiled, given.seconds_per_cell, given.cache.absolute())
-                kept[_key(record)] = record
-                wrong += not record["close"]
-                print(
-                    f"{name}, {record['layout']}, {record['way']}{', compiled' * given.compiled}: "
-                    f"{record['torch'] * 1e3:.2f} -> {record['ours'] * 1e3:.2f} ms, {record['ratio']:.2f}, "
-                    f"{'equal' if record['equal'] else 'close' if record['close'] else 'DIFFERENT'}, held {record['held']}",
-                    flush=True,
-                )
-        given.results.write_text(json.dumps(list(kept.values()), indent=1) + "\n")
+    for name, last, training in _cells(given, kept):
+        record = _measure(name, last, training, given.compiled, given.seconds_per_cell, given.cache.absolute())
+        kept[_key(record)] = record
+        wrong += not record["close"]
+        print(
+            f"{name}, {record['layout']}, {record['way']}{', compiled' * given.compiled}: "
+            f"{record['torch'] * 1e3:.2f} -> {record['ours'] * 1e3:.2f} ms, {record['ratio']:.3f}, "
+            f"{'equal' if record['equal'] else 'close' if record['close'] else 'DIFFERENT'}, held {record['held']}, "
+            f"made in {record['made']:.0f} s",
+            flush=True,
+        )
+        part = given.results.with_suffix(".part")
+        part.write_text(json.dumps(list(kept.values()), indent=1) + "\n")
+        part.replace(given.results)  # whole, whenever the run ends
     return int(wrong > 0)
+
+
+def _cells(given: argparse.Namespace, kept: dict[Any, Record]) -> Iterator[tuple[str, bool, bool]]:
+    """Return the cells asked for: the network, whether channels last, whether in training."""
+    from .models_torch import MODELS
+
+    for name, last, training in product(given.only or MODELS, (False, True), (False, True)):
+        layout, way = LAYOUTS[last], WAYS[training]
+        old = kept.get((name, layout, way, given.compiled))
+        if (given.layout and layout not in given.layout) or (given.way and way not in given.way):
+            continue
+        if (given.missing and old) or (given.below is not None and not (old and old["ratio"] < given.below)):
+            continue
+        yield name, last, training
