@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 MOST_TABS = 400
+PATIENCE = 30_000  # ms; a step takes milliseconds, and seconds on a machine that compiles beside it
 
 
 def turn(page: Any, name: str) -> None:

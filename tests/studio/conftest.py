@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from browsing import Watch, browser_path
+from hands import PATIENCE
 
 from poolgrad.graph import service
 from poolgrad.studio.command import together
@@ -45,7 +46,7 @@ def address() -> Iterator[str]:
 def watch(chromium: Any, address: str) -> Iterator[Any]:
     """Yield a watched, fresh browser context; the test fails if it asks another host for anything."""
     context = chromium.new_context(viewport={"width": 1280, "height": 800}, accept_downloads=True)
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(PATIENCE)
     watcher = Watch(context, urlsplit(address).netloc)
     watcher.context = context  # type: ignore[attr-defined]
     yield watcher

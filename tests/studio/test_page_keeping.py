@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hands import export, in_block, open_files, place, select, settled, turn, write
+from hands import PATIENCE, export, in_block, open_files, place, select, settled, turn, write
 
 from poolgrad._common import png
 from poolgrad.graph import Graph, service
@@ -45,7 +45,7 @@ def mortal(chromium: Any) -> Iterator[tuple[Any, Any, Process]]:
     """Yield a page, its context, and its studio."""
     studio = Process()
     context = chromium.new_context(viewport={"width": 1280, "height": 800}, accept_downloads=True)
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(PATIENCE)
     page = context.new_page()
     page.goto(studio.address)
     page.get_by_label("Status").get_by_text("ran").wait_for()
