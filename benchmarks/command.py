@@ -21,7 +21,7 @@ from .targets import WHAT, Targets
 VERBS = ("run", "entry", "guard", "readme", "render", "cores", "layouts", "channels-first", "models")
 ENTRIES = {"numpy": numpy_calls, "torch": torch_calls, "jax": jax_calls}
 OUTPUT = Path("bench-out")
-RESULTS = Path(__file__).parent / "results" / "entry.json"
+RESULTS = Path(__file__).parent / "results"
 
 
 def _sources(parser: argparse.ArgumentParser, default: str) -> None:
@@ -124,7 +124,9 @@ def _entry_parser(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--page", type=Path, default=Path(entry_text.PAGE), help="file that gets the tables")
     parser.add_argument("--readme", type=Path, default=Path("README.md"), help="file that gets the summary")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="file that keeps the results")
+    parser.add_argument(
+        "--results", type=Path, default=RESULTS, metavar="DIR", help="folder that keeps the results of each processor"
+    )
     _filters(parser)
     _measuring(parser, 0.25, "entry.json")
 
@@ -241,10 +243,11 @@ def _entry(args: argparse.Namespace) -> int:
     args.output.mkdir(parents=True, exist_ok=True)
     (args.output / "entry.md").write_text(text)
     if args.write:
-        readme.rewrite(args.page, text.strip("\n"), "entry")
-        readme.rewrite(args.readme, entry_text.summary(report), "entry")
-        args.results.parent.mkdir(parents=True, exist_ok=True)
-        args.results.write_text(json.dumps(report, indent=1) + "\n")
+        args.results.mkdir(parents=True, exist_ok=True)
+        (args.results / entry_text.file_name(report)).write_text(json.dumps(report, indent=1) + "\n")
+        reports = entry_text.stored(args.results)
+        readme.rewrite(args.page, entry_text.page_of(reports), "entry")
+        readme.rewrite(args.readme, entry_text.summary(reports), "entry")
     return _tell(text, report, args.output / "entry.json")
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from ..summary import disturbance, geometric, seconds
@@ -56,16 +59,46 @@ HEADLINES = (
 PAGE = "docs/entry-points.md"
 
 
-def summary(report: Record, page: str = PAGE) -> str:
-    """Return the section of the README: a row per entry point with its losses, and a row per headline."""
+def file_name(report: Record) -> str:
+    """Return the name of the file that keeps the results of a processor: by its maker, the first word of its name."""
+    maker = re.match(r"[A-Za-z0-9]*", report["machine"]["cpu"])
+    return f"entry-{maker[0].lower() if maker and maker[0] else 'unknown'}.json"
+
+
+def stored(folder: Path) -> list[Record]:
+    """Return the kept results, one report per processor, the newest first."""
+    reports = [json.loads(file.read_text()) for file in folder.glob("entry-*.json")]
+    return sorted(reports, key=lambda report: str(report["machine"]["date"]), reverse=True)
+
+
+def page_of(reports: list[Record]) -> str:
+    """Return the section of the page: all processors side by side, then every cell of the newest report."""
+    beside = [*_processors(reports, ""), ""] if len(reports) > 1 else []
+    return "\n".join([*beside, markdown(reports[0]).strip("\n")])
+
+
+def _processors(reports: list[Record], page: str) -> list[str]:
+    """Return a row per entry point and processor; losses of the first report, which has the cells, are links."""
+    rows = ["| entry point | processor | calls | geometric mean | slower than the fastest peer |"]
+    rows += ["| --- | --- | --- | --- | --- |"]
+    found = []
+    for report in reports:
+        for place, (group, cells) in enumerate(groupby(report["cells"], key=lambda record: record["group"])):
+            ratios = [r for r in map(ratio, cells) if r == r]
+            if ratios:
+                lost = f"{sum(r < 1 for r in ratios)}"
+                lost = f"[{lost}]({page}#{group})" if report is reports[0] else lost
+                values = [f"`{_module(group)}`", report["machine"]["cpu"], str(len(ratios))]
+                found.append((place, [*values, f"{geometric(ratios):.1f}x", lost]))
+    return rows + [f"| {' | '.join(row)} |" for _, row in sorted(found, key=lambda item: item[0])]
+
+
+def summary(reports: list[Record], page: str = PAGE) -> str:
+    """Return the section of the README: a row per entry point and processor with its losses, and a row per headline."""
+    report = reports[0]
     machine = report["machine"]
     rows = [f"The functions that users call, against what they replace; [every call and every loss]({page}):", ""]
-    rows += ["| entry point | calls | geometric mean | slower than the fastest peer |", "| --- | --- | --- | --- |"]
-    for group, cells in groupby(report["cells"], key=lambda record: record["group"]):
-        ratios = [r for r in map(ratio, cells) if r == r]
-        if ratios:
-            lost = sum(r < 1 for r in ratios)
-            rows.append(f"| `{_module(group)}` | {len(ratios)} | {geometric(ratios):.1f}x | [{lost}]({page}#{group}) |")
+    rows += _processors(reports, page)
     rows += ["", "| task | against | times faster | cells |", "| --- | --- | --- | --- |"]
     for words, group, parts, peer in HEADLINES:
         found = [
@@ -76,7 +109,7 @@ def summary(report: Record, page: str = PAGE) -> str:
         if found:
             spread = f"{geometric(found):.1f}x ({min(found):.1f} to {max(found):.1f})"
             rows.append(f"| {words} | {peer} | {spread} | {len(found)} |")
-    rows += ["", f"Measured {machine['date']} on {machine['cpu']}, {machine['threads']} threads."]
+    rows += ["", f"Tasks measured {machine['date']} on {machine['cpu']}, {machine['threads']} threads."]
     return "\n".join([*rows, *_warnings(report)])
 
 

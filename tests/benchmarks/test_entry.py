@@ -72,7 +72,7 @@ def test_a_short_race_writes_both_reports(tmp_path, capsys):
 
 
 def test_write_puts_both_sections_and_keeps_the_results(tmp_path, capsys):
-    page, front, kept = (tmp_path / name for name in ("page.md", "front.md", "kept.json"))
+    page, front, kept = (tmp_path / name for name in ("page.md", "front.md", "kept"))
     begin, end = readme.marks("entry")
     for file in (page, front):
         file.write_text(f"above\n{begin}\nold\n{end}\nbelow\n")
@@ -89,23 +89,42 @@ def test_write_puts_both_sections_and_keeps_the_results(tmp_path, capsys):
     ]
     words += ["--write", "--page", page, "--readme", front, "--results", kept]
     assert main(["entry", *map(str, words)]) == 0
-    report = json.loads(kept.read_text())
+    [report] = text.stored(kept)
     assert readme.written(page, "entry") == text.markdown(report).strip("\n")
-    assert readme.written(front, "entry") == text.summary(report)
+    assert readme.written(front, "entry") == text.summary([report])
     assert "A quick run" in readme.written(front, "entry")
-    assert "| `poolgrad` | 1 |" in readme.written(front, "entry")
+    assert f"| `poolgrad` | {report['machine']['cpu']} | 1 |" in readme.written(front, "entry")
     assert all(file.read_text().startswith("above") and file.read_text().endswith("below\n") for file in (page, front))
     front.write_text("no marks")
     assert main(["entry", *map(str, words)]) == 2
     assert "without its entry section" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(not RESULTS.exists(), reason="no results: python -m benchmarks entry --write makes them")
 def test_the_documents_say_what_the_stored_results_say():
-    root, report = RESULTS.parents[2], json.loads(RESULTS.read_text())
-    assert readme.written(root / text.PAGE, "entry") == text.markdown(report).strip("\n")
-    assert readme.written(root / "README.md", "entry") == text.summary(report)
-    assert not report["settings"]["quick"]
+    root, reports = RESULTS.parents[1], text.stored(RESULTS)
+    assert reports, "no results: python -m benchmarks entry --write makes them"
+    assert readme.written(root / text.PAGE, "entry") == text.page_of(reports)
+    assert readme.written(root / "README.md", "entry") == text.summary(reports)
+    assert not any(report["settings"]["quick"] for report in reports)
+
+
+def test_two_processors_stand_side_by_side_and_a_new_run_replaces_the_old_one(tmp_path):
+    def report(cpu: str, date: str, theirs: float) -> text.Record:
+        best = {OURS: {"best": 1.0}, "NumPy": {"best": theirs}}
+        record = {"group": "numpy", "name": "max_pool(x, 2)", "contestants": best, "failed": {}, "others": 0.0}
+        machine = {"date": date, "cpu": cpu, "threads": 2, "versions": {}, "missing": {}}
+        return {"machine": machine, "settings": {"quick": False}, "cells": [record]}
+
+    old, new = report("AMD EPYC", "2026-11-18 18:54 UTC", 2.0), report("Intel(R) Xeon(R)", "2026-11-19 07:00 UTC", 0.5)
+    for each in (report("AMD EPYC 2", "2026-11-17 00:00 UTC", 9.0), old, new):
+        (tmp_path / text.file_name(each)).write_text(json.dumps(each))
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["entry-amd.json", "entry-intel.json"]
+    assert text.stored(tmp_path) == [new, old]
+    found = text.summary([new, old])
+    assert "| `poolgrad` | Intel(R) Xeon(R) | 1 | 0.5x | [1](docs/entry-points.md#numpy) |" in found
+    assert "| `poolgrad` | AMD EPYC | 1 | 2.0x | 0 |" in found
+    assert "| `poolgrad` | AMD EPYC | 1 | 2.0x | 0 |" in text.page_of([new, old])
+    assert "AMD" not in text.page_of([new])
 
 
 def test_a_summary_names_losses_and_headlines():
@@ -122,8 +141,8 @@ def test_a_summary_names_losses_and_headlines():
     cells = [cell("max_pool(x, 2), 8x8", 1.0, **{"scikit-image": 4.0, "Pillow": 0.5})]
     cells += [cell("min_pool(x, 2), 8x8", 1.0, **{"scikit-image": 16.0}), cell("global_max_pool(x)", 2.0, NumPy=1.0)]
     machine = {"date": "today", "cpu": "a processor", "threads": 1, "versions": {}, "missing": {}}
-    found = text.summary({"machine": machine, "settings": {"quick": False}, "cells": cells})
-    assert "| `poolgrad` | 3 | 1.6x | [2](docs/entry-points.md#numpy) |" in found
+    found = text.summary([{"machine": machine, "settings": {"quick": False}, "cells": cells}])
+    assert "| `poolgrad` | a processor | 3 | 1.6x | [2](docs/entry-points.md#numpy) |" in found
     assert "| scikit-image | 8.0x (4.0 to 16.0) | 2 |" in found
     assert "| global pools | NumPy | 0.5x (0.5 to 0.5) | 1 |" in found
     assert "quick" not in found
