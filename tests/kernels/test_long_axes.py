@@ -149,6 +149,15 @@ def test_the_core_refuses_parts_that_do_not_fit(outer, n, places):
         native._core.Parts((8,), (4,), outer, n, [plan], places)
 
 
+def test_parts_without_source_cells_give_neutral_results():
+    core, nothing = native._core, np.zeros(2, np.int64)
+    plan = core.Plan((0,), (2,), 1, 1, [(0, nothing, nothing, None)])
+    parts = core.Parts((0,), (2,), 1, 0, [plan], [(0, 0)])
+    x = np.zeros(0, np.float32)
+    assert core.select(parts, int(native.Start.LOWEST), x, None, False).tolist() == [np.finfo(np.float32).min] * 2
+    assert core.fold(parts, int(native.Mean.TOTAL), x, None).tolist() == [0, 0]
+
+
 def test_verbs_of_gradients_refuse_parts():
     parts = native.windows(pg.plan((LONG + 9990,), 3, 1))
     assert type(parts).__name__ == "Parts"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import poolgrad
-from poolgrad import _core
+from poolgrad import _core, reference
 from poolgrad._kernels import native
 from poolgrad._ops.semantics import Mean, Share, Start
 from poolgrad.windows import Axis, Plan, sliding_axis
@@ -245,6 +245,28 @@ def test_the_cut_of_a_call_has_a_say():
         with poolgrad.threads(number):
             ways.append(native.schedule(plan, "route", "float32"))
     assert ways == ["follow_taps", "transposed_tile"]  # four threads share items, and so compute parts of them
+
+
+@pytest.mark.skipif(not ROWS, reason="this level has no row bands")
+def test_large_windows_fill_no_lists_of_taps():
+    def able(window):
+        axes = {a: sliding_axis(90, window, 1, window // 2, 90) for a in (1, 2)}
+        return native.able_schedules(Plan((2, 90, 90), axes), "recall", "float64")
+
+    assert "row_band" in able(16)
+    assert "row_band" not in able(17)
+
+
+@pytest.mark.parametrize("span", [2**22, 2**27 + 5, 2**31 + 1, 2**61])
+def test_means_by_huge_spans_have_the_same_bits_on_every_way(span):
+    start = np.arange(898)
+    axes = {1: sliding_axis(22, 3, 1, 0, 20), 2: Axis(900, start, start + 3, np.full(898, span // 3))}
+    x = (np.random.default_rng(2).random((1, 22, 900)) * 4e-31).astype(np.float32)
+    want = reference.fold(Plan(x.shape, axes), Mean.SPANNED, x)
+    for name in native.able_schedules(Plan(x.shape, axes), "fold", "float32", Mean.SPANNED):
+        plan = Plan(x.shape, axes)
+        native.native(plan, schedule=name)
+        np.testing.assert_array_equal(native.fold(plan, Mean.SPANNED, x), want, name)
 
 
 def test_a_call_without_cells_runs_nothing():

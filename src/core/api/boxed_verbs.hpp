@@ -13,11 +13,6 @@
 
 namespace poolgrad {
 
-constexpr int64_t item_bytes(Dtype dtype) {
-  constexpr int64_t bytes[] = {2, 2, 4, 8, 1, 1, 2, 2, 4, 4, 8, 8};
-  return bytes[static_cast<int>(dtype)];
-}
-
 constexpr bool is_float(Dtype dtype) { return dtype <= Dtype::f64; }
 
 /// Count the cells of the largest window.

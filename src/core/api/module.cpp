@@ -42,9 +42,9 @@ bool in_pieces_of(const Plan& plan, const Verbs* verbs, const Checked& x, bool n
   return !guard.found_nan();
 }
 
-/// A part of a call that one verb computes: windows of a plan, from the cells at x into the results at y,
-/// which begin at element `dest` of all results.
-struct Stretch {
+/// A part of a call that one verb computes: windows of a plan, from the cells at x into the results
+/// at y, which begin at element `dest` of all results.
+struct CallPart {
   const Plan& plan;
   const char* x;
   char* y;
@@ -52,23 +52,23 @@ struct Stretch {
   Piece piece;
 };
 
-/// Call f(stretch) for all windows. The parts of a plan are tasks.
+/// Call f(part) for all windows. The parts of a plan are tasks.
 template <class F>
-void in_stretches(const Windows& windows, const Checked& in, const Checked& out, F&& f) {
+void in_parts(const Windows& windows, const Checked& in, const Checked& out, F&& f) {
   const int64_t bytes = std::max(in.bytes, out.bytes);
   if (windows.plan) {
     const Plan& plan = windows.plan->forward();
-    return in_pieces(plan, bytes, [&](Piece p) { f(Stretch{plan, in.data, out.data, 0, p}); });
+    return in_pieces(plan, bytes, [&](Piece p) { f(CallPart{plan, in.data, out.data, 0, p}); });
   }
   const PlanParts& parts = *windows.parts;
   if (!out.elements) return;
-  const int64_t from = in.bytes / in.elements, to = out.bytes / out.elements;
+  const int64_t from = item_bytes(in.dtype), to = item_bytes(out.dtype);
   unlocked([&](StopCheck should_stop) {
     parallel_for(parts.tasks(), threads_for(bytes), should_stop, [&](int64_t t) {
       const PlanParts::Task task = parts.task(t);
       const Plan& plan = task.plan.forward();
-      f(Stretch{plan, in.data + task.source * from, out.data + task.dest * to, task.dest,
-                Piece{0, 1, 0, plan.axis[0].m}});
+      f(CallPart{plan, in.data + task.source * from, out.data + task.dest * to, task.dest,
+                 Piece{0, 1, 0, plan.axis[0].m}});
     });
   });
 }
@@ -114,7 +114,7 @@ struct Choice {
         follows ? std::max(plan.source_size(), plan.dest_size()) : plan.source_size();
     Plan forward = plan.forward(), transposed = over();
     forward.only = transposed.only = only;
-    const bool worth = cells * kItemBytes[static_cast<int>(dtype)] >= kWorthThreads;
+    const bool worth = cells * item_bytes(dtype) >= kWorthThreads;
     const Cuts cuts =
         cut_call(over(), worth ? allowed_threads() : 1, follows && follows_single_taps(forward));
     std::vector<Schedule> all;
@@ -145,9 +145,6 @@ struct Choice {
         names.push_back(name_of(Schedule(i)));
     return names;
   }
-
- private:
-  static constexpr int64_t kItemBytes[] = {2, 2, 4, 8, 1, 1, 2, 2, 4, 4, 8, 8};  // by Dtype
 };
 
 /// The list that receives the calls of a thread, if someone asks for them.
@@ -259,7 +256,7 @@ nb::object fold(const Windows& windows, int mean, nb::handle x, nb::handle given
   if (mean < 0 || mean >= kMeans) throw nb::value_error("mean: unknown");
   if (!takes_mean(in.dtype, Mean(mean))) throw nb::value_error("mean: not for this dtype");
   announce(windows, Verb::fold, x, in.dtype, mean);
-  in_stretches(windows, in, out, [&](const Stretch& s) {
+  in_parts(windows, in, out, [&](const CallPart& s) {
     Arrays a;
     a.x = s.x;
     a.out = s.y;
@@ -366,7 +363,7 @@ nb::object select_best(const Windows& windows, int start, nb::handle x, nb::hand
   const Verbs* verbs = level->verbs(in.dtype);
   announce(windows, Verb::select, x, in.dtype, start);
   std::atomic<bool> nan{false};
-  in_stretches(windows, in, out, [&](const Stretch& s) {
+  in_parts(windows, in, out, [&](const CallPart& s) {
     Arrays a;
     a.x = s.x;
     a.out = s.y;
@@ -401,7 +398,7 @@ nb::object best(const Windows& windows, int rule, nb::handle x, nb::handle given
   reject_overlap(out, in);
   const BestRule read = best_rule(rule);
   announce(windows, Verb::select, x, in.dtype, static_cast<int>(start_of(read.nan)));
-  in_stretches(windows, in, out, [&](const Stretch& s) {
+  in_parts(windows, in, out, [&](const CallPart& s) {
     BestCall{s.plan, in.dtype, s.x, s.y, nullptr, read.least, read.nan}.run(s.piece);
   });
   return y;
@@ -445,7 +442,7 @@ nb::object mean(const Windows& windows, nb::handle x, nb::handle by, bool ignore
       [&](const OwnedPlan& plan) { sums = call(plan.forward(), in.data, out.data).sum_type(); });
   announce(windows, Verb::fold, x, sums, static_cast<int>(Mean::total));
   std::atomic<bool> fits{true};
-  in_stretches(windows, in, out, [&](const Stretch& s) {
+  in_parts(windows, in, out, [&](const CallPart& s) {
     if (fits && !call(s.plan, s.x, s.y).run(s.piece)) fits = false;
   });
   return fits ? y : nb::none();
@@ -462,7 +459,7 @@ nb::object norm(const Windows& windows, nb::handle x, int p, double small) {
   const Dtype sums = in.dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32;
   announce(windows, Verb::fold, x, sums, static_cast<int>(Mean::total));
   std::atomic<bool> good{true};
-  in_stretches(windows, in, out, [&](const Stretch& s) {
+  in_parts(windows, in, out, [&](const CallPart& s) {
     if (good && !NormCall{s.plan, in.dtype, s.x, s.y, p == 2, small}.run(s.piece)) good = false;
   });
   return good ? y : nb::none();
@@ -596,7 +593,7 @@ void best_taps(const Windows& windows, int rule, nb::handle x, nb::handle y, nb:
   const BestRule read = best_rule(rule);
   announce(windows, Verb::choose, x, in.dtype);
   const int64_t width = item_bytes(where.dtype);
-  in_stretches(windows, in, out, [&](const Stretch& s) {
+  in_parts(windows, in, out, [&](const CallPart& s) {
     BestCall{s.plan, in.dtype, s.x, s.y, where.data + s.dest * width, read.least, read.nan}.run(
         s.piece);
   });

@@ -1,9 +1,9 @@
 // Sums, maxima or minima of the windows of a row, from those of its columns: of integers, which may
 // be joined in any order.
 //
-//   columns   a b c d e f g h          windows of 3 cells, stride 1: join the row and itself,
-//   shifted results   a+b+c  b+c+d  ...        by 1, 2, 4, ... cells; join the powers of two of a
-//   length
+//   columns   a b c d e f g h      windows of 3 cells, stride 1
+//   pairs     ab bc cd de ef fg gh      the row joined with itself, shifted by 1, then by 2, 4, ...
+//   results   abc bcd cde def ...       a length is a sum of powers of two: join those
 #pragma once
 #include <bit>
 
@@ -11,8 +11,9 @@
 
 namespace poolgrad {
 
-/// Call f(range) for stretches of the last axis whose rows stay in the first cache. Both sides of a
-/// cut compute the columns that windows share.
+/// Call f(range) for stretches of the last axis whose rows stay in the first cache: a 128th of a
+/// box in cells, so that tests which shorten boxes shorten these, too. Both sides of a cut compute
+/// the columns that windows share.
 template <class F>
 void in_stretches_of_rows(const Plan& plan, Piece p, F&& f) {
   constexpr int64_t kTimesShared = 8;

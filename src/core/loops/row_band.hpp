@@ -257,7 +257,7 @@ class RowBand {
 
  protected:
   /// `neutral`: the cell outside of the array. `padded_rows`: padded rows of a band.
-  RowBand(const PaddedRow& row, const T* x, W neutral, int64_t padded_rows, int bands = 1,
+  RowBand(const PaddedRow& row, const T* x, W neutral, int64_t padded_rows, int sources = 1,
           bool reversed = false)
       : row_(row),
         plan_(row.plan),
@@ -270,16 +270,16 @@ class RowBand {
         most_(SourceRows::capacity(plan_)),
         places_(most_),
         size_(row.margin + padded_rows * row.pitch + row.slack),
-        padded_(bands * size_) {
+        padded_(sources * size_) {
     fill_neutral(0, neutral);
     for (int64_t c = 0; c < row.phases * V; ++c)
       mask_[c] = (row.vectors - row.phases) * V + c < row.cells ? -1 : 0;
   }
 
   /// Return the padded rows; each source of a verb has a band of its own.
-  W* band(int number = 0) { return padded_.get() + number * size_ + row_.margin; }
-  [[gnu::noinline]] void fill_neutral(int number, W neutral) {
-    W* const to = padded_.get() + number * size_;
+  W* band(int source = 0) { return padded_.get() + source * size_ + row_.margin; }
+  [[gnu::noinline]] void fill_neutral(int source, W neutral) {
+    W* const to = padded_.get() + source * size_;
     for (int64_t k = 0; k < size_; ++k) to[k] = neutral;
   }
   int64_t item() const { return plan_.axis[0].n * plan_.source_slab(); }
@@ -448,9 +448,10 @@ struct BandRow {
 /// The base of verbs that visit the taps of each window: copy the source rows of a band among
 /// neutral cells, then compute its destination rows. Rows that need no neutral cells may be read
 /// where they are. Those that come from memory and serve several windows are copied: copying reads
-/// one row after the other.
+/// one row after the other. A band whose copies are there from the band before does not copy them
+/// again; rows that were read in place leave them as they were.
 template <class T, int Sources>
-class CopiedRows : protected RowBand<T> {
+class BandTaps : protected RowBand<T> {
  protected:
   using Base = RowBand<T>;
   using Base::V, Base::row_, Base::plan_, Base::runs_;
@@ -472,9 +473,8 @@ class CopiedRows : protected RowBand<T> {
     bool in_place;
   };
 
-  CopiedRows(const PaddedRow& row, const T* const (&x)[Sources], const W (&neutral)[Sources],
-             Way way)
-      : CopiedRows(row, x, neutral, way, CopiedBand(row, Sources * sizeof(W))) {}
+  BandTaps(const PaddedRow& row, const T* const (&x)[Sources], const W (&neutral)[Sources], Way way)
+      : BandTaps(row, x, neutral, way, CopiedBand(row, Sources * sizeof(W))) {}
 
   /// Call reduce(group) until all rows are computed. label(row of the result, source rows) says
   /// what rows of the same list have in common. `weights`, unless null, returns a row of weights
@@ -560,8 +560,8 @@ class CopiedRows : protected RowBand<T> {
   const int64_t most_rows_, lanes_;
 
  private:
-  [[gnu::noinline, gnu::cold]] CopiedRows(const PaddedRow& row, const T* const (&x)[Sources],
-                                          const W (&neutral)[Sources], Way way, CopiedBand band)
+  [[gnu::noinline, gnu::cold]] BandTaps(const PaddedRow& row, const T* const (&x)[Sources],
+                                        const W (&neutral)[Sources], Way way, CopiedBand band)
       : Base(row, x[0], neutral[0], band.copied, Sources, way.order == Order::columns),
         most_rows_(band.rows),
         lanes_((row.regular.cells_per_phase + V - 1) / V * V),

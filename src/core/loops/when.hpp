@@ -250,6 +250,25 @@ PG_INLINE bool fills_vector(const Axis& last, int lanes) {
 
 // ---- row bands
 
+/// The most taps of a window that a band lists: the lists of its rows are scratch memory, too.
+constexpr int64_t kMostListedTaps = 256;
+
+/// Return true if some window had more cells than `most` before edges cut it.
+[[gnu::noinline]] inline bool spans_more_than(const Plan& plan, int64_t most) {
+  int64_t cells = 1;
+  for (int k = 0; k < plan.rank; ++k) {
+    const Axis& axis = plan.axis[k];
+    int64_t longest = 1;
+    for (int64_t j = 0; j < axis.m; j = axis.next_other(j)) {
+      const int64_t span = axis.span ? axis.span[j] : axis.length(j);
+      longest = span > longest ? span : longest;
+    }
+    if (longest > most / cells) return true;
+    cells *= longest;
+  }
+  return false;
+}
+
 /// Return true if row bands may fit: rows are complete, not too long, and windows read some. Cells
 /// of a gradient may be under no window.
 [[gnu::noinline]] inline bool may_band(const Plan& plan, Piece p) {

@@ -13,6 +13,12 @@ struct bf16 {
 
 enum class Dtype : int { f16, bf16, f32, f64, i8, u8, i16, u16, i32, u32, i64, u64, count };
 
+/// Return the bytes of a cell.
+constexpr int64_t item_bytes(Dtype dtype) {
+  constexpr int64_t bytes[] = {2, 2, 4, 8, 1, 1, 2, 2, 4, 4, 8, 8};
+  return bytes[static_cast<int>(dtype)];
+}
+
 /// Longer windows are summed in float64, in any order, unless the rule is `strict`.
 constexpr int64_t kLongSum = 64;
 

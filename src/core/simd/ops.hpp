@@ -47,7 +47,7 @@ class NanSeen {
   PG_INLINE bool some() const { return mask_ != 0 || any<sizeof(Bits)>(lanes_); }
 
  private:
-  using Bits = Vec<uint64_t, L* static_cast<int>(sizeof(W)) / 8>;
+  using Bits = Vec<uint64_t, static_cast<int>(sizeof(W)) * L / 8>;
   Bits lanes_{};
   uint32_t mask_ = 0;
 };

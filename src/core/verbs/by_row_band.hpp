@@ -27,20 +27,17 @@ namespace poolgrad::PG_ISA {
 template <class T>
 class SelectRows : RowBand<T> {
   using Base = RowBand<T>;
-  using Base::V, Base::row_, Base::plan_, Base::x_, Base::runs_, Base::places_, Base::most_,
-      Base::neutral_, Base::far_, Base::kAhead;
+  using Base::V, Base::row_, Base::plan_, Base::x_, Base::places_, Base::most_, Base::neutral_,
+      Base::far_, Base::kAhead;
   using typename Base::Cells;
   using typename Base::W;
 
  public:
   SelectRows(const PaddedRow& row, const RowArrays<T, 1, 0>& a, Start start)
-      : Base(row, a.source[0], start_value<T>(start, row.regular.cuts), rows_per_band<T>(row)),
-        a_(a),
-        y_(a.out),
-        start_(start) {}
+      : SelectRows(row, a, start, rows_per_band<T>(row)) {}
 
   void run() {
-    this->each_band(rows_per_band<T>(row_), [&](int64_t s, int64_t slabs, int64_t r0, int64_t r1) {
+    this->each_band(most_rows_, [&](int64_t s, int64_t slabs, int64_t r0, int64_t r1) {
       checkpoint(step_budget(), slabs * (r1 - r0) * row_.pitch * most_);
       negative_zero_ = false;
       join_band(s, slabs, r0, r1);
@@ -53,8 +50,10 @@ class SelectRows : RowBand<T> {
     const int64_t per = row_.slabs_to - row_.slabs_from, size = (r1 - r0) * row_.pitch;
     const bool alike = per == 1;  // the slabs of all items lie alike
     this->each_slab(s, alike ? 1 : slabs, [&](int64_t i, int64_t j, int64_t k) {
-      for (int64_t q = 0; q < runs_.count(); ++q)
-        join_run(runs_[q], i, alike ? slabs : 1, j, r0, r1, this->band() + k * size);
+      this->each_run(r0, r1, [&](const RowRun& run, int64_t first, int64_t end) {
+        join_run(run, i, alike ? slabs : 1, j, first, end,
+                 this->band() + k * size + (first - r0) * row_.pitch, size);
+      });
     });
   }
   /// Run along the rows of a band: slabs that follow each other in the result together.
@@ -74,18 +73,13 @@ class SelectRows : RowBand<T> {
     });
   }
 
-  /// Join those rows of a run that lie in [r0, r1), of slab j of some items.
+  /// Join rows [first, end) of a run, of slab j of some items.
   [[gnu::noinline]] void join_run(const RowRun& run, int64_t i, int64_t items, int64_t j,
-                                  int64_t r0, int64_t r1, W* to) {
-    const int64_t first = run.row > r0 ? run.row : r0,
-                  end = run.row + run.rows < r1 ? run.row + run.rows : r1;
-    if (first >= end) return;
-    const int64_t nrows = this->list(run, j, first), to_item = (r1 - r0) * row_.pitch,
-                  item = this->item();
+                                  int64_t first, int64_t end, W* to, int64_t to_item) {
+    const int64_t nrows = this->list(run, j, first), item = this->item();
     const T* const x = x_ + i * item;
     const RowGroup g{items, item, end - first, run.step};
     const bool cut = is_cut(run, j);
-    to += (first - r0) * row_.pitch;
     if (this->can_read(x + (items - 1) * item + (g.rows - 1) * g.step + places_[nrows - 1]))
       return join(g, x, places_.get(), nrows, cut, to, to_item);
     for (int64_t k = 0; k < items; ++k)
@@ -179,20 +173,29 @@ class SelectRows : RowBand<T> {
         {i, i + slabs, (row_.rows_from + r0) / cell, (row_.rows_from + r1 + cell - 1) / cell});
   }
 
+  /// `most_rows`: destination rows of a band.
+  SelectRows(const PaddedRow& row, const RowArrays<T, 1, 0>& a, Start start, int64_t most_rows)
+      : Base(row, a.source[0], start_value<T>(start, row.regular.cuts), most_rows),
+        a_(a),
+        y_(a.out),
+        start_(start),
+        most_rows_(most_rows) {}
+
   const RowArrays<T, 1, 0>& a_;
   T* const y_;
   const Start start_;
+  const int64_t most_rows_;
   bool negative_zero_ = false;
 };
 
 /// True for the type whose loops know short windows at compile time.
 template <class T>
-constexpr bool kKnowsWidths = std::is_same_v<T, float>&& kBytes == 64;
+constexpr bool kKnowsWidths = kBytes == 64 && std::is_same_v<T, float>;
 
 /// Means by row bands, tap after tap in row-major order; neutral cells are zeros.
 template <class T>
-class FoldRows : CopiedRows<T, 1> {
-  using Base = CopiedRows<T, 1>;
+class FoldRows : BandTaps<T, 1> {
+  using Base = BandTaps<T, 1>;
   using Base::V, Base::row_, Base::plan_, Base::lanes_, Base::far_, Base::kAhead;
   using typename Base::Cells, typename Base::W, typename Base::Group, typename Base::Spot;
 
@@ -300,9 +303,9 @@ class FoldRows : CopiedRows<T, 1> {
 /// P neighbouring cells differ in these windows. The sums of each of them fill a vector; merging
 /// the P vectors gives a row.
 template <class T, int Sources>
-class GatheredRows : protected CopiedRows<T, Sources> {
+class GatheredRows : protected BandTaps<T, Sources> {
  protected:
-  using Base = CopiedRows<T, Sources>;
+  using Base = BandTaps<T, Sources>;
   using Base::V, Base::row_, Base::plan_;
   using typename Base::Cells, typename Base::W, typename Base::Group, typename Base::Spot;
 
@@ -473,8 +476,8 @@ constexpr uint8_t kNoTap = 255;
 ///   [. a b]    number -1 0 1, then 1 2 3 in the next row: two cells per row
 ///   [a b c]    number  0 1 2, then 3 4 5
 template <class T>
-class ChooseRows : CopiedRows<T, 1> {
-  using Base = CopiedRows<T, 1>;
+class ChooseRows : BandTaps<T, 1> {
+  using Base = BandTaps<T, 1>;
   using Base::V, Base::row_, Base::plan_, Base::lanes_;
   using typename Base::W, typename Base::Group;
   using Cells = Vec<W, V>;
@@ -572,8 +575,8 @@ class ChooseRows : CopiedRows<T, 1> {
 /// Recall by row bands: visit the taps backwards, so that the first match stays. Neutral cells are
 /// NaN, which equals nothing.
 template <class T>
-class RecallRows : CopiedRows<T, 2> {
-  using Base = CopiedRows<T, 2>;
+class RecallRows : BandTaps<T, 2> {
+  using Base = BandTaps<T, 2>;
   using Base::V, Base::row_, Base::plan_;
   using typename Base::Cells, typename Base::W, typename Base::Group, typename Base::Spot;
 

@@ -151,23 +151,23 @@ struct BandedVerb {
   static constexpr bool exists = Exists, splits = Splits, gathers = Gathers;
 };
 
-/// A row that fills bands of padded rows. V says which plans fit its verb, and computes it.
+/// The row of a table for bands of padded rows. V says which plans fit its verb, and computes it.
 template <class T, class V>
-struct RowBandRow : PlainRow<Schedule::row_band, has_row_schedules<T> && V::exists> {
+struct BandSchedule : PlainRow<Schedule::row_band, has_row_schedules<T> && V::exists> {
   template <class Call>
   [[gnu::noinline]] bool when(const Call& c) {
     if (!V::allows(c) || !may_band(c.plan, c.piece)) return false;
-    row.emplace(c.plan, c.piece, kLanes<T>, V::splits);
-    return row->fits && (V::gathers || row->regular.period == 1) && V::fits(c, *row);
+    padded.emplace(c.plan, c.piece, kLanes<T>, V::splits);
+    return padded->fits && (V::gathers || padded->regular.period == 1) && V::fits(c, *padded);
   }
   template <class Call>
   int64_t run(const Call& c) {
-    V::run(c, *row);
+    V::run(c, *padded);
     return c.piece.h1;
   }
 
  private:
-  std::optional<PaddedRow> row;
+  std::optional<PaddedRow> padded;
 };
 
 /// A row for calls whose images are computed side by side. The direct row below it runs them: its
@@ -223,11 +223,13 @@ bool fold_bands_pay(const PaddedRow& row) {
 }
 
 template <class T>
-struct FoldRowBand : BandedVerb<true, true> {
+struct FoldByBand : BandedVerb<true, true> {
   static bool allows(const FoldCall<T>& c) {
     return !rounds_once<T>(c.mean) && most_taps(c.plan) <= kLongSum;
   }
   static bool fits(const FoldCall<T>& c, const PaddedRow& row) {
+    if (c.mean == Mean::spanned && spans_more_than(c.plan, static_cast<int64_t>(kExactCount)))
+      return false;
     return c.plan.only == Schedule::row_band ||
            (fold_bands_pay<T>(row) && means_pay<T>(c.plan, c.piece.i1 - c.piece.i0));
   }
@@ -246,7 +248,7 @@ struct FoldDirect : PlainRow<Schedule::direct> {
 };
 
 template <class T>
-using FoldTable = ScheduleTable<FoldSliding<T>, FoldAlong<T>, RowBandRow<T, FoldRowBand<T>>,
+using FoldTable = ScheduleTable<FoldSliding<T>, FoldAlong<T>, BandSchedule<T, FoldByBand<T>>,
                                 ImageTileRow<T>, FoldDirect<T>>;
 
 // ---- spread
@@ -286,7 +288,7 @@ struct SpreadGlobal : PlainRow<Schedule::global, has_row_schedules<T>> {
 };
 
 template <class T, bool Reversed>
-struct SpreadRowBand : BandedVerb<true, false, true> {
+struct SpreadByBand : BandedVerb<true, false, true> {
   static bool allows(const SpreadCall<T>& c) {
     return !rounds_once<T>(c.share) && most_taps(c.plan) <= kLongSum &&
            (c.plan.only == Schedule::row_band || (fills_vector(c.plan.last(), kLanes<T>) &&
@@ -309,7 +311,7 @@ struct SpreadDirect : PlainRow<Schedule::direct> {
 
 template <class T, bool Reversed>
 using SpreadTable = ScheduleTable<SpreadSliding<T, Reversed>, SpreadGlobal<T>,
-                                  RowBandRow<T, SpreadRowBand<T, Reversed>>, ImageTileRow<T>,
+                                  BandSchedule<T, SpreadByBand<T, Reversed>>, ImageTileRow<T>,
                                   SpreadDirect<T, Reversed>>;
 
 // ---- select
@@ -363,7 +365,7 @@ struct SelectDirect : PlainRow<Schedule::direct> {
 };
 
 template <class T>
-struct SelectBand : BandedVerb<true> {
+struct SelectByBand : BandedVerb<true> {
   static bool allows(const SelectCall<T>& c) {
     return c.start != Start::first && joins_rather_than_slides(c.plan, kLanes<T>);
   }
@@ -376,8 +378,8 @@ struct SelectBand : BandedVerb<true> {
 };
 
 template <class T>
-using SelectTable = ScheduleTable<RowBandRow<T, SelectBand<T>>, SelectSliding<T>, SelectAlong<T>,
-                                  ImageTileRow<T>, SelectDirect<T>>;
+using SelectTable = ScheduleTable<BandSchedule<T, SelectByBand<T>>, SelectSliding<T>,
+                                  SelectAlong<T>, ImageTileRow<T>, SelectDirect<T>>;
 
 // ---- recall
 
@@ -401,8 +403,8 @@ struct RecallSliding : PlainRow<Schedule::sliding, has_keys<T>> {
 };
 
 template <class T>
-struct RecallRowBand : BandedVerb<true, true> {
-  static bool allows(const RecallCall<T>&) { return true; }
+struct RecallByBand : BandedVerb<true, true> {
+  static bool allows(const RecallCall<T>& c) { return most_taps(c.plan) <= kMostListedTaps; }
   static bool fits(const RecallCall<T>& c, const PaddedRow&) {
     return bands_rather_than_tiles<T>(c.plan, c.piece.i1 - c.piece.i0, 2, 2);
   }
@@ -421,7 +423,7 @@ struct RecallDirect : PlainRow<Schedule::direct> {
 };
 
 template <class T>
-using RecallTable = ScheduleTable<RecallSliding<T>, RowBandRow<T, RecallRowBand<T>>,
+using RecallTable = ScheduleTable<RecallSliding<T>, BandSchedule<T, RecallByBand<T>>,
                                   ImageTileRow<T>, RecallDirect<T>>;
 
 // ---- near
@@ -451,7 +453,7 @@ struct NearSliding : PlainRow<Schedule::sliding, is_real<T>> {
 };
 
 template <class T>
-struct NearRowBand : BandedVerb<true, false, true> {
+struct NearByBand : BandedVerb<true, false, true> {
   static bool allows(const NearCall<T>& c) {
     return most_taps(c.plan) <= kMaxCovering &&
            (c.plan.only == Schedule::row_band || fills_vector(c.plan.last(), kLanes<T>));
@@ -473,7 +475,7 @@ struct NearDirect : PlainRow<Schedule::direct> {
 
 template <class T>
 using NearTable =
-    ScheduleTable<NearSliding<T>, RowBandRow<T, NearRowBand<T>>, ImageTileRow<T>, NearDirect<T>>;
+    ScheduleTable<NearSliding<T>, BandSchedule<T, NearByBand<T>>, ImageTileRow<T>, NearDirect<T>>;
 
 // ---- choose
 
@@ -490,8 +492,10 @@ struct ChooseCall {
 };
 
 template <class T>
-struct ChooseRowBand : BandedVerb<has_tap_bands<T>> {
-  static bool allows(const ChooseCall<T, uint8_t>& c) { return most_taps(c.plan) <= 256; }
+struct ChooseByBand : BandedVerb<has_tap_bands<T>> {
+  static bool allows(const ChooseCall<T, uint8_t>& c) {
+    return most_taps(c.plan) <= kMostListedTaps;
+  }
   static bool fits(const ChooseCall<T, uint8_t>& c, const PaddedRow&) {
     return bands_rather_than_tiles<T>(c.plan, c.piece.i1 - c.piece.i0, 1, 1) &&
            !has_empty_window(c.plan.last());
@@ -502,9 +506,9 @@ struct ChooseRowBand : BandedVerb<has_tap_bands<T>> {
 };
 /// Taps of more than a byte do not have it.
 template <class T, class Tap>
-struct ChooseBandRow : PlainRow<Schedule::row_band, false> {};
+struct ChooseBandSchedule : PlainRow<Schedule::row_band, false> {};
 template <class T>
-struct ChooseBandRow<T, uint8_t> : RowBandRow<T, ChooseRowBand<T>> {};
+struct ChooseBandSchedule<T, uint8_t> : BandSchedule<T, ChooseByBand<T>> {};
 
 template <class T, class Tap>
 struct ChooseDirect : PlainRow<Schedule::direct> {
@@ -516,7 +520,8 @@ struct ChooseDirect : PlainRow<Schedule::direct> {
 };
 
 template <class T, class Tap>
-using ChooseTable = ScheduleTable<ChooseBandRow<T, Tap>, ImageTileRow<T>, ChooseDirect<T, Tap>>;
+using ChooseTable =
+    ScheduleTable<ChooseBandSchedule<T, Tap>, ImageTileRow<T>, ChooseDirect<T, Tap>>;
 
 // ---- pick
 
@@ -669,7 +674,7 @@ struct RouteFollow : PlainRow<Schedule::follow_taps> {
 };
 
 template <class T>
-struct RouteRowBand : PlainRow<Schedule::row_band, has_tap_bands<T>> {
+struct RouteBandSchedule : PlainRow<Schedule::row_band, has_tap_bands<T>> {
   [[gnu::noinline]] bool when(const RouteCall<T>& c) {
     if (c.y || !can_gather(c.plan, c.transposed)) return false;
     if (c.tile() > 1 && c.plan.only != Schedule::row_band && !rows_rather_than_tiles<T>(c.plan))
@@ -691,8 +696,8 @@ struct RouteRowBand : PlainRow<Schedule::row_band, has_tap_bands<T>> {
 };
 
 template <class T>
-using RouteTable = ScheduleTable<RouteRowBand<T>, RouteImages<T>, RouteSliding<T>, RouteTile<T>,
-                                 RouteDirect<T>, RouteFollow<T>>;
+using RouteTable = ScheduleTable<RouteBandSchedule<T>, RouteImages<T>, RouteSliding<T>,
+                                 RouteTile<T>, RouteDirect<T>, RouteFollow<T>>;
 
 // ---- the choice without the call
 
