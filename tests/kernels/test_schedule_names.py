@@ -293,7 +293,7 @@ def test_a_call_that_does_not_exist_has_no_schedule(verb, dtype, rule, error):
 @pytest.mark.skipif(not ROWS, reason="the map is about the levels with packed rows")
 def test_the_map_of_schedules_is_true():
     text = Path(__file__).parents[2].joinpath("docs/dev/kernels.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", text.split("### Map")[1].split("These are")[0], re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", text.split("### Map")[1].split("\n\n| way |")[0], re.MULTILINE)
     told = {verb: set(re.findall(r"`(\w+)`", names)) for verb, names in rows}
     assert told == {verb: set(_core.schedules_of(verb, np.empty(0, np.float32))) for verb in told}
     assert set(told) == {"fold", "spread", "near", "select", "argmax", "choose", "recall", "route", "pick", "place"}
