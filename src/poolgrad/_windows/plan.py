@@ -217,7 +217,7 @@ class Plan:
 
 
 def forward_parts(plan: Plan) -> list[tuple[int, Plan]] | None:
-    """Return the parts of one item of a plan whose first axis is long: (first cell, plan) each, for calls that compute no gradients.
+    """Return the parts of one item of a plan whose first axis is long: (first cell, plan) each. Never compute gradients by them.
 
     Parts with the same windows are the same plan. Return None if the axis is not so long.
     """

@@ -146,7 +146,8 @@ class Regular:
     def forward_parts(self) -> list[tuple[int, Axis]] | None:
         """Cut all windows into parts, for calls that compute no gradients: (first cell, windows) each. Most share their windows.
 
-        Return None if windows are so long that parts would be few.
+        Never compute gradients by these parts. They do not know their place among the windows (`Parent.first` is 0), by which the core
+        orders long sums of gradients; without it, most parts are equal and share their windows.
         """
         period = self.widest // gcd(self.s, self.widest)  # parts that begin with a block of long sums are alike
         alone = -(-(2 * self.widest + max(self.before, 0)) // (self.s * period)) * period  # those near the edge are not
@@ -155,7 +156,7 @@ class Regular:
             return None
         cuts = [0, *range(alone, self.windows - step, step), self.windows]
         ranges = [(a, b, *self._cells(a, b)) for a, b in pairwise(cuts)]
-        return [(lo, self._part(a, b, lo, hi, True)) for a, b, lo, hi in ranges]
+        return [(lo, self._part(a, b, lo, hi, forward=True)) for a, b, lo, hi in ranges]
 
     def cut_back(self, j0: int, j1: int) -> tuple[slice, slice, Axis]:
         """Return the part that the gradients of cells j0 to j1 - 1 need, as `Axis.cut_back`."""
@@ -177,7 +178,8 @@ class Regular:
             return i0 * self.s - self.before, (i1 - 1) * self.s - self.before + self.reach
         return int(self.start(i0, i1).min()), int(self.stop(i0, i1).max())
 
-    def _part(self, i0: int, i1: int, lo: int, hi: int, forward: bool = False) -> Axis:
+    def _part(self, i0: int, i1: int, lo: int, hi: int, *, forward: bool = False) -> Axis:
+        """Return windows i0 to i1 - 1 over cells lo to hi - 1; `forward` drops what only gradients need."""
         parents = parents_of_part(self._phases, self.d, i0, lo)
         if forward:  # the place among windows matters to gradients alone
             parents = {residue: parent._replace(first=0) for residue, parent in parents.items()}
