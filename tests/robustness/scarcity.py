@@ -31,7 +31,7 @@ def find_module() -> None:
 def attempt(job: Any, n: int, lasting: bool) -> tuple[bool, str]:
     """Let the n-th request fail, or all from it on; return True if there was one, and a text if the outcome is wrong."""
     getattr(raw_ops, job[0]).__globals__["_runs"].clear()  # so that the call makes its plan anew
-    sliding._sliding.cache_clear()
+    sliding.checked_sliding_axis.cache_clear()
     text = ""
     scarce.fail_at(ctypes.c_long(n), lasting)
     try:

@@ -61,11 +61,12 @@ def sliding_axis(n: int, k: int, s: int, pad: int, m: int) -> Axis:
     >>> sliding_axis(5, k=3, s=2, pad=1, m=3).pairs()
     [(0, 2), (1, 4), (3, 5)]
     """
-    return _sliding(*_integers(n, k, s, pad, m))
+    return checked_sliding_axis(*_integers(n, k, s, pad, m))
 
 
 @cache_plan(1024)
-def _sliding(n: int, k: int, s: int, pad: int, m: int) -> Axis:
+def checked_sliding_axis(n: int, k: int, s: int, pad: int, m: int) -> Axis:
+    """Make the axis of `sliding_axis` from numbers that are known to be integers."""
     if m >= LONG and min(k, s) >= 1 and max(n, k) <= FAR:  # the formula's sums then stay within 64 bits
         windows = Regular(n, k, s, 1, pad, None, m)
         with suppress(EmptyWindow):  # which the tables know to say better
@@ -112,12 +113,13 @@ def reach(n: int, k: int, s: int, pad: int, m: int) -> Axis:
     >>> sliding_axis(4, k=5, s=1, pad=2, m=4).pairs(), reach(4, k=5, s=1, pad=2, m=4).pairs()
     ([(0, 3), (0, 4), (0, 4), (1, 4)], [(0, 4), (0, 4), (0, 4), (1, 4)])
     """
-    return _reach(*_integers(n, k, s, pad, m))
+    return checked_reach(*_integers(n, k, s, pad, m))
 
 
 @cache_plan(1024)
-def _reach(n: int, k: int, s: int, pad: int, m: int) -> Axis:
-    axis = _sliding(n, k, s, pad, m)
+def checked_reach(n: int, k: int, s: int, pad: int, m: int) -> Axis:
+    """Make the axis of `reach` from numbers that are known to be integers."""
+    axis = checked_sliding_axis(n, k, s, pad, m)
     if k <= n:
         return axis
     return Axis(n, axis.start, table(m, lambda a, b: np.where(np.arange(a, b) * s < pad, n, axis.stop[a:b])))
