@@ -19,7 +19,7 @@ class Entries:
     """So many table entries that a plan holds beside its axes: of its parts in the core."""
 
     def __init__(self, held: int) -> None:
-        self.held = self._entries = held
+        self.held = held
 
 
 def entries(made: Any) -> int:
