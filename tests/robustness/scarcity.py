@@ -14,7 +14,8 @@ from typing import Any
 import jobs
 
 import poolgrad
-from poolgrad import _core, raw_ops, windows
+from poolgrad import _core, raw_ops
+from poolgrad._windows import sliding
 
 scarce = ctypes.CDLL(None)
 MOST = 1000  # requests of one call
@@ -30,7 +31,7 @@ def find_module() -> None:
 def attempt(job: Any, n: int, lasting: bool) -> tuple[bool, str]:
     """Let the n-th request fail, or all from it on; return True if there was one, and a text if the outcome is wrong."""
     getattr(raw_ops, job[0]).__globals__["_runs"].clear()  # so that the call makes its plan anew
-    windows.sliding_axis.cache_clear()
+    sliding.checked_sliding_axis.cache_clear()
     text = ""
     scarce.fail_at(ctypes.c_long(n), lasting)
     try:

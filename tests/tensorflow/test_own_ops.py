@@ -5,7 +5,7 @@ import struct
 
 import numpy as np
 import pytest
-from support import HERE, python, same_bits
+from support import HERE, python, rss, same_bits
 from traced_cases import ALL, LINEAR
 
 tf = pytest.importorskip("tensorflow", reason="needs TensorFlow")
@@ -94,6 +94,18 @@ def test_forward_mode_works_inside_and_around_a_function(case, around):
     got = (run if around else tf.function(run))(tf.constant(x), tf.constant(v)).numpy()
     want = pg.jvp(lambda a: case.run(pg, a), x, v)[1]
     assert same_bits(got, want).all() or (case.op == "lp_pool" and np.allclose(got, want, rtol=1e-14))
+
+
+@built
+@pytest.mark.parametrize("shape", [(1, 1500, 1500, 0), (0, 1500, 1500, 1)])
+def test_an_array_without_cells_needs_no_table_of_its_windows(shape):
+    run = tf.function(lambda x: pool.max_pool(x, 3, 1, axes=(1, 2)))
+    run(tf.zeros((*shape[:1], 9, 9, *shape[3:])))
+    x = tf.zeros(shape)
+    run.get_concrete_function(x)
+    before = rss()
+    assert run(x).shape == (*shape[:1], 1498, 1498, *shape[3:])
+    assert rss() - before < 16 << 20, "an entry per window is 18 MB, and more with those of its cells"
 
 
 WINDOWS = [[0, 2], [2, 4], [2, 2]]

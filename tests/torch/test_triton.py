@@ -4,10 +4,13 @@ No GPU is needed: Triton's interpreter runs the kernels on CPU tensors, lane by 
 nor whether a GPU's compiler takes them. Run this file by itself: triton may abort a process that has imported TensorFlow.
 """
 
+import ast
+import math
 import random
 import subprocess
 import sys
 import warnings
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,6 +23,7 @@ pytest.importorskip(
 from torch_cases import CASES, FLOATS, call, cells, distinct, same  # noqa: E402
 
 import poolgrad.torch as pgt  # noqa: E402
+from poolgrad._windows.sliding import slide  # noqa: E402
 from poolgrad.torch import _devices, _portable  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::RuntimeWarning", "ignore::UserWarning")
@@ -148,26 +152,84 @@ def test_two_programs_are_enough_for_no_cell_and_many_planes(interpreted):
     assert torch.equal(pgt.max_pool2d(x, 3, 1), wanted)
 
 
-def test_a_kernel_that_does_not_start_is_given_up_with_one_warning(interpreted, monkeypatch):
+class Broken:
+    """A kernel whose launch raises an error."""
+
+    __name__ = "_choose"
+
+    def __init__(self, error):
+        self.error = error
+
+    def __getitem__(self, grid):
+        raise self.error
+
+
+def test_a_kernel_that_does_not_compile_is_given_up_with_one_warning(interpreted, monkeypatch):
+    from triton import CompilationError
+
     from poolgrad.torch import _triton
 
     x = torch.randn(2, 3, 8, 8)
     wanted = pgt.max_pool2d(x, 2)
+    for error in (CompilationError("source", ast.Pass(), "no such device"), ImportError("no such device")):
+        monkeypatch.undo()
+        monkeypatch.setattr(_triton, "_choose", Broken(error))
+        with _devices.interpreted(), _portable.forced():
+            with pytest.warns(RuntimeWarning, match="no such device"):
+                assert torch.equal(pgt.max_pool2d(x, 2), wanted)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                assert torch.equal(pgt.max_pool2d(x, 2), wanted)
 
-    class Broken:
-        __name__ = "_choose"
 
-        def __getitem__(self, grid):
-            raise RuntimeError("no driver")
+def test_errors_of_a_device_are_raised_and_kernels_stay(interpreted, monkeypatch):
+    from poolgrad.torch import _triton
 
-    monkeypatch.undo()
-    monkeypatch.setattr(_triton, "_choose", Broken())
-    with _devices.interpreted(), _portable.forced():
-        with pytest.warns(RuntimeWarning, match="no driver"):
-            assert torch.equal(pgt.max_pool2d(x, 2), wanted)
+    x = torch.randn(2, 3, 8, 8)
+    choose = _triton._choose
+    for error in (RuntimeError("CUDA error: device-side assert triggered"), torch.OutOfMemoryError("no memory")):
+        monkeypatch.setattr(_triton, "_choose", Broken(error))
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            assert torch.equal(pgt.max_pool2d(x, 2), wanted)
+            with pytest.raises(type(error), match=str(error)):
+                pgt.max_pool2d(x, 2)
+        assert _devices.kernels(x) is _triton
+    monkeypatch.setattr(_triton, "_choose", choose)
+    pgt.max_pool2d(x, 2)
+    assert interpreted == {"_choose": 1}
+
+
+def test_a_machine_without_a_driver_is_given_up_before_a_kernel_starts(interpreted, monkeypatch):
+    from poolgrad.torch import _triton
+
+    def fail():
+        raise RuntimeError("Failed to find C compiler")
+
+    monkeypatch.setattr(_triton.triton.runtime.driver, "_active", SimpleNamespace(get_current_target=fail))
+    _triton._driven.cache_clear()
+    try:
+        with pytest.warns(RuntimeWarning, match="Failed to find C compiler"):
+            assert not _triton._driven()
+        assert _devices.kernels(torch.ones(1)) is None
+    finally:
+        _triton._driven.cache_clear()
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_tap_outside_its_window_is_refused_and_reads_nothing(rank, wide, interpreted):
+    lengths = {1: (9,), 2: (7, 6), 3: (5, 4, 3)}[rank]
+    axes = [slide(n, 3, 2, 1, (1, 1), False) for n in lengths]
+    x = torch.arange(1.0, 1 + 2 * math.prod(lengths)).reshape(2, *lengths)
+    _, taps = _portable.choose_along(x, axes, 1, False)
+    taps = taps.to(torch.int32 if wide else torch.uint8)
+    assert torch.equal(_portable.pick(x, taps, axes, 1), _portable.choose_along(x, axes, 1, False)[0])
+    cells = math.prod(int(axis.count[-1]) for axis in axes)
+    for wrong in (cells, 200, *((-1, 2**31 - 1, -(2**31)) if wide else ())):
+        taps[(-1,) * (rank + 1)] = wrong  # in the last window: behind it, no memory of x follows
+        with pytest.raises(RuntimeError, match=r"^pool: taps: got a tap outside its window, wanted "):
+            _portable.pick(x, taps, axes, 1)
+    assert interpreted["_pick"] == (6 if wide else 3)
 
 
 def test_the_switch_leaves_pools_to_torchs_operations(interpreted, monkeypatch):

@@ -9,6 +9,8 @@ from support import rss
 import poolgrad
 from poolgrad import raw_ops, windows
 from poolgrad._windows import plan_cache
+from poolgrad._windows.plan_cache import entries
+from poolgrad._windows.regular import LONG as FORMULA
 from poolgrad._windows.sliding import slide
 from poolgrad.windows import planned, sliding_axis
 
@@ -116,3 +118,48 @@ def test_thousands_of_long_ones_leave_at_once_within_a_moment(monkeypatch):
     sliding_axis(1 << 24, 2, 1 << 24, 0, 1)
     assert len(plan_cache._long) == 1
     assert time.perf_counter() - begun < 1
+
+
+def formulas(first: int, many: int) -> list[windows.Axis]:
+    found = [sliding_axis(n, 3, 1, 1, n) for n in range(first, first + many)]
+    assert all(axis.formula is not None for axis in found)
+    return found
+
+
+def test_a_formula_leaves_room_for_others_until_its_tables_are_made():
+    def large() -> windows.Axis:
+        return sliding_axis(6 << 20, 2, 1, 0, LONG)
+
+    kept, found = large(), formulas(FORMULA, 12)
+    assert large() is kept, "tables that do not exist take no room"
+    assert len(found[0].start) == FORMULA
+    assert large() is kept, "there is room for one"
+    for axis in found:
+        assert axis.stop is not None
+    assert large() is not kept
+    del kept
+    known = {axis for axis in plan_cache._long.values() if isinstance(axis, windows.Axis)}
+    assert sum(axis.held for axis in known) <= plan_cache.STORE, "tables of known axes are counted when they are made"
+
+
+def test_the_store_counts_the_tables_of_parts(monkeypatch):
+    n = 4 * FORMULA
+    poolgrad.sum_pool(np.ones(n, np.float32), 3, 1)
+    (plan,) = [made.plan for made in plan_cache._long.values() if hasattr(made, "plan")]
+    assert plan.axes[0].held == 0
+    assert 0 < plan_cache._count(plan.tables_by_now) < entries(plan)
+    shared = [
+        made for made in plan_cache._long.values() if isinstance(made, windows.Axis) and "_lender" in made.__dict__
+    ]
+    assert shared
+    assert all(plan_cache._count(part.tables_by_now) == part.held > 0 for part in shared)
+    monkeypatch.setattr(plan_cache, "STORE", 2 * LONG)
+    newest = sliding_axis(LONG + 1, 2, 1, 0, LONG)
+    assert [made for made in plan_cache._long.values() if plan_cache._count(plan_cache._axes(made))] == [newest]
+
+
+def test_plans_that_hang_on_a_plan_are_counted():
+    x = np.ones(4 * FORMULA, np.float32)
+    poolgrad.max_pool(x, 3, 1, padding="same")
+    (plan,) = [made.plan for made in plan_cache._long.values() if hasattr(made, "plan")]
+    assert plan_cache._count(plan.tables_by_now) > 0 == plan.axes[0].held

@@ -1,6 +1,7 @@
 """Each maker against a loop over all cells that tests if a window has the cell."""
 
 from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import out_length
 
-from poolgrad import raw_ops, windows
+from poolgrad import max_pool, raw_ops, windows
 from poolgrad._ops.table import OPS
+from poolgrad._windows.regular import LONG
 from poolgrad._windows.sliding import EmptyWindow, adaptive_axis, how_many, slide
 from poolgrad.windows import Axis, edges, sliding_axis, whole
 
@@ -188,3 +190,91 @@ def test_boundaries_may_lie_anywhere_in_memory():
         np.arange(12, dtype=np.uint8)[::3],
     ):
         assert Axis(12, values, values + 1).start.tolist() == [0, 3, 6, 9]
+
+
+class Number:
+    """An integer that is no int."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __index__(self):
+        return self.value
+
+    def __repr__(self):
+        return "Number"
+
+
+def answer(make, n, k, s, pad, m):
+    """Return what a maker answers: the windows at both ends and their number, or the error without the number of windows."""
+    try:
+        axis = make(n, k, s, pad, m)
+    except (TypeError, ValueError) as error:
+        return type(error), str(error).replace(f", {m})", ")").split(": got windows [")[0]
+    some = [(int(axis.start[i]), int(axis.stop[i]), int(axis.span[i])) for i in (0, 1, 2, 3, 4)]
+    return len(axis) == m, type(axis.length), some
+
+
+CELLS = LONG + 10
+
+
+@pytest.mark.parametrize("make", [sliding_axis, windows.reach])
+@pytest.mark.parametrize(
+    ("n", "k", "s", "pad"),
+    [
+        (CELLS, 3.0, 1, 0),
+        (CELLS, 3.5, 1, 0),
+        (CELLS, 3, 1.0, 0),
+        (CELLS, 3, 1, 0.5),
+        (float(CELLS), 3, 1, 0),
+        (CELLS, "3", 1, 0),
+        (CELLS, [3], 1, 0),
+        (CELLS, None, 1, 0),
+        (CELLS, np.float64(3), 1, 0),
+        (CELLS, np.bool_(True), 1, 0),
+        (CELLS, True, 1, 0),
+        (CELLS, np.int8(3), np.uint16(1), False),
+        (np.int64(CELLS), Number(3), 1, 0),
+        (CELLS, 3, 0, 0),
+        (CELLS, 3, -1, 0),
+        (CELLS, 3, 1, -4),
+        (CELLS, 3, 1, 3),
+        (CELLS, 0, 1, -1),
+        (CELLS, 0, 1, 0),
+        (CELLS, -5, 1, -10),
+        (CELLS, 2**62, 1, 0),
+        (CELLS, 2**63 - 1, 1, 2),
+        (CELLS, 2**70, 1, 0),
+        (CELLS, 3, 2**70, 0),
+        (CELLS, 3, 1, -(2**70)),
+        (2**62, 3, 1, 0),
+        (2**62, 2**62, 1, 2**40),
+        (2**62 + 1, 3, 1, 0),
+        (2**70, 3, 1, 0),
+        (0, 3, 1, 0),
+        (-5, 3, 1, 0),
+    ],
+)
+def test_few_windows_and_many_are_refused_alike(make, n, k, s, pad):
+    few, many = (answer(make, n, k, s, pad, m) for m in (5, LONG))
+    assert few == many
+
+
+@pytest.mark.parametrize("m", [5, LONG])
+@pytest.mark.parametrize("make", [sliding_axis, windows.reach])
+def test_a_float_is_refused_before_and_after_its_integer(make, m):
+    n = CELLS + 1
+    for _ in range(2):
+        for at in range(5):
+            args: list[Any] = [n, 3, 1, 0, m]
+            args[at] = float(args[at])
+            with pytest.raises(TypeError, match=r"^Axis: windows: got .*, wanted integers "):
+                make(*args)
+        assert max_pool(np.zeros(n, np.float32), make(n, 3, 1, 0, m)).shape == (m,)
+
+
+def test_a_long_axis_with_a_window_without_a_cell_is_refused_by_pools():
+    for m in (5, LONG):
+        for k, pad in ((0, -1), (-5, -10)):
+            with pytest.raises(ValueError, match=r"^max_pool: window: got window 0 without a cell, wanted "):
+                max_pool(np.zeros(CELLS), sliding_axis(CELLS, k, 1, pad, m))

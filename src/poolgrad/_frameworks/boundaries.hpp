@@ -80,7 +80,7 @@ struct Windows {
   std::vector<int64_t> n, m, start, stop, span;
   std::unique_ptr<pg_plan, pg_plan_drop_function*> plan;
   pg_plan_info info{};
-  Few few;                     ///< with spans as divisors; empty if plain loops are not the shortest way
+  Few few;                     ///< empty if plain loops are not the shortest way
   bool added_in_turn = false;  ///< whether plain loops add in the order of the core
 
   /// `axes` are triples (dimension, cells, windows); `rows` are three, start, stop and span, with a column per window. Where they
@@ -130,7 +130,7 @@ struct Windows {
       lines.push_back(line);
     }
     if (info.taps != PG_U8 || info.source > kFewCells || info.dest > kFewCells || info.dest * cells > kFewSteps) return;
-    few = few_of(outer, inner, lines, [](int64_t, int64_t spans) { return static_cast<double>(spans); });
+    few = few_of(outer, inner, lines);
     added_in_turn = cells <= kAddedInTurn && over <= kAddedInTurn;
   }
 
@@ -303,7 +303,7 @@ struct Pool {
     const bool whole = !mean && !spans && factor == 1, multiply = back && mean && !kIsHalf<T>;
     const auto share = [=, &few](Sum part, size_t r) {
       if (whole) return part;
-      const double by = mean ? few.begin[r + 1] - few.begin[r] : spans ? few.by[r] : factor;
+      const double by = mean ? few.count(r) : spans ? few.spans[r] : factor;
       return multiply ? part * static_cast<Sum>(1.0 / by) : part / static_cast<Sum>(by);
     };
     back ? spread_few<Sum>(few, cells, from, to, share) : fold_few<Sum>(few, from, to, share);

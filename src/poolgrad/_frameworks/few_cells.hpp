@@ -29,9 +29,10 @@ struct Line {
 /// The cells of each window, one window after the other.
 struct Few {
   std::vector<int32_t> begin{0}, cells;
-  std::vector<double> by;  ///< what a sum over each window is divided by
+  std::vector<double> spans;  ///< the cells that each window had before the edges cut it
 
   int64_t size() const { return static_cast<int64_t>(begin.size()) - 1; }
+  double count(size_t window) const { return begin[window + 1] - begin[window]; }
 };
 
 namespace tables {
@@ -53,10 +54,10 @@ inline bool next(const std::vector<Line>& lines, std::vector<int64_t>& window) {
 
 }  // namespace tables
 
-/// Return the tables for an array (outer, axes, inner); `divisor(cells, span)` is what a sum is divided by.
-template <class F>
-Few few_of(int64_t outer, int64_t inner, const std::vector<Line>& lines, F&& divisor) {
+/// Return the tables for an array (outer, axes, inner); empty ones if it has no cells.
+inline Few few_of(int64_t outer, int64_t inner, const std::vector<Line>& lines) {
   Few made;
+  if (outer == 0 || inner == 0) return made;  // no limit of cells bounds the windows of such an array
   if (std::any_of(lines.begin(), lines.end(), [](const Line& line) { return line.windows == 0; })) return made;
   std::vector<int64_t> window(lines.size());
   for (int64_t item = 0; item < outer; ++item) {
@@ -69,7 +70,7 @@ Few few_of(int64_t outer, int64_t inner, const std::vector<Line>& lines, F&& div
       for (int64_t i = 0; i < inner; ++i) {
         for (size_t k = first; i && k < last; ++k) made.cells.push_back(made.cells[k] + static_cast<int32_t>(i));
         made.begin.push_back(static_cast<int32_t>(made.cells.size()));
-        made.by.push_back(divisor(static_cast<int64_t>(last - first), span));
+        made.spans.push_back(static_cast<double>(span));
       }
     } while (tables::next(lines, window));
   }

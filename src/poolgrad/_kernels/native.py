@@ -16,6 +16,7 @@ import numpy.typing as npt
 from .. import _core
 from .._ops.semantics import Mean, Share, Start
 from .._windows.plan import Plan, forward_parts
+from .._windows.plan_cache import Entries, make_room
 
 Array = npt.NDArray[Any]
 
@@ -66,7 +67,8 @@ def windows(plan: Plan) -> _core.Plan | _core.Parts:
     number = {part: i for i, part in enumerate(plans)}
     places = [(number[part], cell) for cell, part in parts]
     made = _core.Parts(plan.source, plan.dest, plan.outer, plan.axes[0].length, [native(p) for p in plans], places)
-    object.__setattr__(plan, "_parts", made)
+    plan.__dict__.update(_parts=made, _of_parts=Entries(sum(axis.held for part in plans for axis in part.axes)))
+    make_room()
     return made
 
 

@@ -126,7 +126,7 @@ def _following(call: BoundCall, overlapping: bool) -> Any:
 
 def _axis_maker(op: Op) -> Callable[[int, int, int, int, int], Axis]:
     """Return the function that makes the windows of an op along one dimension."""
-    return sliding.reach if op.rule.windows is WindowRule.REACH else sliding.sliding_axis
+    return sliding.checked_reach if op.rule.windows is WindowRule.REACH else sliding.checked_sliding_axis
 
 
 class _Sliding(NamedTuple):

@@ -363,10 +363,10 @@ def overlap(plan: Plan) -> int:
 
 def parts(plan: Plan) -> list[tuple[tuple[Any, ...], tuple[Any, ...], Plan]]:
     """Return the plan split by phases of its dilated axes, cached on the plan."""
-    kept: list[tuple[tuple[Any, ...], tuple[Any, ...], Plan]] | None = plan.__dict__.get("_parts")
+    kept: list[tuple[tuple[Any, ...], tuple[Any, ...], Plan]] | None = plan.__dict__.get("_phases")
     if kept is None:
         kept = list(phases(plan))
-        object.__setattr__(plan, "_parts", kept)
+        object.__setattr__(plan, "_phases", kept)
     return kept
 
 

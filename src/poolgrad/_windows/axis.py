@@ -12,7 +12,7 @@ import numpy.typing as npt
 from .._common.arrays import afford
 from .._common.errors import ArgumentErrors
 from . import tables
-from .plan_cache import cache_plan
+from .plan_cache import cache_plan, make_room
 
 IntArray = npt.NDArray[np.int64]
 
@@ -210,6 +210,7 @@ class Axis:
             raise AttributeError(f"Axis: no attribute {name!r}")
         made = formula.axis()
         self.__dict__.update({table: getattr(made, table) for table in _TABLES})
+        make_room()
         return self.__dict__[name]
 
     def _take(self, length: int, step: int, made: tuple[int, IntArray, IntArray, IntArray, IntArray]) -> None:
@@ -303,6 +304,17 @@ class Axis:
     def tables(self) -> set[Axis]:
         """The axis itself, as a set; the plan cache counts it."""
         return {self}
+
+    @property
+    def tables_by_now(self) -> set[Axis]:
+        """The axis that owns the tables, as a set."""
+        return {self.__dict__.get("_lender", self)}
+
+    @property
+    def held(self) -> int:
+        """The table entries that the axis has by now: none if it is a formula whose tables nobody has read."""
+        entries: int = self.__dict__["_entries"]
+        return entries if "start" in self.__dict__ else 0
 
     def transpose(self) -> Axis:
         """Return the axis read backwards: for each source cell, the windows that read it.

@@ -211,13 +211,23 @@ class Plan:
         return {*self.axes, *filter(None, self.by_dimension)}
 
     @property
+    def tables_by_now(self) -> set[Any]:
+        """All that has tables by now: the axes of the plan, its parts in the core, and the plans that hang on it."""
+        own = self.__dict__
+        found: set[Any] = {own["_of_parts"]} if "_of_parts" in own else set()
+        for axis in self.tables:
+            found |= axis.tables_by_now
+        hanging = (own.get("_uncut"), *(part for _, _, part in own.get("_phases", ())))
+        return found.union(*(plan.tables_by_now for plan in hanging if plan is not None))
+
+    @property
     def whole(self) -> bool:
         """True if there is one window along the pooled axes, and it covers them."""
         return all(len(axis) == 1 and 0 < axis.length == axis.count[0] for axis in self.axes)
 
 
 def forward_parts(plan: Plan) -> list[tuple[int, Plan]] | None:
-    """Return the parts of one item of a plan whose first axis is long: (first cell, plan) each, for calls that compute no gradients.
+    """Return the parts of one item of a plan whose first axis is long: (first cell, plan) each. Never compute gradients by them.
 
     Parts with the same windows are the same plan. Return None if the axis is not so long.
     """

@@ -15,18 +15,29 @@ STORE = 1 << 23  # most table entries of all long plans together, unless the new
 _long: dict[Any, Any] = {}  # oldest first
 
 
+class Entries:
+    """So many table entries that a plan holds beside its axes: of its parts in the core."""
+
+    def __init__(self, held: int) -> None:
+        self.held = held
+
+
 def entries(made: Any) -> int:
-    """Count the table entries of an axis, a plan, or an object with a plan; count shared axes once. Cache it on the object."""
+    """Count the table entries that an axis, a plan, or an object with a plan can have; count shared axes once. Cache it on the object.
+
+    A formula counts as its tables, which someone may read: it is long. What it holds by now is another number.
+    """
     holder = getattr(made, "plan", made)
     kept: int | None = holder.__dict__.get("_entries")
     if kept is None:
-        kept = _count(holder.tables)
+        kept = sum([axis._entries for axis in holder.tables])
         holder.__dict__["_entries"] = kept
     return kept
 
 
 def _count(axes: set[Any]) -> int:
-    return sum([axis._entries for axis in axes])
+    """Count the table entries that axes hold by now."""
+    return sum([axis.held for axis in axes])
 
 
 def trim(kept: dict[Any, Any], most: int) -> None:
@@ -39,14 +50,21 @@ def trim(kept: dict[Any, Any], most: int) -> None:
 
 
 def _axes(made: Any) -> set[Any]:
-    found: set[Any] = getattr(made, "plan", made).tables
+    found: set[Any] = getattr(made, "plan", made).tables_by_now
     return found
 
 
-def _make_room(newest: Any) -> None:
-    """Drop the entries that do not fit beside the newest, keeping newer ones first; axes shared with the newest count nothing."""
-    held, room = _axes(newest), STORE - entries(newest)
-    for key, old in reversed(list(_long.items())):
+def make_room() -> None:
+    """Drop the entries that do not fit beside the newest, keeping newer ones first; axes shared with the newest count nothing.
+
+    Call it when tables were made: with a new entry, or with one that is known, such as a formula.
+    """
+    known = list(_long.items())
+    if not known:
+        return
+    held = _axes(known[-1][1])
+    room = STORE - _count(held)
+    for key, old in reversed(known):
         size = _count(_axes(old) - held)
         if size > max(room, 0):
             _long.pop(key, None)
@@ -73,7 +91,7 @@ def cache_plan(most: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
                     trim(short, most)
                 else:
                     _long[key] = made
-                    _make_room(made)
+                    make_room()
             return made
 
         known.cache_clear = short.clear  # type: ignore[attr-defined]  # as functools names it

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import pairwise
 from math import gcd
 from typing import Any, Literal
@@ -13,7 +13,7 @@ import numpy as np
 
 from . import tables
 from .axis import Axis, IntArray, Parent, Phase, afford_windows, counted, parents_of_part, with_parents
-from .plan_cache import SHORT
+from .plan_cache import SHORT, cache_plan
 
 FAR = 1 << 62  # cells behind an axis that no window reaches
 LONG = 1 << 19  # windows from which on an axis is a formula, which is cut into parts
@@ -144,9 +144,10 @@ class Regular:
         return slice(lo, hi), self._part(i0, i1, lo, hi)
 
     def forward_parts(self) -> list[tuple[int, Axis]] | None:
-        """Cut all windows into parts, for calls that compute no gradients: (first cell, windows) each. Most share their windows.
+        """Cut all windows into parts: (first cell, windows) each. Return None if windows are so long that parts would be few.
 
-        Return None if windows are so long that parts would be few.
+        Never compute gradients by these parts. They do not know their place among the windows (`Parent.first` is 0), by which the core
+        orders long sums of gradients; without it, most parts are equal and share their windows.
         """
         period = self.widest // gcd(self.s, self.widest)  # parts that begin with a block of long sums are alike
         alone = -(-(2 * self.widest + max(self.before, 0)) // (self.s * period)) * period  # those near the edge are not
@@ -155,7 +156,7 @@ class Regular:
             return None
         cuts = [0, *range(alone, self.windows - step, step), self.windows]
         ranges = [(a, b, *self._cells(a, b)) for a, b in pairwise(cuts)]
-        return [(lo, self._part(a, b, lo, hi, True)) for a, b, lo, hi in ranges]
+        return [(lo, self._part(a, b, lo, hi, forward=True)) for a, b, lo, hi in ranges]
 
     def cut_back(self, j0: int, j1: int) -> tuple[slice, slice, Axis]:
         """Return the part that the gradients of cells j0 to j1 - 1 need, as `Axis.cut_back`."""
@@ -177,9 +178,10 @@ class Regular:
             return i0 * self.s - self.before, (i1 - 1) * self.s - self.before + self.reach
         return int(self.start(i0, i1).min()), int(self.stop(i0, i1).max())
 
-    def _part(self, i0: int, i1: int, lo: int, hi: int, forward: bool = False) -> Axis:
+    def _part(self, i0: int, i1: int, lo: int, hi: int, *, forward: bool = False) -> Axis:
+        """Return windows i0 to i1 - 1 over cells lo to hi - 1; `forward` drops what only gradients need."""
         parents = parents_of_part(self._phases, self.d, i0, lo)
-        if forward:  # the place among windows matters to gradients alone
+        if forward:
             parents = {residue: parent._replace(first=0) for residue, parent in parents.items()}
         if i0 < i1 and self._uncut(i0, i1):
             if hi + self.d <= self.length and i1 + self.d <= self.windows:
@@ -212,14 +214,16 @@ class Regular:
         return found
 
 
-@lru_cache(maxsize=8)
+@cache_plan(8)
 def _uncut_part(n: int, m: int, offset: int, k: int, s: int, d: int, parents: tuple[tuple[int, Parent], ...]) -> Axis:
     """Return m windows over n cells, of which the first begins at `offset`; most parts of an array have the same ones."""
     tables = _uncut_tables(n, m, offset, k, s, d)
-    return with_parents(Axis.of(n, (0, tables.start, tables.stop, tables.count, tables.span), d), dict(parents))
+    part = Axis.of(n, (0, tables.start, tables.stop, tables.count, tables.span), d)
+    part.__dict__["_lender"] = tables
+    return with_parents(part, dict(parents))
 
 
-@lru_cache(maxsize=4)
+@cache_plan(4)
 def _uncut_tables(n: int, m: int, offset: int, k: int, s: int, d: int) -> Axis:
     start = np.arange(offset, offset + m * s, s, dtype=np.int64)
     return Axis(n, start, start + (d * (k - 1) + 1), np.full(m, k, np.int64), d)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
+from operator import index
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +17,14 @@ from .regular import FAR, LONG, Regular
 from .regular import EmptyWindow as EmptyWindow
 
 
-@cache_plan(1024)
+def _integers(*given: Any) -> Iterator[int]:
+    """Return the numbers of sliding windows as integers: to the cache, 3.0 is 3, and a formula takes any number."""
+    try:
+        return map(int, [*map(index, given)])
+    except TypeError:
+        raise TypeError(tables.wanted(given)) from None
+
+
 def sliding_axis(n: int, k: int, s: int, pad: int, m: int) -> Axis:
     """Make the axis of sliding windows that are cut off at the edges.
 
@@ -51,7 +61,13 @@ def sliding_axis(n: int, k: int, s: int, pad: int, m: int) -> Axis:
     >>> sliding_axis(5, k=3, s=2, pad=1, m=3).pairs()
     [(0, 2), (1, 4), (3, 5)]
     """
-    if m >= LONG:
+    return checked_sliding_axis(*_integers(n, k, s, pad, m))
+
+
+@cache_plan(1024)
+def checked_sliding_axis(n: int, k: int, s: int, pad: int, m: int) -> Axis:
+    """Make the axis of `sliding_axis` from numbers that are known to be integers."""
+    if m >= LONG and min(k, s) >= 1 and max(n, k) <= FAR:  # the formula's sums then stay within 64 bits
         windows = Regular(n, k, s, 1, pad, None, m)
         with suppress(EmptyWindow):  # which the tables know to say better
             windows.check()
@@ -61,7 +77,6 @@ def sliding_axis(n: int, k: int, s: int, pad: int, m: int) -> Axis:
     return Axis.of(n, made)
 
 
-@cache_plan(1024)
 def reach(n: int, k: int, s: int, pad: int, m: int) -> Axis:
     """Make the axis of sliding windows as TensorFlow's average pools have them if a window is longer than the dimension.
 
@@ -98,7 +113,13 @@ def reach(n: int, k: int, s: int, pad: int, m: int) -> Axis:
     >>> sliding_axis(4, k=5, s=1, pad=2, m=4).pairs(), reach(4, k=5, s=1, pad=2, m=4).pairs()
     ([(0, 3), (0, 4), (0, 4), (1, 4)], [(0, 4), (0, 4), (0, 4), (1, 4)])
     """
-    axis = sliding_axis(n, k, s, pad, m)
+    return checked_reach(*_integers(n, k, s, pad, m))
+
+
+@cache_plan(1024)
+def checked_reach(n: int, k: int, s: int, pad: int, m: int) -> Axis:
+    """Make the axis of `reach` from numbers that are known to be integers."""
+    axis = checked_sliding_axis(n, k, s, pad, m)
     if k <= n:
         return axis
     return Axis(n, axis.start, table(m, lambda a, b: np.where(np.arange(a, b) * s < pad, n, axis.stop[a:b])))

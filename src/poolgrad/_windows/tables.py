@@ -17,6 +17,12 @@ T = TypeVar("T")
 OUTSIDE = 1  # the fault of windows that are not inside their axis; other faults are windows that do not ascend
 
 
+def wanted(given: tuple[object, ...]) -> str:
+    """Say that these are not the numbers of windows."""
+    numbers = "integers from 0 to 2**62 for lengths and numbers of windows, and integers within 64 bits"
+    return f"Axis: windows: got {given!r:.200}, wanted {numbers}"
+
+
 def _named(make: Callable[P, T], doc: str) -> Callable[P, T]:
     """Return the function with a docstring, and with errors that show its numbers."""
 
@@ -24,8 +30,7 @@ def _named(make: Callable[P, T], doc: str) -> Callable[P, T]:
         try:
             return make(*args, **words)
         except (TypeError, ValueError) as error:
-            wanted = "integers from 0 to 2**62 for lengths and numbers of windows, and integers within 64 bits"
-            raise type(error)(f"Axis: windows: got {args!r:.200}, wanted {wanted}") from None
+            raise type(error)(wanted(args)) from None
 
     made.__name__, made.__doc__ = make.__name__, doc
     return made

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -25,6 +26,7 @@ _FLOATS = {torch.float32: tl.float32, torch.float64: tl.float64, torch.float16: 
 _LONG = 256  # cells that a lane reads one after the other; `_portable` halves longer windows
 _LANES = 512  # cells of the result per program
 _ONE = Axis(1, [0], [1])  # the window of an axis that is not there
+_WRONG_TAP = "pool: taps: got a tap outside its window, wanted the number of a cell of the window"
 
 
 # ---- kernels: sizes N of the unpooled axes, M of the pooled ones, C channels; S steps in windows, K the most that a loop reads
@@ -91,13 +93,17 @@ def _choose(x, y, taps, fore, total, N1, N2, N3, M1, M2, M3, C, S1, S2, S3, K1, 
 
 
 @triton.jit
-def _pick(v, y, taps, fore, total, N1, N2, N3, M1, M2, M3, C, S1, S2, S3, WIDE: tl.constexpr, LANES: tl.constexpr):  # type: ignore[no-untyped-def] # fmt: skip
+def _pick(v, y, taps, right, fore, total, N1, N2, N3, M1, M2, M3, C, S1, S2, S3, WIDE: tl.constexpr, LANES: tl.constexpr):  # type: ignore[no-untyped-def] # fmt: skip
     lane = _lanes(WIDE, LANES)
     here = lane < total
-    plane, c, _, _, _, s1, _, s2, n2, s3, n3 = _windows(fore, lane, here, M1, M2, M3, C)
+    plane, c, _, _, _, s1, n1, s2, n2, s3, n3 = _windows(fore, lane, here, M1, M2, M3, C)
     tap = tl.load(taps + lane, mask=here, other=0).to(tl.int32)
+    inside = here & (tap >= 0) & (tap < n1 * n2 * n3)  # a tap outside its window reads nothing, and is told to `pick`
+    tl.store(right + lane * 0, tap * 0, mask=here & (inside == 0))
+    tap = tl.where(inside, tap, 0)
+    n2, n3 = tl.maximum(n2, 1), tl.maximum(n3, 1)  # a window without a cell divides by nothing
     row = (plane * N1 + s1 + tap // n3 // n2 * S1) * N2 + s2 + tap // n3 % n2 * S2
-    tl.store(y + lane, tl.load(v + (row * N3 + s3 + tap % n3 * S3) * C + c, mask=here, other=0), mask=here)
+    tl.store(y + lane, tl.load(v + (row * N3 + s3 + tap % n3 * S3) * C + c, mask=inside, other=0), mask=here)
 
 
 @triton.jit
@@ -160,11 +166,17 @@ def choose(x: Tensor, made: Sequence[Any], first: int, least: bool) -> tuple[Ten
 
 
 def pick(v: Tensor, taps: Tensor, made: Sequence[Any], first: int) -> Tensor | None:
-    """Return v at the tap of each window."""
+    """Return v at the tap of each window; refuse a tap outside its window."""
     y = _result(v, made, first, "m", v.dtype)
     if not _fits(v, y, []):
         return None
-    return y if _run(_pick, y, (v.contiguous(), y, taps.contiguous()), made, v, first, []) else None
+    right = torch.ones(1, dtype=torch.int32, device=v.device)
+    if not _run(_pick, y, (v.contiguous(), y, taps.contiguous(), right), made, v, first, []):
+        return None
+    # The device looks at `right` when it comes to it, and nobody waits: the error of a wrong tap comes with a later call that
+    # synchronises, as that of torch's own `gather` does. A CPU raises it here.
+    torch._assert_async(right, _WRONG_TAP)
+    return y
 
 
 def sums(x: Tensor, made: Sequence[Any], first: int, wide: torch.dtype) -> Tensor | None:
@@ -220,7 +232,9 @@ def _run(
     back: Any = None,
     **flags: Any,
 ) -> bool:
-    """Run a kernel for every cell of y; x has the shape of the unpooled tensor. Return False if Triton cannot."""
+    """Run a kernel for every cell of y; x has the shape of the unpooled tensor. Return False if Triton cannot compile it."""
+    if x.is_cuda and not _driven():
+        return False
     fore, missing = [table.axis for table in made], 3 - len(made)
     tables = [made[0].vector("fore", lambda: _table([*[_ONE] * missing, *fore]))]
     if back is not None:
@@ -235,7 +249,18 @@ def _run(
             kernel[(-(-total // _LANES),)](
                 *data, *tables, total, *sizes, channels, *steps, *reads, **flags, WIDE=wide, LANES=_LANES
             )
-    except Exception as reason:  # no driver, no compiler, a device that Triton does not know
+    except (triton.TritonError, ImportError) as reason:  # others, such as CUDA's, may be of a kernel that ran before
+        _devices.give_up(reason)
+        return False
+    return True
+
+
+@lru_cache(1)
+def _driven() -> bool:
+    """Return whether Triton has a driver, which it builds with a C compiler, and knows the device: before any kernel starts."""
+    try:
+        triton.runtime.driver.active.get_current_target()
+    except Exception as reason:  # of any type; but no kernel of anyone's
         _devices.give_up(reason)
         return False
     return True

@@ -66,7 +66,7 @@ struct Taught {
 inline Bound bound_of(const Taught& call, Shared w) {
   Bound made{std::move(w), nullptr};
   const bool few = call.kind == Kind::best ? is_few(*made.w) : call.kind == Kind::mean && is_few_to_add(*made.w);
-  if (few) made.few = std::make_shared<const Few>(few_of(*made.w, call.kind == Kind::mean ? &call.rules : nullptr));
+  if (few) made.few = std::make_shared<const Few>(few_of(*made.w));
   return made;
 }
 

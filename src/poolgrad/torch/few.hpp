@@ -38,13 +38,17 @@ inline bool is_few_to_add(const Windows& w) {
   return is_few(w) && w.cells() <= kAddedInTurn && w.depth() <= kAddedInTurn;
 }
 
-inline Few few_of(const Windows& w, const MeanRules* rules = nullptr) {
+inline Few few_of(const Windows& w) {
   std::vector<Line> lines;
   for (const Axis& a : w.axes()) lines.push_back({a.n, a.size(), a.start.data(), a.stop.data(), a.span.data()});
-  return poolgrad::few_of(w.outer(), w.inner(), lines, [&](int64_t cells, int64_t span) {
-    if (rules && rules->divide == Divide::number) return rules->by;
-    return static_cast<double>(rules && rules->divide == Divide::spans ? span : cells);
-  });
+  return poolgrad::few_of(w.outer(), w.inner(), lines);
+}
+
+/// Return the function from a window to what its sum, or its share, is divided by.
+inline auto divisors(const Few& few, const MeanRules& rules) {
+  return [&few, divide = rules.divide, by = rules.by](size_t r) {
+    return divide == Divide::number ? by : divide == Divide::spans ? few.spans[r] : few.count(r);
+  };
 }
 
 /// Call f(a pointer of the type of elements, whose value is null).
@@ -93,7 +97,7 @@ inline bool place(const Few& few, const Tensor& g, const Tensor& taps, Tensor& d
 
 inline void fold(const Few& few, const MeanRules& rules, const Tensor& x, Tensor& y) {
   const bool divide = rules.mean != PG_MEAN_TOTAL || rules.divides();
-  const auto share = [&](auto sum, size_t r) { return divide ? sum / static_cast<decltype(sum)>(few.by[r]) : sum; };
+  const auto share = [divide, by = divisors(few, rules)](auto sum, size_t r) { return divide ? sum / static_cast<decltype(sum)>(by(r)) : sum; };
   with_type(x.scalar_type(), [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
     if constexpr (kIsHalf<T>) {
@@ -107,8 +111,9 @@ inline void fold(const Few& few, const MeanRules& rules, const Tensor& x, Tensor
 
 inline void spread(const Few& few, const MeanRules& rules, const Tensor& g, Tensor& dx) {
   const int64_t n = dx.numel();
-  const auto quotient = [&few](auto part, size_t r) { return part / static_cast<decltype(part)>(few.by[r]); };
-  const auto product = [&few](auto part, size_t r) { return part * static_cast<decltype(part)>(1.0 / few.by[r]); };
+  const auto by = divisors(few, rules);
+  const auto quotient = [by](auto part, size_t r) { return part / static_cast<decltype(part)>(by(r)); };
+  const auto product = [by](auto part, size_t r) { return part * static_cast<decltype(part)>(1.0 / by(r)); };
   const auto whole = [](auto part, size_t) { return part; };
   with_type(g.scalar_type(), [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
