@@ -835,6 +835,10 @@ NB_MODULE(_inner, m) {
   m.def("go_far_from",
         [](int64_t bytes) { stream_threshold = bytes < 0 ? default_stream_threshold() : bytes; });
   m.def("box_at_most", [](int64_t bytes) { given_box_bytes = std::max<int64_t>(bytes, 0); });
+  m.def("shuffles_of", [](int per_cycle) {
+    shuffles_per_cycle = per_cycle == 0 ? read_shuffles() : per_cycle;
+    return shuffles_per_cycle.load();
+  });
   m.def("caches_of", [](int64_t first, int64_t second) {
     read_caches();
     if (first > 0) first_cache = first;

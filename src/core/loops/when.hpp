@@ -109,14 +109,20 @@ int64_t rows_per_tile(const Plan& plan, int64_t group, int arrays) {
   return cells < least ? least : cells;
 }
 
+/// Return the time of a transposed tile, compared with one on a processor that shuffles two vectors
+/// per cycle: half of it and more is transposition.
+inline double tile_price() {
+  return shuffles_per_cycle.load(std::memory_order_relaxed) == 1 ? 1.4 : 1;
+}
+
 // ---- sliding
 
 /// One sliding step costs as much as this many visits to a cell: for sums, and for maxima. The one
 /// for sums settles their order, so it is the same on every machine.
 constexpr double kSlidingSum = 16, kSlidingMax = 12;
 
-/// The same for plans with one inner element, where the other schedules fill vectors with cells of
-/// a row or of several images: for keys of maxima and positions, and for gradients to cells near a
+/// The same for plans with one inner element, if the other schedules fill vectors with cells of a
+/// row or of several images: for keys of maxima and positions, and for gradients to cells near a
 /// maximum, which slide first and then look at cells one by one.
 constexpr double kSlidingKeys = 24, kSlidingNear = 96;
 
@@ -147,11 +153,12 @@ constexpr double kSlidingKeys = 24, kSlidingNear = 96;
 inline bool long_rows(const Plan& plan) { return plan.last().m * plan.inner >= 64; }
 
 /// Return true to slide over maxima. A plan that is bound to sliding does not ask if it pays.
-/// `one`: the cost of a step with one inner element and windows that repeat.
+/// `one`: the cost of a step with one inner element, if windows repeat or images fill a tile.
 [[gnu::noinline]] inline bool slides_over_maxima(const Plan& plan, double one = kSlidingMax) {
   const Axis& last = plan.last();
-  const bool repeats = plan.inner == 1 && 2 * (last.hi - last.lo) > last.m;
-  const double step = repeats ? one : kSlidingMax;
+  constexpr int64_t kImages = 16;
+  const bool fills = 2 * (last.hi - last.lo) > last.m || plan.outer >= kImages;
+  const double step = plan.inner == 1 && fills ? one : kSlidingMax;
   return !plan.plain && worth_sliding(plan, plan.only == Schedule::sliding ? 0 : step);
 }
 [[gnu::noinline]] inline bool slides_over_keys(const Plan& plan) {
@@ -305,9 +312,10 @@ constexpr int64_t kMostListedTaps = 256;
 ///
 /// - A row of a band takes 8 units, each of its vectors 3 and its taps: one load, or several loads
 ///   and shuffles if the stride is above 1. Rows among neutral cells are copied.
-/// - A tile fills its vectors unless images are left over. It takes 3.2 units per vector of its
-///   sources, and more if its images are so large that their rows lie in many pages; 6 per vector
-///   of its results; and its taps come from the second cache.
+/// - A tile fills its vectors unless images are left over. It takes 3.2 units per vector of the
+///   rows that windows read, and more if its images are so large that their rows lie in many pages;
+///   6 per vector of its results; and its taps come from the second cache. Processors that shuffle
+///   less take longer.
 template <class T>
 [[gnu::noinline]] bool bands_rather_than_tiles(const Plan& plan, int64_t items, int sources,
                                                int results) {
@@ -317,19 +325,25 @@ template <class T>
   constexpr int V = kLanes<T>;
   const Axis& last = plan.last();
   const auto vectors = [](int64_t n) { return static_cast<double>((n + V - 1) / V); };
-  const int64_t read = plan.axis[0].n * plan.source_slab(),
+  const int64_t image = plan.axis[0].n * plan.source_slab(),
                 written = plan.axis[0].m * plan.dest_slab();
-  const double rows = static_cast<double>(plan.rows_per_item()),
+  double rows_read = 1;
+  for (int k = 0; k + 1 < plan.rank; ++k) {
+    const Axis& axis = plan.axis[k];
+    rows_read *= static_cast<double>(axis.m * axis.widest < axis.n ? axis.m * axis.widest : axis.n);
+  }
+  const double read = rows_read * static_cast<double>(last.n),
+               rows = static_cast<double>(plan.rows_per_item()),
                taps = static_cast<double>(most_taps(plan) * sources),
-               copied = cuts_windows(plan) ? static_cast<double>(read / last.n) : 0;
+               copied = cuts_windows(plan) ? rows_read : 0;
   const double band = rows * (8 + vectors(last.m) * (3 + (last.step > 1 ? 2 : 1) * taps)) +
                       copied * vectors(last.n) * 3 * sources;
-  const bool large = read * static_cast<int64_t>(sizeof(T)) > kLargeImage;
+  const bool large = image * static_cast<int64_t>(sizeof(T)) > kLargeImage;
   const double tile = static_cast<double>(written) / V * (6 * results + 1.15 * taps) +
-                      static_cast<double>(read * sources) / V * (large ? 10 : 3.2);
+                      read * sources / V * (large ? 10 : 3.2);
   const double filled =
       static_cast<double>((items + group - 1) / group * group) / static_cast<double>(items);
-  return band <= tile * filled;
+  return band <= tile * filled * tile_price();
 }
 
 /// Return true if row bands pay for means and their gradients. The direct loop also runs along the
@@ -356,17 +370,20 @@ bool scattering_pays(const Plan& plan) {
   const int64_t windows = plan.axis[0].m * plan.dest_slab(),
                 cells = plan.axis[0].n * plan.source_slab();
   return !windows_are_dense(plan) &&
-         (!is_half<T> || 2 * windows * (16 - most_taps(plan)) <= 3 * cells);
+         (!is_half<T> || static_cast<double>(2 * windows * (16 - most_taps(plan))) <=
+                             3 * tile_price() * static_cast<double>(cells));
 }
 
 /// Return true if gradients of maxima run along rows rather than in tiles of images: windows are
-/// dense, and a tile of complete images exceeds its bytes. Half types pay for converting each
-/// gradient.
+/// dense, and a tile of complete images exceeds its bytes, or a third of them where shuffles are
+/// slow. Half types pay for converting each gradient, which only slow shuffles outweigh.
 template <class T>
 bool rows_rather_than_tiles(const Plan& plan) {
-  return !is_half<T> && windows_are_dense(plan) &&
-         plan.axis[0].n * plan.source_slab() * kLanes<T> * static_cast<int64_t>(sizeof(T)) >
-             kTileBytes;
+  const bool slow = shuffles_per_cycle.load(std::memory_order_relaxed) == 1;
+  const int64_t tile =
+      plan.axis[0].n * plan.source_slab() * kLanes<T> * static_cast<int64_t>(sizeof(T));
+  return windows_are_dense(plan) &&
+         (slow || !is_half<T>)&&tile > (slow && !is_half<T> ? kTileBytes / 3 : kTileBytes);
 }
 
 // ---- weighed gradients

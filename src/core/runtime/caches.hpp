@@ -1,4 +1,5 @@
-// The caches of this machine, and the limits that come from them: what has to stay in which cache.
+// The caches of this machine, and the limits that come from them: what has to stay in which cache;
+// and how fast it shuffles the elements of vectors.
 //
 // Results do not depend on these limits, only their speed. What settles the order of sums is a
 // constant: kLongSum and kSlidingSum.
@@ -57,5 +58,10 @@ constexpr CacheShare kBandBytes{first_cache, 8};
 
 /// The taps of a strip, a byte per window: each is read once per cell of its window.
 constexpr CacheShare kStripTapBytes{first_cache, 16};
+
+/// The vectors that a processor shuffles per cycle: 1 on Intel's, 2 on others. Tests set it.
+extern std::atomic<int> shuffles_per_cycle;
+/// Return what this machine does.
+int read_shuffles();
 
 }  // namespace poolgrad

@@ -107,4 +107,15 @@ int64_t default_stream_threshold() {
 
 std::atomic<int64_t> stream_threshold{(read_caches(), default_stream_threshold())};
 
+int read_shuffles() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  return __builtin_cpu_is("intel") ? 1 : 2;
+#else
+  return 2;
+#endif
+}
+
+std::atomic<int> shuffles_per_cycle{read_shuffles()};
+
 }  // namespace poolgrad
