@@ -15,6 +15,14 @@ from poolgrad.windows import Axis, Plan, sliding_axis
 ROWS = _core.isa() in ("x86-64-v3", "x86-64-v4")  # the levels that have the schedules of packed rows
 
 
+@pytest.fixture(autouse=True)
+def _two_shuffles():
+    """Choose as on a processor that shuffles two vectors per cycle, on every machine."""
+    _core.shuffles_of(2)
+    yield
+    _core.shuffles_of(0)
+
+
 def sliding(shape, window, stride=1, first=True):
     """Return a plan of windows without padding: over the last axes, or, channels last, over all but the first and the last."""
     spatial = range(len(shape) - 2, len(shape)) if first else range(1, len(shape) - 1)
@@ -245,6 +253,21 @@ def test_the_cut_of_a_call_has_a_say():
         with poolgrad.threads(number):
             ways.append(native.schedule(plan, "route", "float32"))
     assert ways == ["follow_taps", "transposed_tile"]  # four threads share items, and so compute parts of them
+
+
+@pytest.mark.skipif(not ROWS, reason="this level has no row bands")
+@pytest.mark.parametrize("shuffles", [1, 2])
+def test_slow_shuffles_make_bands_of_more_rows_without_other_bits(shuffles):
+    plan = Plan((512, 35, 35), {a: sliding_axis(35, 3, 1, 1, 35) for a in (1, 2)})
+    assert _core.shuffles_of(shuffles) == shuffles
+    with poolgrad.threads(1):
+        assert native.schedule(plan, "route", "float32") == ("row_band" if shuffles == 1 else "transposed_tile")
+    _core.shuffles_of(2)
+    want = results(plan, "float32")
+    _core.shuffles_of(shuffles)
+    assert {name: got.tobytes() for name, got in results(plan, "float32").items()} == {
+        name: other.tobytes() for name, other in want.items()
+    }
 
 
 @pytest.mark.skipif(not ROWS, reason="this level has no row bands")

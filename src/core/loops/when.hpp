@@ -336,7 +336,9 @@ template <class T>
                rows = static_cast<double>(plan.rows_per_item()),
                taps = static_cast<double>(most_taps(plan) * sources),
                copied = cuts_windows(plan) ? rows_read : 0;
-  const double band = rows * (8 + vectors(last.m) * (3 + (last.step > 1 ? 2 : 1) * taps)) +
+  const double phases = static_cast<double>(last.period),
+               filling = phases * vectors((last.m + last.period - 1) / last.period);
+  const double band = rows * (8 + filling * (3 + (last.step > 1 ? 2 : 1) * taps)) +
                       copied * vectors(last.n) * 3 * sources;
   const bool large = image * static_cast<int64_t>(sizeof(T)) > kLargeImage;
   const double tile = static_cast<double>(written) / V * (6 * results + 1.15 * taps) +
@@ -346,14 +348,16 @@ template <class T>
   return band <= tile * filled * tile_price();
 }
 
-/// Return true if row bands pay for means and their gradients. The direct loop also runs along the
-/// rows of one-axis plans, without a list of divisors or weights of all columns. There bands pay if
-/// cells have several phases, which it visits one by one, and rows share the list.
+/// Return true if row bands pay for means and their gradients. `fills`: rows fill a vector. Shorter
+/// ones pay beside tiles alone. The direct loop also runs along the rows of one-axis plans, without
+/// a list of divisors or weights of all columns. There bands pay if cells have several phases,
+/// which it visits one by one, and rows share the list.
 template <class T>
-bool means_pay(const Plan& plan, int64_t items) {
+bool means_pay(const Plan& plan, int64_t items, bool fills) {
   constexpr int64_t kFew = 4;
-  return plan.rank > 1 ? bands_rather_than_tiles<T>(plan, items, 1, 1)
-                       : plan.axis[0].period > 1 && items >= kFew;
+  if (plan.rank == 1) return fills && plan.axis[0].period > 1 && items >= kFew;
+  return (fills || images_per_tile<T>(plan, items) > 1) &&
+         bands_rather_than_tiles<T>(plan, items, 1, 1);
 }
 
 /// Return true if windows are so many, compared with cells, that gathering is as fast as

@@ -214,9 +214,9 @@ struct FoldAlong : PlainRow<Schedule::along, is_real<T>> {
   }
 };
 
-/// Return true if row bands fold faster than tiles: rows fill vectors, or are read where they are.
+/// Return true if rows fill the vectors of fold, or lack little and are read where they are.
 template <class T>
-bool fold_bands_pay(const PaddedRow& row) {
+bool fills_fold_bands(const PaddedRow& row) {
   const Axis& last = row.plan.last();
   return fills_vector(last, kLanes<T>) ||
          (kKnowsWidths<T> && row.inside && last.widest <= 3 && row.cells * 4 >= 3 * kLanes<T>);
@@ -231,7 +231,7 @@ struct FoldByBand : BandedVerb<true, true> {
     if (c.mean == Mean::spanned && spans_more_than(c.plan, static_cast<int64_t>(kExactCount)))
       return false;
     return c.plan.only == Schedule::row_band ||
-           (fold_bands_pay<T>(row) && means_pay<T>(c.plan, c.piece.i1 - c.piece.i0));
+           means_pay<T>(c.plan, c.piece.i1 - c.piece.i0, fills_fold_bands<T>(row));
   }
   static void run(const FoldCall<T>& c, const PaddedRow& row) {
     FoldRows<T>(row, c.arrays, c.mean).run();
@@ -291,8 +291,8 @@ template <class T, bool Reversed>
 struct SpreadByBand : BandedVerb<true, false, true> {
   static bool allows(const SpreadCall<T>& c) {
     return !rounds_once<T>(c.share) && most_taps(c.plan) <= kLongSum &&
-           (c.plan.only == Schedule::row_band || (fills_vector(c.plan.last(), kLanes<T>) &&
-                                                  means_pay<T>(c.plan, c.piece.i1 - c.piece.i0)));
+           (c.plan.only == Schedule::row_band ||
+            means_pay<T>(c.plan, c.piece.i1 - c.piece.i0, fills_vector(c.plan.last(), kLanes<T>)));
   }
   static bool fits(const SpreadCall<T>&, const PaddedRow& row) { return row.regular.stride == 1; }
   static void run(const SpreadCall<T>& c, const PaddedRow& row) {
@@ -456,8 +456,11 @@ struct NearSliding : PlainRow<Schedule::sliding, is_real<T>> {
 template <class T>
 struct NearByBand : BandedVerb<true, false, true> {
   static bool allows(const NearCall<T>& c) {
+    const int64_t items = c.piece.i1 - c.piece.i0;
     return most_taps(c.plan) <= kMaxCovering &&
-           (c.plan.only == Schedule::row_band || fills_vector(c.plan.last(), kLanes<T>));
+           (c.plan.only == Schedule::row_band || fills_vector(c.plan.last(), kLanes<T>) ||
+            (c.plan.rank > 1 && images_per_tile<T>(c.plan, items) > 1 &&
+             bands_rather_than_tiles<T>(c.plan, items, 2, 2)));
   }
   static bool fits(const NearCall<T>&, const PaddedRow& row) { return row.regular.stride == 1; }
   static void run(const NearCall<T>& c, const PaddedRow& row) {
