@@ -69,7 +69,7 @@ class RowFolds {
   static constexpr int kLevels = 63;
 
   static int64_t levels(int64_t cells) {
-    return std::bit_width(static_cast<uint64_t>(std::max<int64_t>(cells, 1)));
+    return static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(std::max<int64_t>(cells, 1))));
   }
   int64_t place(int64_t cells) const { return cells * inner_ * bytes_; }
 

@@ -686,7 +686,8 @@ class BandTaps : protected RowBand<T> {
   /// List the source rows and the taps of the rows of a band. Rows that lie alike share a list.
   template <class Label>
   void list_rows(int64_t row, int64_t pitch, int64_t to_slab, Label&& label) {
-    const auto [cells, span, r0, r1, in_place] = listed_;
+    const int64_t cells = listed_.cells, r0 = listed_.r0, r1 = listed_.r1;
+    const bool in_place = listed_.in_place;
     const int64_t n = plan_.last().n;
     int64_t list = 0;
     const BandRow* latest = nullptr;

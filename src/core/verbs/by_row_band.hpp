@@ -520,6 +520,7 @@ class ChooseRows : BandTaps<T, 1> {
     const int64_t y_pitch = out_.whole ? 0 : m;
     const T* const limit = out_.whole ? y_ + lanes : y_ + g.limit * m;
     const uint8_t* const taps_limit = out_.taps + g.limit * out_.pitch;
+    const Numbers one = all<Number, V>(1);
     with_window<kKnowsWidths<T>>(row_.regular.stride, w, [&](auto stride, auto width) PG_LAMBDA {
       constexpr int S = decltype(stride)::count, K = decltype(width)::count;
       this->each_row(g, [&](int64_t to, int64_t shift, const BandRow& task) PG_LAMBDA {
@@ -542,7 +543,7 @@ class ChooseRows : BandTaps<T, 1> {
           const Numbers skip = load<V>(lane + kSkip * lanes);
           for (int64_t t = 0; t < nrows; ++t) {
             each_column<S, K, V>(from + rows[t] + S * c, w,
-                                 [&](Cells v) PG_LAMBDA { best.step(v, number), ++number; });
+                                 [&](Cells v) PG_LAMBDA { best.step(v, number), number += one; });
             number -= skip;
           }
           const bool whole = m - c >= V;
