@@ -55,12 +55,15 @@ class Copier:
 
 
 def last_level_cache() -> int:
-    """Return the bytes of the first core's largest cache; 32 MiB if the system does not tell."""
+    """Return the bytes of the first core's largest cache; 32 MiB if the system does not tell.
+
+    128 MiB at most: virtual machines report larger caches, which they share with others.
+    """
     sizes = [0]
     for file in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
         text = file.read_text().strip()
         sizes.append(int(text.rstrip("KMG")) * {"K": 2**10, "M": 2**20, "G": 2**30}.get(text[-1], 1))
-    return max(sizes) or 2**25
+    return min(max(sizes), 2**27) or 2**25
 
 
 def beyond_cache() -> int:

@@ -330,7 +330,8 @@ def test_targets_that_a_report_decides():
     assert good.target_1()[1] is False  # the race with indices is lost in both
     assert good.target_2()[1] is True
     assert bad.target_2()[1] is False
-    assert good.target_3() == ("0 of 1 cells; lowest 30% in w/MaxPoolGrad/NCHW/float32", False)
+    words = "0 of 0 cells channels last, 0 of 1 cells channels first; lowest 30% in w/MaxPoolGrad/NCHW/float32"
+    assert good.target_3() == (words, False)
     assert targets.Targets({"cells": [], "bandwidth": {"last_level_cache": 1}}, [], 0.0, True).target_1()[1] is None
 
 
