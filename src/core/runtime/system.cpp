@@ -1,6 +1,7 @@
 #include "runtime/system.hpp"
 
 #include <cstdlib>
+#include <cstring>
 #include <new>
 #include <thread>
 
@@ -12,6 +13,9 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#endif
+#if defined(__x86_64__)
+#include <cpuid.h>
 #endif
 #if defined(__linux__)
 #include <sched.h>
@@ -109,8 +113,9 @@ std::atomic<int64_t> stream_threshold{(read_caches(), default_stream_threshold()
 
 int read_shuffles() {
 #if defined(__x86_64__)
-  __builtin_cpu_init();
-  return __builtin_cpu_is("intel") ? 1 : 2;
+  unsigned highest = 0, maker[3] = {};  // the maker's name: its first, last and middle four letters
+  __get_cpuid(0, &highest, &maker[0], &maker[1], &maker[2]);
+  return std::memcmp(maker, "GenuntelineI", sizeof maker) == 0 ? 1 : 2;
 #else
   return 2;
 #endif

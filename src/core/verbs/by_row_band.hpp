@@ -196,7 +196,7 @@ constexpr bool kKnowsWidths = kBytes == 64 && std::is_same_v<T, float>;
 template <class T>
 class FoldRows : BandTaps<T, 1> {
   using Base = BandTaps<T, 1>;
-  using Base::V, Base::row_, Base::plan_, Base::lanes_, Base::far_, Base::kAhead;
+  using Base::V, Base::row_, Base::plan_, Base::lanes_, Base::far_;
   using typename Base::Cells, typename Base::W, typename Base::Group, typename Base::Spot;
 
  public:
@@ -257,11 +257,13 @@ class FoldRows : BandTaps<T, 1> {
           write(total<T, V>(s.of[0]), by + (m - spot.left), to, spot.left, writer_.limit(limit));
         });
   }
-  /// Visit the taps one row after the other; split vectors into phases in registers.
+  /// Visit the taps one row after the other; split vectors into phases in registers. Rows that come
+  /// from memory are read from end to end, because processors fetch one stream of lines best: each
+  /// adds to the sums of all windows.
   [[gnu::noinline]] void reduce_short(const Group& g) {
-    const int64_t m = plan_.last().m, w = row_.regular.width(0),
-                  next = plan_.axis[plan_.rank - 2].step * plan_.last().n,
-                  ahead = next > 0 ? (kAhead / 4 + next - 1) / next * next : 0;
+    const int64_t m = plan_.last().m, w = row_.regular.width(0);
+    const bool from_memory = far_ && g.in_place;
+    Scratch<W> sums(from_memory ? lanes_ : 0);
     int64_t upper = -1;
     const W* by = nullptr;
     const auto by_stride = [&](auto stride, auto width) PG_LAMBDA {
@@ -272,25 +274,24 @@ class FoldRows : BandTaps<T, 1> {
         const T* const limit = writer_.limit(y_ + g.limit * m);
         const W* const from = g.source[0] + shift + row_.window;
         const int64_t *const at = this->list(task), nrows = task.nrows;
-        if (far_) fetch(from + ahead, at, nrows);
+        const auto add_row = [&](Cells sum, int64_t t, int64_t c) PG_LAMBDA {
+          each_column<S, K, V>(from + at[t] + S * c, w,
+                               [&](Cells v) PG_LAMBDA { sum = rounded<T, V>(sum + v); });
+          return sum;
+        };
+        int64_t begun = 0;
+        for (; from_memory && begun + 1 < nrows; ++begun)
+          for (int64_t c = 0; c < m; c += V)
+            store<V>(sums.get() + c, add_row(begun ? load<V>(sums.get() + c) : Cells{}, begun, c));
         for (int64_t c = 0; c < m; c += V) {
-          Cells sum{};
-          for (int64_t t = 0; t < nrows; ++t)
-            each_column<S, K, V>(from + at[t] + S * c, w,
-                                 [&](Cells v) PG_LAMBDA { sum = rounded<T, V>(sum + v); });
+          Cells sum = begun ? load<V>(sums.get() + c) : Cells{};
+          for (int64_t t = begun; t < nrows; ++t) sum = add_row(sum, t, c);
           write(sum, by + c, to + c, m - c, limit);
         }
       });
     };
     if constexpr (kKnowsWidths<T>) return with_short_window(row_.regular.stride, w, by_stride);
     row_.regular.stride == 2 ? by_stride(Lane<2>{}, Lane<0>{}) : by_stride(Lane<3>{}, Lane<0>{});
-  }
-
-  /// Fetch the rows of a later window, one after the other: memory is read best in this order.
-  [[gnu::noinline]] void fetch(const W* from, const int64_t* at, int64_t nrows) const {
-    constexpr int64_t kLine = kCacheLine / static_cast<int64_t>(sizeof(W));
-    for (int64_t t = 0; t < nrows; ++t)
-      for (int64_t c = 0; c < row_.cells; c += kLine) __builtin_prefetch(from + at[t] + c);
   }
 
   T* const y_;

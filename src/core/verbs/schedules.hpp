@@ -443,9 +443,9 @@ struct NearCall {
 template <class T>
 struct NearSliding : PlainRow<Schedule::sliding, is_real<T>> {
   bool when(const NearCall<T>& c) {
-    const bool tiles = images_per_tile<T>(c.plan, c.piece.i1 - c.piece.i0) > 1;
-    return slides_over_maxima(
-        c.plan, tiles || fills_vector(c.plan.last(), kLanes<T>) ? kSlidingNear : kSlidingMax);
+    const bool tiles = images_per_tile<T>(c.plan, c.piece.i1 - c.piece.i0) > 1,
+               bands = most_taps(c.plan) <= kMaxCovering && fills_vector(c.plan.last(), kLanes<T>);
+    return slides_over_maxima(c.plan, tiles || bands ? kSlidingNear : kSlidingMax);
   }
   int64_t run(const NearCall<T>& c) {
     near_sliding<T>(c.plan, c.arrays, c.eps, c.piece);
