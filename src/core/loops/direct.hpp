@@ -10,8 +10,18 @@
 #pragma once
 #include "loops/when.hpp"
 #include "simd/interleave.hpp"
+#include "simd/stream.hpp"
 
 namespace poolgrad::PG_ISA {
+
+/// Fetch `bytes` from byte `at` of each place that a run fetches ahead. Loads of several rows in
+/// turns are no stream that a processor fetches by itself.
+PG_INLINE void fetch_ahead(const WindowTaps& w, int64_t at, int64_t bytes) {
+  for (const char* const source : w.sources)
+    for (int64_t r = 0; source && r < w.fetched; ++r)
+      for (int64_t b = 0; b < bytes; b += kCacheLine)
+        __builtin_prefetch(source + w.ahead[r] + at + b);
+}
 
 /// Reduce each lane over its taps: s = begin(lane, c, shift of the offsets); step(lane, s, offset
 /// of the tap, number of the tap); end(lane, s, c). Several vectors visit the taps together,
@@ -48,6 +58,10 @@ PG_INLINE void reduce(const WindowTaps& w, int64_t lanes, Begin&& begin, Step&& 
   const int64_t repeat = w.repeat, from = w.from, to = w.to;
   for (int64_t q = 0; q < repeat; ++q)
     for_lanes<T, true>(lanes, [&](auto lane, auto many, int64_t c) PG_LAMBDA {
+      if (w.fetched) {
+        constexpr int64_t kSize = sizeof(T), kCells = decltype(lane)::count * decltype(many)::count;
+        fetch_ahead(w, (q * from + c * w.step) * kSize, kCells * w.step * kSize);
+      }
       run(lane, many, c + q * to, c + q * from,
           [&](auto&& tap) PG_LAMBDA { each_listed<order>(place, taps, tap); });
     });
@@ -183,6 +197,8 @@ class RowRunner {
         most_per_phase_((stretch_ < axis_.m ? stretch_ : axis_.m) / axis_.period + 1),
         joined_(row_lanes_ && axis_.period > 1 ? (Partners + 1) * most_per_phase_ * inner_ : 0),
         table_(row_lanes_ ? axis_.widest : 0),
+        new_rows_(new_rows(plan)),
+        ahead_(new_rows_ ? new_rows_ * SourceRows::capacity(plan) : 0),
         most_taps_(most_listed_taps(plan)),
         list_count_(most_taps_ <= 4096 ? kLists : 0),
         offsets_(most_taps_ * (list_count_ + 1)),
@@ -199,6 +215,7 @@ class RowRunner {
     const int64_t lo = row_lanes_ ? clamp(axis_.lo, j0, j1) : j1,
                   hi = row_lanes_ ? clamp(axis_.hi, j0, j1) : j1;
     for (bool& is_listed : is_listed_) is_listed = false;
+    if (new_rows_) aim_ahead(window);
     for (int64_t j = j0; j < lo; j += cells_per_checkpoint_)
       run_inner_lanes(window, a, j, end_of_stretch(j, lo), upper_cut, cell);
     for (int64_t j = lo; j < hi; j += stretch_) {
@@ -277,7 +294,8 @@ class RowRunner {
         continue;
       }
       set_column(window, j, upper_cut);
-      cell(list_window(window, j), at_cell(a, j), j * inner_, inner_);
+      const int64_t next = j + 1 < axis_.m ? axis_.from(j + 1) - axis_.from(j) : 0;
+      cell(list_window(window, j, a, next), at_cell(a, j), j * inner_, inner_);
     }
   }
 
@@ -299,6 +317,7 @@ class RowRunner {
         run.repeat = joined ? 1 : count;
         run.from = axis_.step * inner_;
         run.to = period * inner_;
+        fetch_beside(run, a, p, p == j ? axis_.step : 0);
         cell(run, at_cell(a, p), p * inner_, joined ? count * inner_ : inner_);
         run.repeat = 1;
       }
@@ -313,7 +332,8 @@ class RowRunner {
   }
 
   /// Return the window of cell j as one row of taps; reuse the list if the window repeats.
-  const WindowTaps& list_window(const WindowTaps& window, int64_t j) {
+  const WindowTaps& list_window(const WindowTaps& window, int64_t j, const Arrays& a,
+                                int64_t step) {
     if (!most_taps_) return window;
     const bool repeats = axis_.lo <= j && j < axis_.hi && axis_.period <= list_count_;
     const int64_t slot = repeats ? (j - axis_.lo) % axis_.period : list_count_;
@@ -322,7 +342,42 @@ class RowRunner {
     is_listed_[slot] = repeats;
     listed.cut = window.cut;
     listed.span = window.span;
+    fetch_beside(listed, a, j, step);
     return listed;
+  }
+
+  /// Count the neighbouring source rows that no destination row above a row reads; 0 if the sources
+  /// are in a cache.
+  static int64_t new_rows(const Plan& plan) {
+    constexpr int64_t kSize = sizeof(T);
+    if (Sources > 1 || plan.plain || plan.in_cache || plan.rank == 1 ||
+        plan.inner * kSize < kCacheLine ||
+        plan.outer * plan.axis[0].n * plan.source_slab() * kSize < kFetchedBytes)
+      return 0;
+    const Axis& above = plan.axis[plan.rank - 2];
+    return above.step > above.period ? (above.step + above.period - 1) / above.period : 1;
+  }
+  /// List what to fetch ahead: the next cells of the rows that a destination row reads first, which
+  /// are the last ones of each run of rows.
+  void aim_ahead(const WindowTaps& window) {
+    constexpr int64_t kSize = sizeof(T), kAhead = 4096;
+    const int64_t row = axis_.n * inner_;
+    fetched_ = 0;
+    for (int64_t r = 0, first = 0; r < window.nrows; ++r) {
+      if (r + 1 < window.nrows && window.rows[r + 1] == window.rows[r] + row) continue;
+      for (int64_t k = 0; k < new_rows_ && k <= r - first; ++k)
+        ahead_[fetched_++] = window.rows[r - k] * kSize + kAhead;
+      first = r + 1;
+    }
+  }
+  /// Let the lanes of cells from j on fetch ahead, `step` source lanes each; none if it is 0.
+  PG_INLINE void fetch_beside(WindowTaps& run, const Arrays& a, int64_t j, int64_t step) {
+    run.fetched = step ? fetched_ : 0;
+    if (!run.fetched) return;
+    run.ahead = ahead_.get();
+    run.step = step;
+    for (int i = 0; i < Sources; ++i)
+      run.sources[i] = reinterpret_cast<const char*>(a.source[i] + axis_.from(j) * inner_);
   }
 
   void list_taps(const WindowTaps& window, WindowTaps& listed, int64_t begin) {
@@ -457,6 +512,9 @@ class RowRunner {
   const int64_t most_per_phase_;  // the most destination cells of one phase
   Scratch<T> joined_;
   Scratch<int64_t> table_;
+  const int64_t new_rows_;
+  Scratch<int64_t> ahead_;
+  int64_t fetched_ = 0;
   const int64_t most_taps_;
   static constexpr int kLists = kKeptLists;
   const int64_t

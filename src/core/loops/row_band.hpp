@@ -263,8 +263,7 @@ class RowBand {
         plan_(row.plan),
         x_(x + row.skip),
         x_end_(x + plan_.outer * plan_.axis[0].n * plan_.source_slab()),
-        far_(plan_.outer * item() * static_cast<int64_t>(sizeof(T)) >=
-             stream_threshold.load(std::memory_order_relaxed)),
+        far_(plan_.outer * item() * static_cast<int64_t>(sizeof(T)) >= kFetchedBytes),
         neutral_(neutral),
         runs_(row.slab, row.rows_from, row.rows_to, reversed),
         most_(SourceRows::capacity(plan_)),
@@ -378,10 +377,14 @@ class RowBand {
   /// Copy rows in the same way. Multiply cells by weights if given, and round.
   [[gnu::noinline]] void fill(const RowGroup& g, const T* x, W* to, int64_t to_item, W outside,
                               const W* weights) {
-    const auto cells = [](const T* from, int64_t) PG_LAMBDA { return load<V>(from); };
+    const int64_t ahead = far_ ? kAhead : 0;
+    const auto cells = [ahead](const T* from, int64_t) PG_LAMBDA {
+      __builtin_prefetch(from + ahead);
+      return load<V>(from);
+    };
     if (weights)
       return fill_rows<1>(g, x, to, to_item, outside, [=](const T* from, int64_t c) PG_LAMBDA {
-        return rounded<T, V>(load<V>(from) * load<V>(weights + c));
+        return rounded<T, V>(cells(from, c) * load<V>(weights + c));
       });
     if (row_.phases == 1) return fill_rows<1>(g, x, to, to_item, outside, cells);
     row_.phases == 2 ? fill_rows<2>(g, x, to, to_item, outside, cells)

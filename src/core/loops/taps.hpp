@@ -21,12 +21,17 @@ struct WindowTaps {
   Offsets off;
   int64_t width = 0;
   int64_t columns = 0;  ///< of a listed window: its cells along the last axis
-  bool cut = false;  ///< an edge cut the window
-  int64_t upper_span = 1, span = 1;  ///< its cells before it was cut: along all axes but the last, in all
+  bool cut = false;     ///< an edge cut the window
+  int64_t upper_span = 1,
+          span = 1;  ///< its cells before it was cut: along all axes but the last, in all
   int64_t slot = -1,
           version = 0;  ///< the list of taps, and its version; -1 if the taps are not listed
   int64_t repeat = 1, from = 0, to = 0;  ///< cells with these taps: the next one is `from` elements
                                          ///< further in the source, `to` in the destination
+  // What the lanes fetch ahead, if the sources come from memory:
+  const char* sources[2] = {};     ///< where lane 0 begins; null if there is no second source
+  const int64_t* ahead = nullptr;  ///< bytes from there to each place that is fetched
+  int64_t fetched = 0, step = 0;   ///< the number of these places; source lanes per lane
   // For transposed plans only, about the windows that cover a cell:
   const int64_t* row_count =
       nullptr;  ///< per row: the product of the window lengths along all axes but the last

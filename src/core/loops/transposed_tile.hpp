@@ -68,6 +68,7 @@ void for_tiles(const Plan& plan, const RowArrays<T, Sources, Partners>& a, Piece
                     s1 = axis.stop[end - 1];
       Plan local = strip(plan, h, end, s0);
       local.outer = 1;
+      local.in_cache = true;
       local.inner = plan.inner * group;
       RowArrays<T, Sources, Partners> b{};
       for (int k = 0; k < Sources; ++k)

@@ -60,6 +60,7 @@ struct Plan {
   int64_t outer = 1, inner = 1;
   int rank = 0;
   bool plain = false;  ///< visit taps one by one, in the simplest way; tests compare with it
+  bool in_cache = false;  ///< the sources are copies that a cache holds
   Schedule only = kAnySchedule;  ///< the one schedule that may run
   std::atomic<uint8_t>* chosen = nullptr;  ///< rows that the tables chose, see verbs/schedules.hpp
   Axis axis[kMaxRank];

@@ -34,6 +34,10 @@ struct CacheShare {
   }
 };
 
+/// Sources of this many bytes or more come from memory: they are fetched ahead. What the last cache
+/// leaves to one program is not known, so this is a multiple of the second one.
+constexpr CacheShare kFetchedBytes{second_cache, 256};
+
 /// A transposed tile, beside the images that it is read from and written to.
 constexpr CacheShare kTileBytes{second_cache, 3};
 

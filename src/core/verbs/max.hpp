@@ -188,6 +188,7 @@ void choose_direct(const Plan& plan, const T* x, T* y, Tap* taps, Piece p) {
       Tile<Tap> where(count, group);
       Plan local = strip(plan, h, end, s0);
       local.outer = 1;
+      local.in_cache = true;
       local.inner = plan.inner * group;
       choose_rows(local, from.read(x + i * s_item, s_item, s0 * s_slab, (s1 - s0) * s_slab, valid),
                   y ? best.get() : nullptr, where.get(), Piece{0, 1, 0, end - h});

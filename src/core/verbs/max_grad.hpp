@@ -393,7 +393,8 @@ int64_t route_by_strips(const Plan& plan, const Plan& transposed, const T* x, co
                         : by_taps > 4 * axis.widest ? by_taps
                                                     : 4 * axis.widest;
   Plan forward = plan, backward = transposed;
-  forward.outer = backward.outer = 1;
+  forward.outer = backward.outer = group > 1 ? 1 : plan.outer;
+  forward.in_cache = backward.in_cache = group > 1;
   forward.inner = backward.inner = plan.inner * group;
   for (int64_t i = p.i0; i < p.i1; i += group) {
     const int64_t valid = i + group < p.i1 ? group : p.i1 - i;

@@ -205,6 +205,7 @@ void spread_weighed(const Plan& full_plan, const RowArrays<T, 1, 0>& arrays, Sha
                               g1, share, weight, weighed.get());
                      Plan local = strip(plan, h, end, g0);
                      local.outer = 1;
+                     local.in_cache = true;
                      const RowArrays<T, 1, 0> b{
                          {weighed.get()}, {}, a.out + (i * axis.m + h) * d_slab, a.stream};
                      over_rows<T, true>(local, b, Reversed, Piece{0, 1, 0, end - h}, cell);
