@@ -66,6 +66,8 @@ def cells(found: Found, quick: bool) -> Iterator[Cell]:
     if torch is None:
         return
     ours, theirs = load("poolgrad.torch"), load("torch.nn.functional")
+    if load("poolgrad.torch._compiled").load() is None:
+        found.missing["the compiled calls of poolgrad.torch"] = "python -m poolgrad.torch build makes them"
     for rank, shapes in SHAPES.items():
         for size, shape in list(shapes.items())[: 1 if quick else 3]:
             for name, pool in POOLS.items():
