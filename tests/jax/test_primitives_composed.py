@@ -1,6 +1,7 @@
 """Every composition of three of jvp, vjp and vmap, for every pool, against the pool as a matrix.
 
-A composition of two or one is the inner part of several of three.
+A composition of two or one is the inner part of several of three. A case of each kind of operator has all compositions, every other
+case a third of them, among which every two transformations meet at every two places.
 """
 
 from itertools import product
@@ -17,6 +18,7 @@ import poolgrad as pg  # noqa: E402
 import poolgrad.jax as pool  # noqa: E402
 
 WORDS = list(product("JVB", repeat=3))
+SOME = [word for word in WORDS if sum(map("JVB".index, word)) % 3 == 0]
 KINDS = {
     "max_pool-(3,2)-padding=same",
     "max_pool-(2,1)-ties=split",
@@ -59,11 +61,11 @@ def _mapped(f, v):
     return lambda x: jax.vmap(lambda c: f(c * x))(scales).sum(0)
 
 
-def tower(f):
-    """Return all compositions at once, of the pool cubed: its third derivative is not 0."""
+def tower(f, words):
+    """Return the compositions at once, of the pool cubed: its third derivative is not 0."""
 
     def values(x):
-        return {"".join(word): composed(word, lambda a: f(a) ** 3, x) for word in WORDS}
+        return {"".join(word): composed(word, lambda a: f(a) ** 3, x) for word in words}
 
     return values
 
@@ -84,11 +86,12 @@ PORTABLE = [case for case in ALL if str(case) in KINDS]
 
 @pytest.mark.parametrize(("case", "portable"), [*((c, False) for c in ALL), *((c, True) for c in PORTABLE)], ids=str)
 def test_every_composition_to_the_third_order_is_that_of_the_matrix(case, portable):
-    x = jnp.asarray(case.x())
+    x, words = jnp.asarray(case.x()), WORDS if case in PORTABLE else SOME
     quickly = {"xla_backend_optimization_level": 0}  # each compiled function runs once
     with pool.portable_pools(portable):
-        got = jax.jit(tower(lambda a: case.run(pool, a)), compiler_options=quickly)(x)
-    want = jax.jit(tower(reference(case)), compiler_options=quickly)(x)
+        got = jax.jit(tower(lambda a: case.run(pool, a), words), compiler_options=quickly)(x)
+    want = jax.jit(tower(reference(case), words), compiler_options=quickly)(x)
+    assert len(got) == len(words)
     for word in got:
         # a matrix product adds in another order
         np.testing.assert_allclose(got[word], want[word], rtol=1e-9, atol=1e-9, err_msg=word)
