@@ -28,7 +28,7 @@ struct WindowTaps {
           version = 0;  ///< the list of taps, and its version; -1 if the taps are not listed
   int64_t repeat = 1, from = 0, to = 0;  ///< cells with these taps: the next one is `from` elements
                                          ///< further in the source, `to` in the destination
-  // What the lanes fetch ahead, if the sources come from memory:
+  // Places that the lanes fetch ahead, if the sources come from memory:
   const char* sources[2] = {};     ///< where lane 0 begins; null if there is no second source
   const int64_t* ahead = nullptr;  ///< bytes from there to each place that is fetched
   int64_t fetched = 0, step = 0;   ///< the number of these places; source lanes per lane

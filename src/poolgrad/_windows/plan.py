@@ -212,7 +212,7 @@ class Plan:
 
     @property
     def tables_by_now(self) -> set[Any]:
-        """All that has tables by now: the axes of the plan, its parts in the core, and the plans that hang on it."""
+        """Everything that has tables by now: the axes of the plan, its parts in the core, and the plans that hang on it."""
         own = self.__dict__
         found: set[Any] = {own["_of_parts"]} if "_of_parts" in own else set()
         for axis in self.tables:
