@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import ml_dtypes
 import numpy as np
 import pytest
 from support import draw, dtype_of
@@ -187,6 +188,18 @@ def test_the_first_zero_of_a_window_in_row_major_order_keeps_its_sign(shape, zer
         want = native.select(bound(plan, True), Start.LOWEST, x).tobytes()
         for schedule in native.able_schedules(plan, "select", np.dtype(np.float32), Start.LOWEST):
             assert native.select(bound(plan, schedule), Start.LOWEST, x).tobytes() == want, (window, stride, schedule)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_a_window_without_cells_starts_like_other_windows_that_an_edge_cut(dtype):
+    rows = Axis(16, np.array([0, 14]), np.array([3, 16]), np.array([6, 6]))  # both cut
+    columns = Axis(9, np.array([3, 6, 9]), np.array([6, 9, 9]))  # the last one is empty
+    plan = Plan((2, 16, 9), {1: rows, 2: columns})
+    x = draw(np.random.default_rng(3), dtype, (2, 16, 9), "ties")
+    y = _core.select(native.native(plan), Start.INFINITY, x)
+    assert (y[..., 2] == ml_dtypes.finfo(dtype_of(dtype)).min).all()
+    assert y.tobytes() == _core.select(native.native(plan, plain=True), Start.INFINITY, x).tobytes()
+
 
 
 def test_the_choice_that_a_plan_remembers_is_that_of_a_new_plan():

@@ -272,7 +272,7 @@ struct MeanCall {
   }
   /// True if float32 cannot hold every sum of integers; for half types, if sums are divided.
   bool wide() const {
-    if (half()) return !sums_only();
+    if (is_float(dtype)) return half() && !sums_only();
     return width() == 4 || largest_window(plan) > (int64_t{1} << 24) >> 8 * width();
   }
   /// True if a mean that is divided in the core differs from a sum that is divided afterwards.

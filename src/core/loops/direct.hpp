@@ -294,7 +294,7 @@ class RowRunner {
         continue;
       }
       set_column(window, j, upper_cut);
-      const int64_t next = j + 1 < axis_.m ? axis_.from(j + 1) - axis_.from(j) : 0;
+      const int64_t next = new_rows_ && j + 1 < axis_.m ? axis_.from(j + 1) - axis_.from(j) : 0;
       cell(list_window(window, j, a, next), at_cell(a, j), j * inner_, inner_);
     }
   }
@@ -317,7 +317,7 @@ class RowRunner {
         run.repeat = joined ? 1 : count;
         run.from = axis_.step * inner_;
         run.to = period * inner_;
-        fetch_beside(run, a, p, p == j ? axis_.step : 0);
+        if (new_rows_) fetch_beside(run, a, p, p == j ? axis_.step : 0);
         cell(run, at_cell(a, p), p * inner_, joined ? count * inner_ : inner_);
         run.repeat = 1;
       }
@@ -342,7 +342,7 @@ class RowRunner {
     is_listed_[slot] = repeats;
     listed.cut = window.cut;
     listed.span = window.span;
-    fetch_beside(listed, a, j, step);
+    if (new_rows_) fetch_beside(listed, a, j, step);
     return listed;
   }
 

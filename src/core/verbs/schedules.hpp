@@ -328,9 +328,11 @@ struct SelectCall {
 };
 
 /// Return true if neutral cells can stand for the padding of windows: the windows that an edge cut
-/// are exactly those that neutral cells complete.
+/// are exactly those that neutral cells complete, and windows without cells are cut alike.
 inline bool pads_as_cut(Start start, bool cuts, bool cuts_elsewhere, const Plan& plan) {
-  return start != Start::infinity || !cuts || !(cuts_elsewhere || some_window_has_no_rows(plan));
+  if (start != Start::infinity) return true;
+  return cuts ? !cuts_elsewhere && !some_window_has_no_rows(plan)
+              : !cuts_elsewhere || !has_empty_window(plan.last());
 }
 
 template <class T>
