@@ -201,7 +201,6 @@ def test_a_window_without_cells_starts_like_other_windows_that_an_edge_cut(dtype
     assert y.tobytes() == _core.select(native.native(plan, plain=True), Start.INFINITY, x).tobytes()
 
 
-
 def test_the_choice_that_a_plan_remembers_is_that_of_a_new_plan():
     for make in CHOSEN.values():
         plan = make()
