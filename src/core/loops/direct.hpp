@@ -14,9 +14,13 @@
 
 namespace poolgrad::PG_ISA {
 
+/// True if runs fetch ahead: for integers and old processors it is not worth its code size.
+template <class T>
+constexpr bool kFetches = is_real<T>&& kBytes >= 32;
+
 /// Fetch `bytes` from byte `at` of each place that a run fetches ahead. Loads of several rows in
-/// turns are no stream that a processor fetches by itself.
-PG_INLINE void fetch_ahead(const WindowTaps& w, int64_t at, int64_t bytes) {
+/// turns are no stream that a processor fetches by itself. Not inlined: every kernel calls it.
+[[gnu::noinline]] inline void fetch_ahead(const WindowTaps& w, int64_t at, int64_t bytes) {
   for (const char* const source : w.sources)
     for (int64_t r = 0; source && r < w.fetched; ++r)
       for (int64_t b = 0; b < bytes; b += kCacheLine)
@@ -58,10 +62,9 @@ PG_INLINE void reduce(const WindowTaps& w, int64_t lanes, Begin&& begin, Step&& 
   const int64_t repeat = w.repeat, from = w.from, to = w.to;
   for (int64_t q = 0; q < repeat; ++q)
     for_lanes<T, true>(lanes, [&](auto lane, auto many, int64_t c) PG_LAMBDA {
-      if (w.fetched) {
-        constexpr int64_t kSize = sizeof(T), kCells = decltype(lane)::count * decltype(many)::count;
-        fetch_ahead(w, (q * from + c * w.step) * kSize, kCells * w.step * kSize);
-      }
+      constexpr int64_t kSize = sizeof(T), kCells = decltype(lane)::count * decltype(many)::count;
+      if constexpr (kFetches<T> && kCells >= kLanes<T>)
+        if (w.fetched) fetch_ahead(w, (q * from + c * w.step) * kSize, kCells * w.step * kSize);
       run(lane, many, c + q * to, c + q * from,
           [&](auto&& tap) PG_LAMBDA { each_listed<order>(place, taps, tap); });
     });
@@ -350,7 +353,7 @@ class RowRunner {
   /// are in a cache.
   static int64_t new_rows(const Plan& plan) {
     constexpr int64_t kSize = sizeof(T);
-    if (Sources > 1 || plan.plain || plan.in_cache || plan.rank == 1 ||
+    if (!kFetches<T> || Sources > 1 || plan.plain || plan.in_cache || plan.rank == 1 ||
         plan.inner * kSize < kCacheLine ||
         plan.outer * plan.axis[0].n * plan.source_slab() * kSize < kFetchedBytes)
       return 0;

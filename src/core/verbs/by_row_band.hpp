@@ -274,20 +274,17 @@ class FoldRows : BandTaps<T, 1> {
         const T* const limit = writer_.limit(y_ + g.limit * m);
         const W* const from = g.source[0] + shift + row_.window;
         const int64_t *const at = this->list(task), nrows = task.nrows;
-        const auto add_row = [&](Cells sum, int64_t t, int64_t c) PG_LAMBDA {
-          each_column<S, K, V>(from + at[t] + S * c, w,
-                               [&](Cells v) PG_LAMBDA { sum = rounded<T, V>(sum + v); });
-          return sum;
-        };
-        int64_t begun = 0;
-        for (; from_memory && begun + 1 < nrows; ++begun)
-          for (int64_t c = 0; c < m; c += V)
-            store<V>(sums.get() + c, add_row(begun ? load<V>(sums.get() + c) : Cells{}, begun, c));
-        for (int64_t c = 0; c < m; c += V) {
-          Cells sum = begun ? load<V>(sums.get() + c) : Cells{};
-          for (int64_t t = begun; t < nrows; ++t) sum = add_row(sum, t, c);
-          write(sum, by + c, to + c, m - c, limit);
-        }
+        int64_t begin = 0, end;
+        do {
+          end = from_memory && begin < nrows ? begin + 1 : nrows;
+          for (int64_t c = 0; c < m; c += V) {
+            Cells sum = begin ? load<V>(sums.get() + c) : Cells{};
+            for (int64_t t = begin; t < end; ++t)
+              each_column<S, K, V>(from + at[t] + S * c, w,
+                                   [&](Cells v) PG_LAMBDA { sum = rounded<T, V>(sum + v); });
+            end < nrows ? store<V>(sums.get() + c, sum) : write(sum, by + c, to + c, m - c, limit);
+          }
+        } while ((begin = end) < nrows);
       });
     };
     if constexpr (kKnowsWidths<T>) return with_short_window(row_.regular.stride, w, by_stride);
