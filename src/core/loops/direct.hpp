@@ -21,6 +21,7 @@ constexpr bool kFetches = is_real<T>&& kBytes >= 32;
 /// Fetch `bytes` from byte `at` of each place that a run fetches ahead. Loads of several rows in
 /// turns are no stream that a processor fetches by itself. Not inlined: every kernel calls it.
 [[gnu::noinline]] inline void fetch_ahead(const WindowTaps& w, int64_t at, int64_t bytes) {
+  asm volatile("");  // without it GCC drops the calls: to fetch is no effect
   for (const char* const source : w.sources)
     for (int64_t r = 0; source && r < w.fetched; ++r)
       for (int64_t b = 0; b < bytes; b += kCacheLine)
